@@ -40,7 +40,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILT = ROOT / "build/release/src"
-os.environ.setdefault("PERSEUS_CLIENT_LIBRARY", str(BUILT / "client/libperseus_client.so"))
+os.environ.setdefault("PERSEUS_CLIENT_LIBRARY", str(BUILT / "training/client/libperseus_client.so"))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(ROOT / "python"))
 

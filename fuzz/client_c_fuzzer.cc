@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "bytes.h"
 #include "perseus/client.h"
 #include "perseus/simulate.h"
 
@@ -29,28 +30,6 @@ void Check(perseus_status status, char** message) {
   perseus_client_free_text(*message);
   *message = nullptr;
 }
-
-// Takes numbers off the front of bytes; 0 where there are none.
-class Bytes {
- public:
-  Bytes(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
-
-  bool empty() const { return size_ == 0; }
-
-  template <typename Number>
-  Number Take() {
-    Number number = {};
-    const std::size_t length = std::min(sizeof(number), size_);
-    std::memcpy(&number, data_, length);
-    data_ += length;
-    size_ -= length;
-    return number;
-  }
-
- private:
-  const std::uint8_t* data_;
-  std::size_t size_;
-};
 
 perseus_client* Open(Bytes* bytes) {
   perseus_client_options options;

@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "bytes.h"
 #include "perseus/planner_c.h"
 
 namespace {
@@ -120,26 +121,6 @@ void TryJob(std::string_view text) {
   perseus_plan_free(plan);
   perseus_planner_free(planner);
 }
-
-// Takes numbers off the front of bytes; 0 where there are none.
-class Bytes {
- public:
-  Bytes(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
-
-  template <typename Number>
-  Number Take() {
-    Number number = 0;
-    const std::size_t length = std::min(sizeof(number), size_);
-    std::memcpy(&number, data_, length);
-    data_ += length;
-    size_ -= length;
-    return number;
-  }
-
- private:
-  const std::uint8_t* data_;
-  std::size_t size_;
-};
 
 void TryGraph(Bytes bytes) {
   std::vector<std::int32_t> first_option = {0};

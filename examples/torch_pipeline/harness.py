@@ -20,9 +20,11 @@ from typing import IO
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILT = ROOT / "build" / "release" / "src"
-if (BUILT / "client" / "libperseus_client.so").exists():  # In the repository.
-    os.environ.setdefault("PERSEUS_CLIENT_LIBRARY", str(BUILT / "client/libperseus_client.so"))
-    planner = BUILT / "planner_c" / "libperseus_planner.so"
+if (BUILT / "training" / "client" / "libperseus_client.so").exists():  # In the repository.
+    os.environ.setdefault(
+        "PERSEUS_CLIENT_LIBRARY", str(BUILT / "training/client/libperseus_client.so")
+    )
+    planner = BUILT / "training" / "planner_c" / "libperseus_planner.so"
     os.environ.setdefault("PERSEUS_PLANNER_LIBRARY", str(planner))
     sys.path.insert(0, str(ROOT / "python"))
 

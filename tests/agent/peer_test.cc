@@ -18,6 +18,7 @@
 #include "agent/control.h"
 #include "agent/socket.h"
 #include "common/temporary_directory.h"
+#include "support/mentions.h"
 
 namespace perseus::agent {
 namespace {
@@ -115,7 +116,7 @@ TEST(Socket, SaysWhatIsInTheWay) {
   EXPECT_EQ(folder.Get("file"), "x");
   const auto too_long = ListeningSocket::Listen("/tmp/" + std::string(200, 'x'));
   ASSERT_FALSE(too_long);
-  EXPECT_THAT(too_long.error().message, HasSubstr("--socket"));
+  EXPECT_THAT(too_long.error().message, Mentions("--socket"));
 }
 
 TEST(Socket, ReplacesOneThatNobodyListensAt) {

@@ -16,6 +16,7 @@
 #include "agent/gpu_claim.h"
 #include "agent/release.h"
 #include "common/file.h"
+#include "support/mentions.h"
 
 // What becomes of the clocks that an agent which was killed left locked.
 namespace perseus::agent {
@@ -63,7 +64,7 @@ TEST(Takeover, RestoresWhatAnUnwritableJournalNames) {
   ASSERT_TRUE(agent.gpu(0).LockClock(600));
   const auto started = agent.Start();
   ASSERT_FALSE(started);
-  EXPECT_THAT(started.error().message, HasSubstr("--journal"));
+  EXPECT_THAT(started.error().message, Mentions("--journal"));
   EXPECT_THAT(agent.gpu(0).changes(), ElementsAre("lock 600", "release"));
   EXPECT_THAT(agent.gpu(1).changes(), IsEmpty());
   EXPECT_EQ(agent.log().Count("event=restored"), 1);

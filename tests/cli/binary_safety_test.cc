@@ -18,6 +18,7 @@
 #include "cli/planning/job_flags.h"
 #include "cli/run_perseus.h"
 #include "job/job_fields.h"
+#include "support/mentions.h"
 
 namespace perseus::cli {
 namespace {
@@ -40,7 +41,7 @@ class SafetyTest : public ::testing::Test {
     const std::vector<std::string> names = folder_.List();
     const RunResult run = RunPerseus(words);
     EXPECT_EQ(run.exit_code, 2) << words.front();
-    EXPECT_THAT(run.err, HasSubstr(named + ": --output would replace"));
+    EXPECT_THAT(run.err, Mentions(named, "--output"));
     EXPECT_EQ(folder_.List(), names);
     EXPECT_EQ(ReadText(profile_), SampleProfile(2));
   }
@@ -144,24 +145,23 @@ TEST_F(EditedPlanTest, ExplainRecomputesWhatThePlanSaysOfItself) {
   for (const std::string key : {"saving_percent", "energy_j", "iteration_time_s"}) {
     const RunResult run = Explain(key, "0.5");
     EXPECT_EQ(run.exit_code, 2) << key;
-    EXPECT_THAT(run.err, HasSubstr("edited.json")) << key;
+    EXPECT_THAT(run.err, Mentions("edited.json")) << key;
   }
-  EXPECT_THAT(Explain("saving_percent", "99.9").err, HasSubstr("saving_percent is 99.9"));
+  EXPECT_THAT(Explain("saving_percent", "99.9").err, Mentions("saving_percent", "99.9"));
   for (const std::string key : {"knob_changes", "distinct_knobs", "average_power_w"}) {
     const RunResult run = Explain(key, "123");
     EXPECT_EQ(run.exit_code, 2) << key;
-    EXPECT_THAT(run.err, HasSubstr("edited.json: " + key + " is 123, but the plan's own")) << key;
+    EXPECT_THAT(run.err, Mentions("edited.json", key, "123")) << key;
   }
-  EXPECT_THAT(Explain("knob_changes", "0").err, HasSubstr("knob_changes is 0"));
-  EXPECT_THAT(Explain("start_s", "0.125").err,
-              HasSubstr("start_s of forward of stage 0, microbatch 0, is 0.125"));
+  EXPECT_THAT(Explain("knob_changes", "0").err, Mentions("knob_changes", "0"));
+  EXPECT_THAT(Explain("start_s", "0.125").err, Mentions("start_s", "0", "0.125"));
 }
 
 TEST_F(EditedPlanTest, ExplainHoldsBoundsAgainstThePlan) {
   EXPECT_THAT(Explain("lower_bound_j", "1e9").err,
-              HasSubstr("edited.json: lower_bound_j is 1000000000, but the plan's own"));
-  EXPECT_THAT(Explain("lower_bound_j", "0.5").err, HasSubstr("edited.json: gap_percent is"));
-  EXPECT_THAT(Explain("gap_percent", "99").err, HasSubstr("edited.json: gap_percent is 99"));
+              Mentions("edited.json", "lower_bound_j", "1000000000"));
+  EXPECT_THAT(Explain("lower_bound_j", "0.5").err, Mentions("edited.json", "gap_percent"));
+  EXPECT_THAT(Explain("gap_percent", "99").err, Mentions("edited.json", "gap_percent", "99"));
   const std::string out = folder_.Path("shared");
   ASSERT_EQ(
       RunPerseus(With({"plan", profile_, "--granularity", "stage", "-o", out}, kJob)).exit_code, 0);
@@ -176,7 +176,7 @@ TEST_F(EditedPlanTest, ExplainHoldsBoundsAgainstThePlan) {
         {"explain",
          folder_.Write("edited.json", plan_.substr(0, plan_.size() - shared.size()) + text)});
     EXPECT_EQ(run.exit_code, 2);
-    EXPECT_THAT(run.err, HasSubstr("edited.json: shared_clocks."));
+    EXPECT_THAT(run.err, Mentions("edited.json", "shared_clocks"));
   }
 }
 
@@ -194,7 +194,7 @@ TEST_F(EditedPlanTest, ExplainKnowsTheSchedulesByName) {
   for (const std::string name : {"gpipe", "interleaved-1f1b"}) {
     const RunResult run = Explain("schedule", "\"" + name + "\"");
     EXPECT_EQ(run.exit_code, 2) << name;
-    EXPECT_THAT(run.err, HasSubstr("edited.json: schedule is " + name + ", but the plan's"));
+    EXPECT_THAT(run.err, Mentions("edited.json", "schedule", name));
   }
   // By another of its names, too.
   EXPECT_EQ(Explain("schedule", "\"GPipe\"").exit_code, 2);
@@ -215,7 +215,7 @@ TEST_F(SafetyTest, ExplainBelievesAPlanOfAFileThatIsNamedAsASchedule) {
   ASSERT_EQ(planned.exit_code, 0) << planned.err;
   const RunResult run = RunPerseus({"explain", folder_.Path("of_file/plan.json")});
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, HasSubstr("1f1b (file)"));
+  EXPECT_THAT(run.out, Mentions("1f1b", "file"));
 }
 
 // Whatever the planner makes is what its name says.
@@ -305,7 +305,7 @@ TEST_F(SafetyTest, WhatIsShownAsTheFastestTimeIsTaken) {
   const Words job = {"--schedule", "1f1b", "--microbatches", "1", "--blocking-power", "20"};
   const RunResult refused =
       RunPerseus(With({"plan", folder_.Path("third.csv"), "--at", "0.1s"}, job));
-  EXPECT_THAT(refused.err, HasSubstr("takes 0.42 s"));
+  EXPECT_THAT(refused.err, Mentions("0.42"));
   EXPECT_EQ(RunPerseus(With({"plan", folder_.Path("third.csv"), "--at", "0.42s"}, job)).exit_code,
             0);
 }
@@ -316,7 +316,7 @@ TEST_F(SafetyTest, ShapesThatCannotBeAreSaidOnce) {
                                         kJob));
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, Not(HasSubstr("none\n")));
-  EXPECT_THAT(run.out, HasSubstr("No plan for 4 shapes"));
+  EXPECT_THAT(run.out, Mentions("4", "shapes"));
   EXPECT_EQ(run.out.find("two stages on each rank"), run.out.rfind("two stages on each rank"));
 }
 
@@ -325,8 +325,8 @@ TEST_F(SafetyTest, StagesThatShareARankAreSaid) {
   const RunResult run = RunPerseus({"plan", four, "--schedule", "zbv", "--virtual-stages", "2",
                                     "--microbatches", "4", "--blocking-power", "20"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, HasSubstr("2 GPUs, not 4"));
-  EXPECT_THAT(run.out, HasSubstr("stages=2"));
+  EXPECT_THAT(run.out, Mentions("2", "4"));
+  EXPECT_THAT(run.out, Mentions("stages=2"));
 }
 
 TEST_F(SafetyTest, FiguresTooLargeToStateAreRefused) {
@@ -337,7 +337,7 @@ TEST_F(SafetyTest, FiguresTooLargeToStateAreRefused) {
   for (const std::string command : {"plan", "frontier", "emulate"}) {
     const RunResult run = RunPerseus(With({command, huge}, kJob));
     EXPECT_EQ(run.exit_code, 2);
-    EXPECT_THAT(run.err, HasSubstr("huge.csv: forward of stage 0")) << command;
+    EXPECT_THAT(run.err, Mentions("huge.csv", "0")) << command;
   }
 }
 
@@ -356,9 +356,9 @@ TEST_F(SafetyTest, WordsThatAServersClientDoesNotTakeAreRefused) {
         Words{"-V", "extra"}, Words{"--version", "plan"}}) {
     const RunResult run = RunPerseus(words);
     EXPECT_EQ(run.exit_code, 2);
-    EXPECT_THAT(run.err, HasSubstr("takes no further argument '" + words.back() + "'"));
+    EXPECT_THAT(run.err, Mentions("'" + words.back() + "'"));
   }
-  EXPECT_THAT(RunPerseus({"job", "shew", "b", "now"}).err, HasSubstr("did you mean 'show'?"));
+  EXPECT_THAT(RunPerseus({"job", "shew", "b", "now"}).err, Mentions("'show'"));
 }
 
 }  // namespace

@@ -71,6 +71,15 @@ RunResult RunPerseus(const std::vector<std::string>& arguments, const RunOptions
   return Spawn(words, options.environment, "/dev/null", options);
 }
 
+std::string Refused(const std::vector<std::string>& arguments) {
+  const RunResult run = RunPerseus(arguments);
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  EXPECT_EQ(run.out, "");
+  EXPECT_TRUE(run.err.starts_with("perseus: ")) << run.err;
+  EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+  return run.err.size() < 10 ? run.err : run.err.substr(9, run.err.size() - 10);
+}
+
 RunResult RunShell(const std::string& command, std::string_view text) {
   const TemporaryFolder folder;
   const std::string input = folder.Write("input", text);

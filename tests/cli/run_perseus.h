@@ -27,6 +27,9 @@ struct RunOptions {
 // Runs the binary of this build.
 RunResult RunPerseus(const std::vector<std::string>& arguments, const RunOptions& options = {});
 
+// Expects that the binary refuses these arguments with one sentence, and returns it.
+std::string Refused(const std::vector<std::string>& arguments);
+
 // Runs a shell command; `text` is its standard input.
 RunResult RunShell(const std::string& command, std::string_view text);
 

@@ -10,6 +10,7 @@
 
 #include "cli/cluster/serve_flags.h"
 #include "common/temporary_directory.h"
+#include "support/mentions.h"
 
 namespace perseus::cli {
 namespace {
@@ -67,12 +68,12 @@ TEST_F(ServeSettingsTest, FaultsNameWhereTheyWereFound) {
   environment_.clear();
   flags_.config_file = directory_.Path("serve.toml");
   directory_.Put("serve.toml", "listen = \"x\"\nlog_levl = \"info\"\n");
-  EXPECT_THAT(ErrorText(), HasSubstr("serve.toml:2:1: "));
-  EXPECT_THAT(ErrorText(), HasSubstr("log_level"));
+  EXPECT_THAT(ErrorText(), Mentions("serve.toml:2:1:"));
+  EXPECT_THAT(ErrorText(), Mentions("log_level"));
   directory_.Put("serve.toml", "log_level = \"loud\"\n");
   EXPECT_THAT(ErrorText(), HasSubstr("expected debug, info, warning or error"));
   directory_.Put("serve.toml", "workers = 0\n");
-  EXPECT_THAT(ErrorText(), HasSubstr("serve.toml:1:"));
+  EXPECT_THAT(ErrorText(), Mentions("serve.toml:1:"));
 }
 
 }  // namespace

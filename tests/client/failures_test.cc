@@ -6,16 +6,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +30,7 @@
 #include "client/whole_client_testing.h"
 #include "common/file_descriptor.h"
 #include "common/temporary_directory.h"
+#include "support/unix_listener.h"
 
 namespace perseus::client {
 namespace {
@@ -200,21 +198,8 @@ TEST(ClockCaller, ALongSilenceMayHaveCostTheClock) {
 TEST(AgentDriver, AnAgentThatTakesNoConnectionIsAnError) {
   const TemporaryDirectory folder;
   const std::string path = folder.Path("agent.sock");
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  ASSERT_LT(path.size(), sizeof(address.sun_path));
-  std::memcpy(address.sun_path, path.data(), path.size());
-  const auto* name = reinterpret_cast<const sockaddr*>(&address);
-  const FileDescriptor listening(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  ASSERT_EQ(::bind(listening.get(), name, sizeof(address)), 0);
-  ASSERT_EQ(::listen(listening.get(), 0), 0);
-  std::vector<FileDescriptor> waiting;
-  int error = 0;
-  while (error == 0 && waiting.size() < 100) {
-    waiting.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (::connect(waiting.back().get(), name, sizeof(address)) != 0) error = errno;
-  }
-  ASSERT_EQ(error, EAGAIN);
+  const FileDescriptor listening = ListenAt(path, 0);
+  const std::vector<FileDescriptor> waiting = FillBacklog(path);
   const auto driver = AgentDriver::Connect(path, "test");
   ASSERT_FALSE(driver);
   EXPECT_EQ(driver.error().code, ErrorCode::kIo);

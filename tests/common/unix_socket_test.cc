@@ -6,31 +6,20 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "common/temporary_directory.h"
+#include "support/unix_listener.h"
 
 namespace perseus {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-FileDescriptor ListenAt(const std::string& path, int backlog) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.data(), path.size());
-  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  EXPECT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  EXPECT_EQ(::listen(socket.get(), backlog), 0);
-  return socket;
-}
 
 TEST(UnixSocket, ConnectsInTheModeThatIsAskedFor) {
   const TemporaryDirectory folder;

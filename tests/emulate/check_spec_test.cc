@@ -115,5 +115,32 @@ TEST(CheckSpecTest, ClocksOfStragglersAreThoseOfTheProfile) {
   }
 }
 
+TEST(CheckSpecTest, PowersOfStragglersAreThoseOfTheJob) {
+  CostedPipeline pipeline = emulator_testing::TinyPipeline(1);  // 10 W waiting, 50 to 150 W.
+  const auto accepts = [&pipeline](double watts) {
+    EmulationSpec spec = ValidSpec();
+    spec.stragglers.push_back({.kind = StragglerKind::kPowerCap, .value = watts});
+    const bool accepted = CheckSpec(pipeline, spec).has_value();
+    spec.stragglers.clear();
+    spec.random_stragglers = {
+        .share_of_gpus_per_day = 1, .kind = StragglerKind::kPowerCap, .value = watts};
+    EXPECT_EQ(CheckSpec(pipeline, spec).has_value(), accepted) << watts;
+    return accepted;
+  };
+  for (const auto& [watts, good] : {std::pair(0.3, false),
+                                    {9.9, false},
+                                    {10, true},
+                                    {40, true},
+                                    {150, true},
+                                    {150.1, false},
+                                    {5000, false}}) {
+    EXPECT_EQ(accepts(watts), good) << watts;
+  }
+  // A limit is of one GPU, and a rank has two.
+  pipeline.tensor_parallel = 2;
+  EXPECT_TRUE(accepts(5));
+  EXPECT_FALSE(accepts(76));
+}
+
 }  // namespace
 }  // namespace perseus::emulate

@@ -16,7 +16,7 @@
 
 #include "emulate/emulate.h"
 #include "emulate/emulation_testing.h"
-#include "emulate/noise.h"
+#include "model/noise.h"
 #include "perseus/emulator.h"
 
 // What must hold for every job.
@@ -96,12 +96,18 @@ EmulationSpec RandomSpec(std::mt19937& random, const Planner& planner, bool nois
     if (straggler.kind == StragglerKind::kClockCap && !planner.pipeline().knobs_are_numbers) {
       straggler.kind = StragglerKind::kSlow;
     }
-    const bool cap =
-        straggler.kind == StragglerKind::kClockCap || straggler.kind == StragglerKind::kPowerCap;
-    straggler.value = cap ? 50 * (1 + upto(30)) : 1 + 0.2 * upto(3);
+    straggler.value = 1 + 0.2 * upto(3);
+    // Limits outside of the profile are refused.
+    const CostedPipeline& pipeline = planner.pipeline();
     if (straggler.kind == StragglerKind::kClockCap) {
-      const std::vector<Knob>& knobs = planner.pipeline().knobs;
-      straggler.value = std::clamp(straggler.value, knobs.back().number, knobs.front().number);
+      straggler.value = std::clamp(50.0 * (1 + upto(30)), pipeline.knobs.back().number,
+                                   pipeline.knobs.front().number);
+    }
+    if (straggler.kind == StragglerKind::kPowerCap) {
+      const std::vector<CostOption>& options =
+          pipeline.tables[upto(static_cast<int>(pipeline.tables.size()) - 1)].all_options;
+      const CostOption& option = options[upto(static_cast<int>(options.size()) - 1)];
+      straggler.value = option.energy_joules / option.time_seconds / pipeline.tensor_parallel;
     }
     spec.stragglers.push_back(straggler);
   }
@@ -119,7 +125,8 @@ EmulationSpec RandomSpec(std::mt19937& random, const Planner& planner, bool nois
 // The energy of the iteration in the timeline, from its computations.
 double JoulesOfTimeline(const CostedPipeline& pipeline, const EmulationSpec& spec,
                         const EmulatedTimeline& timeline) {
-  const auto gpus = emulate::DrawFixedNoise(pipeline, spec).gpus_of_rank;
+  const auto gpus =
+      model::DrawFixedNoise(pipeline, spec.noise, spec.pipelines, spec.seed).gpus_of_rank;
   double joules = 0;
   for (const EmulatedPipeline& kept : timeline.pipelines) {
     joules += pipeline.total_blocking_power_watts * timeline.time_seconds;

@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "emulate/emulation_testing.h"
-#include "emulate/noise.h"
+#include "model/noise.h"
 #include "perseus/emulator.h"
+#include "support/mentions.h"
 
 // Every disturbance alone, against figures computed by hand.
 namespace perseus {
@@ -229,7 +230,8 @@ TEST(EmulateTest, NoisePerStageIsTheSameInAllPipelines) {
   spec.noise.per_stage = 0.1;
   spec.seed = 3;
   const Emulation emulation = Emulated(planner, Only(PlanWith(planner, {kFast})), spec);
-  const std::vector<double> stage = emulate::DrawFixedNoise(planner.pipeline(), spec).stage;
+  const std::vector<double> stage =
+      model::DrawFixedNoise(planner.pipeline(), spec.noise, spec.pipelines, spec.seed).stage;
   EXPECT_NE(stage[0], stage[1]);
   EXPECT_DOUBLE_EQ(emulation.iterations[4].time_seconds, 3 * stage[0] + 3 * stage[1]);
   EXPECT_DOUBLE_EQ(ComputingJoules(emulation.timeline.pipelines[2]), 400 * (stage[0] + stage[1]));
@@ -243,7 +245,8 @@ TEST(EmulateTest, NoisePerGpuMakesTheOthersOfARankWait) {
   EmulationSpec spec = SpecOf(2, 3);
   spec.noise.per_gpu = 0.1;
   const Emulation emulation = Emulated(planner, Only(PlanWith(planner, {kFast})), spec);
-  const auto gpus = emulate::DrawFixedNoise(planner.pipeline(), spec).gpus_of_rank;
+  const auto gpus =
+      model::DrawFixedNoise(planner.pipeline(), spec.noise, spec.pipelines, spec.seed).gpus_of_rank;
   double blocking = 0;
   const double seconds = 3 * std::max(gpus[0].slowest, gpus[1].slowest);
   for (int p = 0; p < 2; ++p) {
@@ -285,12 +288,12 @@ TEST(EmulateTest, RefusesWhatCannotBeEmulated) {
   for (int i = 0; i < 120; ++i) spec.stragglers.push_back({.value = 1000, .first_iteration = 1});
   const auto too_slow = Emulate(planner, policy, spec);
   ASSERT_FALSE(too_slow);
-  EXPECT_THAT(too_slow.error().message, HasSubstr("iteration 1 takes inf s"));
+  EXPECT_THAT(too_slow.error().message, Mentions("iteration", "1"));
   spec.stragglers = {{.value = 1000}};
   spec.power_interval_seconds = 1e-4;
   const auto too_long = Emulate(planner, policy, spec);
   ASSERT_FALSE(too_long);
-  EXPECT_THAT(too_long.error().message, HasSubstr("more than 10000000 values"));
+  EXPECT_THAT(too_long.error().message, Mentions("10000000"));
   spec.noise.per_gpu = 1;
   EXPECT_EQ(Emulate(planner, policy, spec).error().code, ErrorCode::kInvalidInput);
 }

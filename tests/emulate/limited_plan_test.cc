@@ -63,7 +63,7 @@ TEST(LimitedOptionTest, PowerLimitNeverRaisesTheClock) {
 
 TEST(OptionsByKnobTest, NearestClockCounts) {
   const CostedPipeline pipeline = ThreeClocks();
-  FixedNoise noise;
+  model::FixedNoise noise;
   noise.stage = {1.5};
   const OptionsByKnob options(pipeline, noise);
   const int backward = 1;
@@ -80,7 +80,7 @@ TEST(OptionsByKnobTest, LabelsHaveNoNearest) {
   const CostedPipeline pipeline =
       plan_testing::Costed("0,forward,high,1,100\n0,forward,low,2,80\n0,backward,high,1,150\n",
                            plan_testing::DagOf("1f1b", 1, 1), plan_testing::Blocking(10));
-  FixedNoise noise;
+  model::FixedNoise noise;
   noise.stage = {1};
   const OptionsByKnob options(pipeline, noise);
   EXPECT_EQ(options.Find(1, 1), nullptr);
@@ -90,7 +90,7 @@ TEST(OptionsByKnobTest, LabelsHaveNoNearest) {
 TEST(LimitedPlansTest, FiguresOfALimitedPlan) {
   const Planner planner = Plans(TinyPipeline(2));
   const CostedPipeline& pipeline = planner.pipeline();
-  FixedNoise noise;
+  model::FixedNoise noise;
   noise.stage = {1, 1};
   const OptionsByKnob options(pipeline, noise);
   LimitedPlans plans(pipeline, options);

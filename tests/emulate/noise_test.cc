@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "emulate/noise.h"
+#include "model/noise.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,8 @@ namespace perseus::emulate {
 namespace {
 
 TEST(FixedNoiseTest, IsOneUnlessAskedFor) {
-  const FixedNoise noise = DrawFixedNoise(emulator_testing::TinyPipeline(2), {});
+  const model::FixedNoise noise =
+      model::DrawFixedNoise(emulator_testing::TinyPipeline(2), {}, 1, 0);
   EXPECT_EQ(noise.stage, (std::vector<double>{1, 1}));
   EXPECT_TRUE(noise.gpus_of_rank.empty());
 }
@@ -28,7 +29,8 @@ TEST(FixedNoiseTest, RankGoesAsItsSlowestGpu) {
   spec.seed = 11;
   spec.noise.per_gpu = 0.1;
   spec.noise.per_stage = 0.05;
-  const FixedNoise noise = DrawFixedNoise(pipeline, spec);
+  const model::FixedNoise noise =
+      model::DrawFixedNoise(pipeline, spec.noise, spec.pipelines, spec.seed);
   EXPECT_EQ(noise.stage[1], 1 + 0.05 * WordHash(11).With(2).With(1).StandardDraw());
   ASSERT_EQ(noise.gpus_of_rank.size(), 4);
   const WordHash prefix = WordHash(11).With(3).With(1).With(0);  // Pipeline 1, rank 0.

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "frontier/problems.h"
+#include "support/mentions.h"
 
 namespace perseus::frontier {
 namespace {
@@ -140,24 +141,20 @@ std::string ErrorOf(const std::function<void(TimeCostProblem*)>& breaks,
 TEST(NetworkTest, SaysWhatIsWrong) {
   using Problem = TimeCostProblem;
   EXPECT_THAT(ErrorOf([](Problem* p) { p->curve_of.clear(); }), HasSubstr("no activity"));
-  EXPECT_THAT(ErrorOf([](Problem* p) { p->curves[1].clear(); }),
-              HasSubstr("curve 1 has no option"));
+  EXPECT_THAT(ErrorOf([](Problem* p) { p->curves[1].clear(); }), Mentions("curve", "1"));
   for (const double bad : {-1.0, kNan, kInf}) {
-    EXPECT_THAT(ErrorOf([bad](Problem* p) { p->curves[1][0].time = bad; }),
-                HasSubstr("curve 1 has an option with time"));
+    EXPECT_THAT(ErrorOf([bad](Problem* p) { p->curves[1][0].time = bad; }), Mentions("curve", "1"));
     EXPECT_THAT(ErrorOf([bad](Problem* p) { p->precedences[1].delay = bad; }),
-                HasSubstr("precedence 0 -> 2 has delay"));
+                Mentions("precedence", "0", "2"));
     EXPECT_THAT(ErrorOf([bad](Problem* p) { p->earliest_start[2] = bad; }),
                 HasSubstr("an earliest start is"));
     EXPECT_THAT(ErrorOf([bad](Problem* p) { p->end_delay = bad; }), HasSubstr("the end delay is"));
   }
   for (const double bad : {kNan, kInf, -kInf}) {
-    EXPECT_THAT(ErrorOf([bad](Problem* p) { p->curves[0][2].cost = bad; }),
-                HasSubstr("curve 0 has an option with time 5 and cost"));
+    EXPECT_THAT(ErrorOf([bad](Problem* p) { p->curves[0][2].cost = bad; }), Mentions("0", "5"));
   }
   for (const int bad : {-1, 2}) {
-    EXPECT_THAT(ErrorOf([bad](Problem* p) { p->curve_of[1] = bad; }),
-                HasSubstr("activity 1 has curve"));
+    EXPECT_THAT(ErrorOf([bad](Problem* p) { p->curve_of[1] = bad; }), Mentions("activity", "1"));
   }
   for (const int bad : {-1, 3}) {
     EXPECT_THAT(ErrorOf([bad](Problem* p) { p->precedences[0].from = bad; }),
@@ -166,18 +163,18 @@ TEST(NetworkTest, SaysWhatIsWrong) {
                 HasSubstr("names an activity that does not exist"));
   }
   EXPECT_THAT(ErrorOf([](Problem* p) { p->earliest_start.pop_back(); }),
-              HasSubstr("earliest_start has 2 entries for 3 activities"));
+              Mentions("earliest_start", "2", "3"));
 }
 
 TEST(NetworkTest, FindsCycles) {
   EXPECT_THAT(ErrorOf([](TimeCostProblem* p) {
                 p->precedences.push_back({2, 0, 0});
               }),
-              HasSubstr("cycle through activity 0"));
+              Mentions("activity", "0"));
   EXPECT_THAT(ErrorOf([](TimeCostProblem* p) {
                 p->precedences.push_back({1, 1, 0});
               }),
-              HasSubstr("cycle through activity 1"));
+              Mentions("activity", "1"));
 }
 
 TEST(NetworkTest, SaysWhenNumbersDoNotAddUp) {

@@ -6,11 +6,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/mentions.h"
+
 namespace perseus::http {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 Route To(std::string method, std::string pattern) {
@@ -70,7 +71,7 @@ TEST(Router, RefusesBadPatterns) {
     EXPECT_FALSE(Router::Make({To("GET", pattern)})) << pattern;
   }
   EXPECT_THAT(Router::Make({To("GET", "/{a}"), To("GET", "/{b}")}).error().message,
-              HasSubstr("twice"));
+              Mentions("twice"));
 }
 
 }  // namespace

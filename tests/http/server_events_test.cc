@@ -9,6 +9,7 @@
 #include "http/client.h"
 #include "http/server.h"
 #include "http/support.h"
+#include "support/mentions.h"
 
 // Server-sent events, from the server's handler to the client's reader.
 namespace perseus::http {
@@ -55,7 +56,7 @@ TEST(Events, KeepQuietStreamsAlive) {
   const std::unique_ptr<Server> server = StartServer({Events(&streams)}, options);
   RawClient client(server->port());
   client.Send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  EXPECT_THAT(client.ReadUntil("\r\n\r\n"), HasSubstr("Content-Type: text/event-stream\r\n"));
+  EXPECT_THAT(client.ReadUntil("\r\n\r\n"), HasHeader("Content-Type", "text/event-stream"));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(client.ReadUntil(":\n\n\r\n"), "3\r\n:\n\n\r\n");
 }
 
@@ -109,7 +110,7 @@ TEST(Events, MayBeginWithMoreThanMayWait) {
   stream->Close();
   const std::string all = client.ReadToEnd();
   EXPECT_GT(all.size(), 32u << 20);
-  EXPECT_THAT(all, HasSubstr("later"));
+  EXPECT_THAT(all, Mentions("later"));
 }
 
 TEST(Events, LearnThatTheirListenerIsGone) {
@@ -135,7 +136,7 @@ TEST(Events, EndWhenTheServerStops) {
   client.Send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
   ASSERT_TRUE(streams.WaitFor(1));
   // The handler may have the stream before the reply is begun, which a stop would refuse.
-  EXPECT_THAT(client.ReadUntil("\r\n\r\n"), HasSubstr("text/event-stream"));
+  EXPECT_THAT(client.ReadUntil("\r\n\r\n"), Mentions("text/event-stream"));
   server->Stop(kPatience);
   EXPECT_THAT(client.ReadToEnd(), ::testing::EndsWith("0\r\n\r\n"));
   EXPECT_FALSE(streams.Take()[0]->Send("e", "x"));
@@ -157,7 +158,7 @@ TEST(Events, SayWhyThereAreNone) {
   const std::unique_ptr<Server> server = StartServer({});
   Client client = ClientOf(*server);
   EXPECT_THAT(client.OpenEvents("/events", kPatience).error().message,
-              ::testing::AllOf(HasSubstr("status 404"), HasSubstr("nothing at '/events'")));
+              ::testing::AllOf(Mentions("404"), Mentions("'/events'")));
 }
 
 }  // namespace

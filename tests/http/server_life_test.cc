@@ -14,8 +14,6 @@
 namespace perseus::http {
 namespace {
 
-using ::testing::HasSubstr;
-
 constexpr char kWait[] = "GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 Response NoNews() {
@@ -133,12 +131,12 @@ TEST(Stopping, EndsWhatWaitsAndFinishesWhatRuns) {
   std::thread stopping([&] { server->Stop(kPatience); });
   const std::string last = waits.ReadToEnd();
   EXPECT_EQ(StatusOf(last), 204);
-  EXPECT_THAT(last, HasSubstr("Connection: close"));
+  EXPECT_THAT(last, HasHeader("Connection", "close"));
   EXPECT_TRUE(idle.IsClosed());
   may_end = true;
   const std::string done = slow.ReadToEnd();
   EXPECT_EQ(BodyOf(done), "done");
-  EXPECT_THAT(done, HasSubstr("Connection: close"));
+  EXPECT_THAT(done, HasHeader("Connection", "close"));
   stopping.join();
   EXPECT_EQ(server->counters().connections_now, 0u);
   // Responders may outlive their server.

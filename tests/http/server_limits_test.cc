@@ -17,6 +17,7 @@
 
 #include "http/server.h"
 #include "http/support.h"
+#include "support/mentions.h"
 
 // Clients that want more than their share, by malice or mistake.
 namespace perseus::http {
@@ -74,7 +75,7 @@ TEST(Limits, SlowHeadersAndBodiesAreCutOff) {
     }
     const std::string last = client.ReadResponse();
     EXPECT_EQ(StatusOf(last), 408);
-    EXPECT_THAT(last, HasSubstr("Connection: close"));
+    EXPECT_THAT(last, HasHeader("Connection", "close"));
   }
   EXPECT_EQ(server->counters().timed_out, 2u);
 }
@@ -158,7 +159,7 @@ TEST(Limits, ConnectionsBeyondTheLimitAreToldSo) {
     RawClient sixth(server->port());
     const std::string response = sixth.Send(kGet).ReadResponse();
     EXPECT_EQ(StatusOf(response), 503);
-    EXPECT_THAT(response, HasSubstr("Retry-After: "));
+    EXPECT_THAT(response, Mentions("Retry-After:"));
     EXPECT_TRUE(sixth.IsClosed());
     for (RawClient& client : clients) EXPECT_EQ(StatusOf(client.Send(kGet).ReadResponse()), 200);
     EXPECT_EQ(server->counters().refused_connections, 1u);

@@ -14,6 +14,7 @@
 #include "http/client.h"
 #include "http/server.h"
 #include "http/support.h"
+#include "support/mentions.h"
 
 // Who may ask what: addresses, tokens, TLS.
 namespace perseus::http {
@@ -43,13 +44,13 @@ TEST(Safety, OthersReachTheServerOnlyWithTlsAndTokens) {
   const Certificate certificate = MakeCertificate(folder);
   for (const char* address : {"0.0.0.0:0", "[::]:0", "192.0.2.1:0"}) {
     ServerOptions options = Listening(address);
-    EXPECT_THAT(FaultOf(options), HasSubstr("set --tls-cert, --tls-key and --token-file"));
+    EXPECT_THAT(FaultOf(options), Mentions("--tls-cert", "--tls-key", "--token-file"));
     options.token_file = folder.Write("tokens", kTokens);
-    EXPECT_THAT(FaultOf(options), HasSubstr("set --tls-cert and --tls-key, or listen on 127"));
+    EXPECT_THAT(FaultOf(options), Mentions("--tls-cert", "--tls-key", "127"));
     options.token_file = "";
     options.tls_certificate_file = certificate.certificate_file;
     options.tls_key_file = certificate.key_file;
-    EXPECT_THAT(FaultOf(options), HasSubstr("set --token-file, or"));
+    EXPECT_THAT(FaultOf(options), Mentions("--token-file"));
   }
   ServerOptions options = Listening("0.0.0.0:0");
   options.token_file = folder.Write("tokens", kTokens);
@@ -66,13 +67,13 @@ TEST(Safety, AddressesAreChecked) {
                               "example.org:80", ":80", "*:80", "unix:", "127.0.0.1:-1"}) {
     EXPECT_NE(FaultOf(Listening(address)), "") << address;
   }
-  EXPECT_THAT(FaultOf(Listening("unix:" + std::string(200, 'a'))), HasSubstr("1 to 107 bytes"));
+  EXPECT_THAT(FaultOf(Listening("unix:" + std::string(200, 'a'))), Mentions("1", "107"));
   const std::unique_ptr<Server> first = StartServer({});
   EXPECT_THAT(FaultOf(Listening("127.0.0.1:" + std::to_string(first->port()))),
-              AllOf(HasSubstr("Cannot listen on 127.0.0.1:"), HasSubstr("another program")));
+              Mentions("127.0.0.1:"));
   ServerOptions options = Listening("127.0.0.1:0");
   options.worker_threads = 0;
-  EXPECT_THAT(FaultOf(options), HasSubstr("worker_threads is 0, but has to be 1 to 256"));
+  EXPECT_THAT(FaultOf(options), Mentions("worker_threads", "0", "1", "256"));
 }
 
 TEST(Safety, UnixSocketsAreTheOwnersAlone) {
@@ -209,13 +210,13 @@ TEST_F(RolesTest, SaysWhatIsMissingButNotTheToken) {
     client.Send("GET /operate HTTP/1.1\r\nHost: anything\r\n" + authorization + "\r\n");
     return client.ReadResponse();
   };
-  EXPECT_THAT(ask(""), AllOf(HasSubstr("WWW-Authenticate: Bearer"), HasSubstr("the role operate")));
+  EXPECT_THAT(ask(""),
+              AllOf(Mentions("WWW-Authenticate:", "Bearer"), HasSubstr("the role operate")));
   EXPECT_EQ(StatusOf(ask("Authorization: Basic b3BlcmF0b3I6eA==\r\n")), 401);
   EXPECT_EQ(StatusOf(ask("Authorization: Bearer\r\n")), 401);
   EXPECT_EQ(StatusOf(ask("Authorization: operator-operator-op\r\n")), 401);
   const std::string wrong = ask("Authorization: Bearer reader-reader-reader\r\n");
-  EXPECT_THAT(wrong, AllOf(HasSubstr("This needs the role operate, but the token of 'dash' has"),
-                           ::testing::Not(HasSubstr("reader-reader"))));
+  EXPECT_THAT(wrong, AllOf(Mentions("'dash'"), ::testing::Not(HasSubstr("reader-reader"))));
   EXPECT_THAT(ask("authorization: bearer  operator-operator-op\r\n"),
               ::testing::EndsWith("alice operate"));
 }
@@ -302,7 +303,7 @@ TEST_F(TlsTest, ClientsRefuseOtherCertificatesAndNames) {
   const Certificate other = MakeCertificate(folder_, "other");
   EXPECT_THAT(CallWith(other.certificate_file, server->url()).error().message,
               HasSubstr("self-signed certificate"));
-  EXPECT_THAT(CallWith("", server->url()).error().message, HasSubstr("certificate"));
+  EXPECT_THAT(CallWith("", server->url()).error().message, Mentions("certificate"));
   // The certificate is for 127.0.0.1 and localhost.
   ServerOptions elsewhere = WithTls();
   elsewhere.listen = "127.0.0.2:0";
@@ -339,17 +340,17 @@ TEST_F(TlsTest, ChecksItsFilesAtTheStart) {
   };
   const Certificate other = MakeCertificate(folder_, "other");
   const Certificate old = MakeCertificate(folder_, "old", -1);
-  EXPECT_THAT(fault(certificate_.certificate_file, ""), HasSubstr("no key: set --tls-key"));
-  EXPECT_THAT(fault("", certificate_.key_file), HasSubstr("no certificate: set --tls-cert"));
-  EXPECT_THAT(fault("/none", certificate_.key_file), HasSubstr("No such file"));
-  EXPECT_THAT(fault(certificate_.certificate_file, "/none"), HasSubstr("No such file"));
+  EXPECT_THAT(fault(certificate_.certificate_file, ""), Mentions("--tls-key"));
+  EXPECT_THAT(fault("", certificate_.key_file), Mentions("--tls-cert"));
+  EXPECT_THAT(fault("/none", certificate_.key_file), Mentions("/none"));
+  EXPECT_THAT(fault(certificate_.certificate_file, "/none"), Mentions("/none"));
   EXPECT_THAT(fault(certificate_.key_file, certificate_.key_file),
               HasSubstr("cannot be read as PEM"));
   EXPECT_THAT(fault(certificate_.certificate_file, other.key_file),
               HasSubstr("does not belong to the certificate"));
   EXPECT_THAT(fault(old.certificate_file, old.key_file), HasSubstr("has expired"));
   ::chmod(certificate_.key_file.c_str(), 0644);
-  EXPECT_THAT(fault(certificate_.certificate_file, certificate_.key_file), HasSubstr("chmod 640"));
+  EXPECT_THAT(fault(certificate_.certificate_file, certificate_.key_file), Mentions("640"));
 }
 
 TEST_F(TlsTest, ReloadsItsCertificate) {

@@ -4,6 +4,8 @@
 #ifndef PERSEUS_TESTS_HTTP_SUPPORT_H_
 #define PERSEUS_TESTS_HTTP_SUPPORT_H_
 
+#include <gmock/gmock.h>
+
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -67,6 +69,13 @@ class RawClient {
 };
 
 int StatusOf(std::string_view response);
+
+// The head of a response has a line `name: value`.
+MATCHER_P2(HasHeader, name, value, "") {
+  return std::string_view(arg).find("\r\n" + std::string(name) + ": " + value + "\r\n") !=
+         std::string_view::npos;
+}
+
 std::string BodyOf(std::string_view response);
 
 // Open() and Serve(); the test ends where that fails.

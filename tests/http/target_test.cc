@@ -8,12 +8,12 @@
 #include <rapidcheck/gtest.h>
 
 #include "common/utf8.h"
+#include "support/mentions.h"
 
 namespace perseus::http {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::Pair;
 
 TEST(Target, DecodesSegmentsAndQuery) {
@@ -63,7 +63,7 @@ TEST(Target, IsBounded) {
   std::string query = "/?";
   for (int i = 0; i < 64; ++i) query += "&a" + std::to_string(i);
   EXPECT_TRUE(ParseTarget(query));
-  EXPECT_THAT(ParseTarget(query + "&b").error().message, HasSubstr("more than 64"));
+  EXPECT_THAT(ParseTarget(query + "&b").error().message, Mentions("64"));
 }
 
 // A text of well-formed characters without controls, as segments and values may hold.

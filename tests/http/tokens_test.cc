@@ -8,6 +8,7 @@
 
 #include "http/secret_file.h"
 #include "http/support.h"
+#include "support/mentions.h"
 
 namespace perseus::http {
 namespace {
@@ -80,7 +81,7 @@ TEST(Tokens, RefusesFilesThatOthersMayReadOrChange) {
   for (const int mode : {0644, 0604, 0602, 0620, 0666, 0777}) {
     const Result<TokenSet> tokens = TokenSet::Load(folder.Write("t", kGood, mode));
     ASSERT_FALSE(tokens) << std::oct << mode;
-    EXPECT_THAT(tokens.error().message, HasSubstr("chmod 640"));
+    EXPECT_THAT(tokens.error().message, Mentions("640"));
   }
   for (const int mode : {0600, 0400, 0640, 0440}) {
     EXPECT_TRUE(TokenSet::Load(folder.Write("t", kGood, mode))) << std::oct << mode;
@@ -88,8 +89,7 @@ TEST(Tokens, RefusesFilesThatOthersMayReadOrChange) {
   EXPECT_THAT(TokenSet::Load(folder.path() + "/none").error().message,
               HasSubstr("No such file or directory"));
   EXPECT_THAT(TokenSet::Load(folder.path()).error().message, HasSubstr("no regular file"));
-  EXPECT_THAT(ReadSecretFile(folder.Write("t", kGood), "It", 10).error().message,
-              HasSubstr("more than 10 bytes"));
+  EXPECT_THAT(ReadSecretFile(folder.Write("t", kGood), "It", 10).error().message, Mentions("10"));
 }
 
 }  // namespace

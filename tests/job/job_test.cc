@@ -16,6 +16,7 @@
 #include "job/job_fields.h"
 #include "perseus/plan_file.h"
 #include "perseus/work.h"
+#include "support/mentions.h"
 
 namespace perseus {
 namespace {
@@ -93,7 +94,7 @@ TEST(JobTest, RefusesWhatWouldNeverEndBeforeItBuildsIt) {
   const auto job = Job::Make(*std::move(profile), settings);
   ASSERT_FALSE(job);
   EXPECT_EQ(job.error().code, ErrorCode::kOverflow);
-  EXPECT_THAT(job.error().message, HasSubstr("1000004 computations"));
+  EXPECT_THAT(job.error().message, Mentions("1000004"));
 }
 
 TEST(JobTest, WorkGoesIntoThePlanFileAndComesBack) {
@@ -142,11 +143,11 @@ TEST(JobTest, RefusesWorkThatIsNotOfThisPipeline) {
   };
   JobFile settings = SmallJob();
   settings.work = WorkSetting{.file = "", .factors = {1, 2}};
-  EXPECT_THAT(error_of(settings), HasSubstr("'work' gives 2 factors, but the pipeline has 4"));
+  EXPECT_THAT(error_of(settings), Mentions("'work'", "2", "4"));
   settings.work = WorkSetting{.file = directory.Path("work.csv"), .factors = {}};
-  EXPECT_THAT(error_of(settings), HasSubstr("work.csv:2:3: microbatch 4 is not there"));
+  EXPECT_THAT(error_of(settings), Mentions("work.csv:2:3:", "4"));
   settings.work_tokens = 3;
-  EXPECT_THAT(error_of(settings), HasSubstr("'work_tokens' is for a work table in tokens"));
+  EXPECT_THAT(error_of(settings), Mentions("'work_tokens'"));
   settings.work = WorkSetting{.file = directory.Path("tokens.csv"), .factors = {}};
   const auto job = Job::Load(directory.Path("profile.csv"), settings);
   ASSERT_TRUE(job) << ErrorOf(job);
@@ -193,24 +194,25 @@ TEST(JobTest, NamesTheFieldAndItsPlaceAndNoFlag) {
     EXPECT_THAT(message, ::testing::Not(HasSubstr("--")));
     return message;
   };
-  EXPECT_THAT(error(""), HasSubstr("'microbatches', 'blocking_power'"));
+  EXPECT_THAT(error(""), Mentions("'microbatches'", "'blocking_power'"));
   EXPECT_THAT(error("microbatches = 2\nblocking_power = 20\nstages = 3\n"),
-              AllOf(StartsWith(directory.Path("job.toml") + ":5:"), HasSubstr("'stages'")));
+              AllOf(StartsWith(directory.Path("job.toml") + ":5:"), Mentions("'stages'")));
   EXPECT_THAT(error("microbatches = 2\nblocking_power = [1, 2, 3]\n"),
               StartsWith(directory.Path("job.toml") + ":4:"));
   EXPECT_THAT(error("microbatches = 2\nblocking_power = 1\ncomm_delay = [1, 2, 3]\n"),
               StartsWith(directory.Path("job.toml") + ":5:"));
   const std::string four = "microbatches = 4\nblocking_power = 20\n";
   EXPECT_THAT(error(four + "virtual_stages = 2\n"),
-              AllOf(StartsWith(directory.Path("job.toml") + ":5:"), HasSubstr("1f1b")));
-  EXPECT_THAT(error(four + "microbatch_group_size = 3\n"),
-              AllOf(StartsWith(directory.Path("job.toml") + ":5:"), HasSubstr("group")));
+              AllOf(StartsWith(directory.Path("job.toml") + ":5:"), Mentions("1f1b")));
+  EXPECT_THAT(
+      error(four + "microbatch_group_size = 3\n"),
+      AllOf(StartsWith(directory.Path("job.toml") + ":5:"), Mentions("microbatch_group_size")));
   directory.Put("job.toml",
                 "profile = \"profile.csv\"\nvirtual_stages = 1\nmicrobatches = 1\n"
                 "schedule = \"megatron-interleaved\"\nblocking_power = 20\n");
   EXPECT_THAT(ErrorOf(Job::Load(directory.Path("job.toml"))),
-              AllOf(StartsWith(directory.Path("job.toml") + ":3:"), HasSubstr("microbatches")));
-  EXPECT_THAT(ErrorOf(Job::Load("", SmallJob())), HasSubstr("'profile'"));
+              AllOf(StartsWith(directory.Path("job.toml") + ":3:"), Mentions("microbatches")));
+  EXPECT_THAT(ErrorOf(Job::Load("", SmallJob())), Mentions("'profile'"));
 }
 
 TEST(JobTest, NamesTheLineOfAFileThatIsNotThere) {
@@ -281,12 +283,12 @@ TEST(JobTest, RowsThatNothingRunsAreRefusedWhereAskedTo) {
   const TemporaryDirectory directory;
   directory.Put("profile.csv",
                 "stage,instruction,frequency,time,energy\n0,forward,1400,1,100\n"
-                "0,backward,1400,2,200\n0,backward_input,1400,1,100\n");
+                "0,backward,1400,2,200\n0,backward,1200,2.5,140\n0,backward_input,1400,1,100\n");
   JobFile settings = SmallJob();
   EXPECT_TRUE(Job::Load(directory.Path("profile.csv"), settings));
   settings.strict = true;
   EXPECT_THAT(ErrorOf(Job::Load(directory.Path("profile.csv"), settings)),
-              AllOf(StartsWith(directory.Path("profile.csv")), HasSubstr("backward_input")));
+              AllOf(StartsWith(directory.Path("profile.csv")), Mentions("backward_input")));
 }
 
 TEST(JobFieldsTest, HaveDistinctKeysAndAreMergedEachAlone) {

@@ -89,9 +89,9 @@ TEST(ReportMisuse, AnEmulationsReportIsChecked) {
   input.pipeline = &planner->pipeline();
   input.spec = &spec;
   input.emulation = &*emulation;
-  input.max_clocks = &*emulation;
-  EXPECT_EQ(FieldOf(FormatEmulationHtml(input)), "max_clocks_plan");
-  input.max_clocks_plan = &planner->baseline();
+  input.baseline = &*emulation;
+  EXPECT_EQ(FieldOf(FormatEmulationHtml(input)), "baseline_plan");
+  input.baseline_plan = &planner->baseline();
   EXPECT_TRUE(FormatEmulationHtml(input));
   EXPECT_TRUE(FormatEmulationTimelineTrace(input));
   // Of a pipeline with more computations.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "perseus/plan.h"
+#include "support/mentions.h"
 
 namespace perseus {
 namespace {
@@ -47,8 +48,8 @@ TEST(PlanTargetTest, RefusesANumberWithoutUnit) {
   for (const std::string text : {"1.05", "5.3", "1000", "1e-3"}) {
     const auto target = ParsePlanTarget(text);
     ASSERT_FALSE(target) << text;
-    EXPECT_THAT(target.error().message, testing::HasSubstr("write " + text + "x for a factor"));
-    EXPECT_THAT(target.error().message, testing::HasSubstr(text + "s for seconds"));
+    EXPECT_THAT(target.error().message, Mentions(text + "x"));
+    EXPECT_THAT(target.error().message, Mentions(text + "s"));
   }
 }
 
@@ -61,7 +62,7 @@ TEST(PlanTargetTest, RefusesEverythingElse) {
     EXPECT_EQ(target.error().code, ErrorCode::kInvalidInput);
     EXPECT_THAT(target.error().message, testing::HasSubstr("is no point of the frontier"));
   }
-  EXPECT_THAT(ParsePlanTarget("2%").error().message, testing::HasSubstr("did you mean 1.02x?"));
+  EXPECT_THAT(ParsePlanTarget("2%").error().message, Mentions("1.02x"));
   const auto message = [](const char* text) { return ParsePlanTarget(text).error().message; };
   EXPECT_THAT(message("9min"), testing::EndsWith("; write 540s"));
   EXPECT_THAT(message("9 min"), testing::EndsWith("; write 540s"));

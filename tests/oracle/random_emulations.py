@@ -85,8 +85,10 @@ def _kind_and_value(rng: random.Random, made: RandomEmulation, time: float) -> t
         clocks = sorted({float(o.knob) for o in options})
         return kind, rng.choice((*clocks, round(rng.uniform(clocks[0], clocks[-1]), 1)))
     if kind == "power":
-        option = rng.choice(options)
-        power = option.energy / option.time / made.gpus * rng.uniform(0.8, 1.2)
+        powers = [option.energy / option.time / made.gpus for option in options]
+        power = rng.choice(powers) * rng.uniform(0.8, 1.2)
+        # Limits that no GPU of the job can have are refused.
+        power = min(max(power, min(powers)), max(powers))
         return (kind, power) if power > 0 else ("slow", 1.5)
     if kind == "stall":
         return kind, time * rng.uniform(0.01, 1.0)

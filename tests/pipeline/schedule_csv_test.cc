@@ -9,6 +9,7 @@
 
 #include "perseus/schedule.h"
 #include "schedule_testing.h"
+#include "support/mentions.h"
 
 namespace perseus {
 namespace {
@@ -175,11 +176,11 @@ TEST_F(ScheduleFileTest, RefusesWhatIsNoScheduleFile) {
   EXPECT_THAT(ReadErrorOf(Write("binary", std::string("\x7F"
                                                       "ELF\0",
                                                       5))),
-              HasSubstr("binary:1:5: found a NUL byte"));
+              Mentions("binary:1:5:", "NUL"));
   EXPECT_THAT(ReadErrorOf("/dev/zero"), HasSubstr("it is a device"));
   const std::string large = Write("large", "");
   std::filesystem::resize_file(large, (128 << 20) + 1);
-  EXPECT_THAT(ReadErrorOf(large), HasSubstr("is larger than the 128 MiB"));
+  EXPECT_THAT(ReadErrorOf(large), Mentions("128", "MiB"));
 }
 
 }  // namespace

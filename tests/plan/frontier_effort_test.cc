@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "support/mentions.h"
+
 namespace perseus::plan {
 namespace {
 
@@ -29,7 +31,7 @@ TEST(FrontierEffortTest, RefusesHoursAndMoreMemoryThanThereIs) {
   const auto slow = CheckFrontierEffort(80'000, {.seconds = 9000, .bytes = 1e9});
   ASSERT_FALSE(slow);
   EXPECT_EQ(slow.error().code, ErrorCode::kOverflow);
-  EXPECT_THAT(slow.error().message, HasSubstr("80000 computations would take about 2.5 h"));
+  EXPECT_THAT(slow.error().message, Mentions("80000", "2.5"));
   EXPECT_FALSE(CheckFrontierEffort(80'000, {.seconds = 600, .bytes = 20e9}));
 }
 

@@ -13,10 +13,10 @@
 #include <cstdint>
 #include <limits>
 #include <random>
-#include <set>
 
 #include "perseus/planner.h"
 #include "plan/pipelines.h"
+#include "support/mentions.h"
 
 namespace perseus::plan {
 namespace {
@@ -25,83 +25,12 @@ using plan_testing::Blocking;
 using plan_testing::Costed;
 using plan_testing::DagOf;
 
-std::set<int> KnobsOf(const CostedPipeline& pipeline) {
-  std::set<int> knobs;
-  for (const CostTable& table : pipeline.tables) {
-    for (const CostOption& option : table.all_options) knobs.insert(option.knob);
-  }
-  return knobs;
-}
-
 double Fastest(const CostedPipeline& pipeline) {
   std::vector<double> durations;
   for (int i = 0; i < pipeline.dag.size(); ++i) {
     durations.push_back(pipeline.TableOf(i).options.front().time_seconds);
   }
   return Replay(pipeline.dag, durations).iteration_time_seconds;
-}
-
-TEST(KnobSubsetTest, KeepsFewKnobsThatMeetTheDeadline) {
-  std::mt19937 random(5);
-  plan_testing::ProfileShape shape;
-  shape.stages = 3;
-  shape.clocks = 8;
-  shape.noise = 0.03;
-  const CostedPipeline pipeline =
-      Costed(plan_testing::RandomRows(random, shape), DagOf("1f1b", 3, 4), Blocking(60));
-  const double seconds = 1.05 * Fastest(pipeline);
-  for (int most = 1; most <= 9; ++most) {
-    const auto few = KeepFewKnobs(pipeline, Guard{}, seconds, most, 0);
-    ASSERT_TRUE(few) << few.error().message;
-    const std::set<int> knobs = KnobsOf(*few);
-    EXPECT_EQ(static_cast<int>(knobs.size()), std::min(most, 8));
-    EXPECT_LE(Fastest(*few), seconds);
-    for (const CostTable& table : few->tables) {
-      ASSERT_FALSE(table.options.empty());
-      // Still Pareto-optimal, and still what the profile says.
-      for (std::size_t k = 0; k < table.options.size(); ++k) {
-        const CostOption& option = table.options[k];
-        EXPECT_TRUE(knobs.contains(option.knob));
-        if (k == 0) continue;
-        const CostOption& before = table.options[k - 1];
-        const double watts = table.blocking_power_watts;
-        EXPECT_GT(option.time_seconds, before.time_seconds);
-        EXPECT_LT(option.energy_joules - watts * option.time_seconds,
-                  before.energy_joules - watts * before.time_seconds);
-      }
-    }
-  }
-}
-
-TEST(KnobSubsetTest, DropsTheKnobThatIsMissedLeast) {
-  // The slowest and cheapest where there is time, else the fastest.
-  const CostedPipeline pipeline = Costed(
-      "0,forward,3,1,10\n0,forward,2,2,11\n0,forward,1,3,5\n"
-      "0,backward,3,1,10\n0,backward,2,2,11\n0,backward,1,3,5\n",
-      DagOf("1f1b", 1, 1), Blocking(0));
-  EXPECT_EQ(KnobsOf(*KeepFewKnobs(pipeline, Guard{}, 6, 1, 0)), (std::set<int>{2}));
-  EXPECT_EQ(KnobsOf(*KeepFewKnobs(pipeline, Guard{}, 2, 1, 0)), (std::set<int>{0}));
-}
-
-TEST(KnobSubsetTest, AtEqualPricesTheUselessKnobGoes) {
-  // At the optimum's price both ends of a segment cost the same.
-  const CostedPipeline pipeline = Costed(
-      "0,forward,3,1,10\n0,forward,2,2,11\n0,forward,1,3,5\n"
-      "0,backward,3,1,10\n0,backward,2,2,11\n0,backward,1,3,5\n",
-      DagOf("1f1b", 1, 1), Blocking(0));
-  EXPECT_EQ(KnobsOf(*KeepFewKnobs(pipeline, Guard{}, 4, 2, 0)), (std::set<int>{0, 2}));
-}
-
-TEST(KnobSubsetTest, TheCoarseModeRoundsItsPrices) {
-  // At the exact price of time the first and the third knob are kept. With slopes
-  // rounded to multiples of 100 W time has no price: of all pairs of knobs that
-  // meet the deadline the one that costs least is.
-  const CostedPipeline pipeline = Costed(
-      "0,forward,4,1,10\n0,forward,3,2,8.1\n0,forward,2,3,6\n0,forward,1,4,5.9\n"
-      "0,backward,4,1,10\n0,backward,3,2,8.1\n0,backward,2,3,6\n0,backward,1,4,5.9\n",
-      DagOf("1f1b", 1, 1), Blocking(0));
-  EXPECT_EQ(KnobsOf(*KeepFewKnobs(pipeline, Guard{}, 4, 2, 0)), (std::set<int>{0, 2}));
-  EXPECT_EQ(KnobsOf(*KeepFewKnobs(pipeline, Guard{}, 4, 2, 100)), (std::set<int>{1, 3}));
 }
 
 TEST(KnobSubsetTest, OneKnobForAllIsTheCheapestInTime) {
@@ -232,11 +161,13 @@ RC_GTEST_PROP(KnobSubsetTest, AFinerGranularityIsNeverWorse, ()) {
 TEST(KnobSubsetTest, SaysHowManyAreNeeded) {
   const CostedPipeline pipeline =
       Costed("0,forward,2,1,10\n0,backward,1,1,10\n", DagOf("1f1b", 1, 1), Blocking(0));
-  const auto few = KeepFewKnobs(pipeline, Guard{}, 2, 1, 0);
+  const OptionSearch search = [](const CostedPipeline& costs, const PlanConstraints&) {
+    return std::vector<CostOption>{costs.TableOf(0).options[0], costs.TableOf(1).options[0]};
+  };
+  const auto few = SearchFewKnobs(pipeline, 2, {.max_knobs = 1}, 0, search, [] { return true; });
   ASSERT_FALSE(few);
   EXPECT_EQ(few.error().code, ErrorCode::kInfeasible);
-  EXPECT_THAT(few.error().message,
-              testing::HasSubstr("1 distinct knobs are not enough for 2 s: 2 are needed"));
+  EXPECT_THAT(few.error().message, Mentions("1", "distinct", "2"));
 }
 
 }  // namespace

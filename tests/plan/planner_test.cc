@@ -24,6 +24,7 @@
 #include "plan/grouping.h"
 #include "plan/pipelines.h"
 #include "plan/planner_testing.h"
+#include "support/mentions.h"
 
 namespace perseus {
 namespace {
@@ -268,8 +269,7 @@ TEST(PlannerTest, SaysWhatIsInfeasible) {
   }
   // As it was asked for, where six digits would be those of what is possible.
   const double close = (1 - 1e-9) * fastest;
-  EXPECT_THAT(planner.PlanFor(close).error().message,
-              HasSubstr(fmt::format("no plan takes {} s", close)));
+  EXPECT_THAT(planner.PlanFor(close).error().message, Mentions(fmt::format("{}", close)));
   const auto factor = planner.TargetSeconds({PlanTarget::Kind::kBaselineFactor, 0.5});
   ASSERT_FALSE(factor);
   EXPECT_EQ(factor.error().code, ErrorCode::kInfeasible);
@@ -282,7 +282,7 @@ TEST(PlannerTest, RefusesWhatWouldNeverEnd) {
   const auto planner = Planner::Create(std::move(pipeline), {});
   ASSERT_FALSE(planner);
   EXPECT_EQ(planner.error().code, ErrorCode::kOverflow);
-  EXPECT_THAT(planner.error().message, HasSubstr("1000001 computations"));
+  EXPECT_THAT(planner.error().message, Mentions("1000001"));
 }
 
 TEST(PlannerTest, SaysWhatTheFrontierIsExpectedToTake) {

@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "perseus/job.h"
 #include "perseus/plan_file.h"
@@ -62,6 +64,43 @@ std::string JsonOf(const perseus_plan* plan) {
   return Take(text);
 }
 
+// Every member is the figure of that name in plan.json.
+void ExpectFiguresOfTheFile(const perseus_plan* plan) {
+  const perseus_plan_figures figures = FiguresOf(plan);
+  const auto json = nlohmann::json::parse(JsonOf(plan));
+  const auto expect = [](const nlohmann::json& group,
+                         const std::vector<std::pair<const char*, double>>& members) {
+    for (const auto& [name, value] : members) {
+      const nlohmann::json& want = group.at(name);
+      EXPECT_EQ(value, want.is_boolean() ? (want.get<bool>() ? 1.0 : 0.0) : want.get<double>())
+          << name;
+    }
+  };
+  expect(json, {{"requested_time_s", figures.requested_time_seconds},
+                {"iteration_time_s", figures.iteration_time_seconds},
+                {"energy_j", figures.energy_joules},
+                {"average_power_w", figures.average_power_watts},
+                {"lower_bound_j", figures.lower_bound_joules},
+                {"gap_percent", figures.gap_percent},
+                {"saving_percent", figures.saving_percent},
+                {"knob_changes", figures.knob_changes},
+                {"distinct_knobs", figures.distinct_knobs}});
+  EXPECT_EQ(figures.has_shared_knob_bound, json.contains("shared_clocks") ? 1 : 0);
+  if (figures.has_shared_knob_bound == 1) {
+    expect(json["shared_clocks"], {{"lower_bound_j", figures.shared_knob_bound_joules},
+                                   {"gap_percent", figures.shared_knob_gap_percent},
+                                   {"proven", figures.proven_best}});
+  }
+  EXPECT_EQ(figures.has_expected, json.contains("expected") ? 1 : 0);
+  if (figures.has_expected == 1) {
+    expect(json["expected"], {{"iteration_time_s", figures.expected_iteration_time_seconds},
+                              {"energy_j", figures.expected_energy_joules},
+                              {"slowdown_percent", figures.expected_slowdown_percent},
+                              {"saving_percent", figures.expected_saving_percent},
+                              {"clock_calls", figures.expected_clock_calls}});
+  }
+}
+
 TEST_F(PlanApi, PlansUnderConditionsHoldAndSayWhatIsExpected) {
   constexpr std::string_view kConditions =
       R"("conditions": {"switch_latency": "1ms", "call_ahead": "predicted", "noise": "1%"})";
@@ -80,6 +119,7 @@ TEST_F(PlanApi, PlansUnderConditionsHoldAndSayWhatIsExpected) {
   EXPECT_EQ(figures.expected_saving_percent, document->expected->saving_percent);
   EXPECT_EQ(figures.expected_iteration_time_seconds, document->expected->iteration_time_seconds);
   EXPECT_GT(figures.expected_saving_percent, 0);
+  ExpectFiguresOfTheFile(of_job.plan.get());
   EXPECT_LE(figures.expected_slowdown_percent,
             0.1 + 4 * document->expected->slowdown_spread_percent);
 
@@ -268,6 +308,7 @@ TEST_F(PlanApi, ConstraintsOfAPlanAreInItsFile) {
   EXPECT_EQ(document->constraints.granularity, Granularity::kStage);
   const perseus_plan_figures figures = FiguresOf(made.plan.get());
   EXPECT_EQ(figures.has_shared_knob_bound, 1);
+  ExpectFiguresOfTheFile(made.plan.get());
   EXPECT_EQ(figures.knob_changes, 0);
 }
 

@@ -13,6 +13,7 @@
 #include "perseus/plan_file.h"
 #include "perseus/policy.h"
 #include "plan/pipelines.h"
+#include "support/mentions.h"
 
 namespace perseus {
 namespace {
@@ -102,17 +103,15 @@ std::string Message(const Result<std::unique_ptr<Policy>>& policy) {
 TEST(GivenPlan, RefusesAPlanForAnotherJob) {
   const Planner planner = PlannerOf("1f1b", 3, 5);
   EXPECT_THAT(Message(MakePolicyFromPlan(DocumentOf(PlannerOf("1f1b", 2, 5)), planner)),
-              HasSubstr("the plan has 2 ranks, the pipeline 3; the plan must be for a job of the "
-                        "same schedule, stages and microbatches"));
+              Mentions("2", "3"));
   EXPECT_THAT(Message(MakePolicyFromPlan(DocumentOf(PlannerOf("1f1b", 3, 4)), planner)),
-              HasSubstr("rank 0: the plan has 8 computations, the pipeline 10; "));
+              Mentions("0:", "8", "10"));
   EXPECT_THAT(Message(MakePolicyFromPlan(DocumentOf(PlannerOf("gpipe", 3, 5)), planner)),
-              HasSubstr("rank 0, position 3: the plan runs 0F3, the pipeline 0B0; "));
+              Mentions("0", "3:", "0F3", "0B0"));
   PlanDocument document = DocumentOf(planner);
   document.ranks[2].computations[4].knob = {"777", 777};
   EXPECT_THAT(Message(MakePolicyFromPlan(document, planner)),
-              HasSubstr("rank 2, position 4: the profile has no option for knob '777' of forward "
-                        "of stage 2; it has 4 knobs, from '1410' to '1140'"));
+              Mentions("2", "4:", "'777'", "4", "'1410'", "'1140'"));
 }
 
 TEST(GivenPlan, RefusesAPlanForZeusOfAnotherJob) {
@@ -120,19 +119,16 @@ TEST(GivenPlan, RefusesAPlanForZeusOfAnotherJob) {
   const auto message = [&planner](const std::string& text) {
     return Message(MakePolicyFromZeusPlan(text, "z.py", planner));
   };
-  EXPECT_THAT(message("[[('forward', 1410), ('backward', 1410)]]"),
-              HasSubstr("z.py: the plan has 1 rank, the pipeline 2; "));
+  EXPECT_THAT(message("[[('forward', 1410), ('backward', 1410)]]"), Mentions("z.py", "1", "2"));
   EXPECT_THAT(message("[[('forward', 1410), ('backward', 1410)],\n [('forward', 1410)]]"),
-              HasSubstr("z.py: rank 1: the plan has 1 computation, the pipeline 2; "));
-  EXPECT_THAT(
-      message("[[('forward', 1410), ('backward', 1410)],\n"
-              " [('backward', 1410), ('forward', 1410)]]"),
-      HasSubstr("z.py:2:3: rank 1, position 0: the plan runs a backward, the pipeline 1F0; "));
+              Mentions("z.py", "1:", "1", "2"));
+  EXPECT_THAT(message("[[('forward', 1410), ('backward', 1410)],\n"
+                      " [('backward', 1410), ('forward', 1410)]]"),
+              Mentions("z.py:2:3:", "1", "0:", "1F0"));
   EXPECT_THAT(message("[[('forward', 1410), ('backward', 1411)],\n"
                       " [('forward', 1410), ('backward', 1410)]]"),
-              HasSubstr("z.py:1:22: rank 0, position 1: the profile has no option for knob '1411' "
-                        "of backward of stage 0; it has 4 knobs, from '1410' to '1140'"));
-  EXPECT_THAT(message("[[("), HasSubstr("z.py:1:4: expected 'forward' or 'backward'"));
+              Mentions("z.py:1:22:", "0", "1:", "'1411'", "4", "'1410'", "'1140'"));
+  EXPECT_THAT(message("[[("), Mentions("z.py:1:4:", "'forward'", "'backward'"));
   const std::string right =
       "[[('forward', 1410), ('backward', 1410)],[('forward', 1410), ('backward', 1410)]]";
   EXPECT_TRUE(MakePolicyFromZeusPlan(right, "z.py", planner));
@@ -152,8 +148,7 @@ TEST(GivenPlan, RefusesAPlanForZeusWhereComputationsAreFused) {
   EXPECT_THAT(
       Message(MakePolicyFromZeusPlan("[[('forward', 1410), ('forward', 1410), ('backward', 1410)]]",
                                      "z.py", *planner)),
-      HasSubstr("z.py:1:22: rank 0, position 1: the plan runs a forward, the pipeline "
-                "(0F1;0B0)OVERLAP_F_B; "));
+      Mentions("z.py:1:22:", "0", "1:", "0F1;0B0)OVERLAP_F_B"));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "perseus/policy.h"
 #include "plan/named_times.h"
 #include "plan/pipelines.h"
+#include "support/mentions.h"
 
 namespace perseus {
 namespace {
@@ -103,8 +104,7 @@ TEST(Policies, OnlyPerseusKnowsConstraints) {
       EXPECT_GT(PolicyOf("perseus", planner)->PlanFor(8)->knob_changes, 0);
     } else {
       ASSERT_FALSE(policy);
-      EXPECT_THAT(policy.error().message,
-                  HasSubstr("the policy " + spec.name + " knows no constraints"));
+      EXPECT_THAT(policy.error().message, Mentions(spec.name, "constraints"));
     }
   }
 }
@@ -147,7 +147,7 @@ TEST(Policies, FamiliesSayWhatTheirFastestIs) {
   // Balancing slows stage 0 down also at maximum clocks: 1.4 + 1.5 + 3 + 2.8 s.
   const auto late = PolicyOf("zeus-per-stage", planner)->PlanFor(8);
   ASSERT_FALSE(late);
-  EXPECT_THAT(late.error().message, HasSubstr("its fastest takes 8.7"));
+  EXPECT_THAT(late.error().message, Mentions("8.7"));
 }
 
 // 0.1 + 0.2 is more than 0.3, which is what a user writes.
@@ -160,7 +160,7 @@ TEST(Policies, ATimeThatMissesTheFastestByItsLastBitsIsEnough) {
   EXPECT_EQ(plan->requested_time_seconds, plan->iteration_time_seconds);
   const auto none = policy->PlanFor(0.29999999);
   ASSERT_FALSE(none);
-  EXPECT_THAT(none.error().message, HasSubstr("takes 0.29999999 s: its fastest takes 0.3 s"));
+  EXPECT_THAT(none.error().message, Mentions("0.29999999", "0.3"));
 }
 
 TEST(Policies, LeastEffectiveEnergyCountsAndNotLeastEnergy) {

@@ -38,7 +38,12 @@ std::vector<Note> NotesOf(const std::vector<Cell>& forward) {
   csv += fmt::format("0,backward,{},0.2,60\n", forward.front().knob);
   const auto read = ParseProfile(csv, "p.csv");
   EXPECT_TRUE(read) << read.error().message;
-  return read ? read->notes : std::vector<Note>();
+  std::vector<Note> notes = read ? read->notes : std::vector<Note>();
+  if (forward.size() == 1 && !notes.empty()) {
+    EXPECT_THAT(notes.back().text, HasSubstr("nothing to choose"));
+    notes.pop_back();
+  }
+  return notes;
 }
 
 auto Is(Severity severity, int line, const std::string& text) {
@@ -63,6 +68,18 @@ TEST(ProfileChecksTest, LimitsOfPowerTimeAndClock) {
   implausible({"1400", 9e-7, 3e-4}, "takes 9e-07 s");
   implausible({"1400", 3601, 360000}, "takes 3601 s");
   EXPECT_THAT(NotesOf({{"1400", 11, 3000}}), ElementsAre(Is(Severity::kOdd, 2, "takes 11 s")));
+}
+
+TEST(ProfileChecksTest, OneClockLeavesNoChoice) {
+  const auto notes = [](const std::string& more) {
+    const auto read = ParseProfile(
+        "stage,instruction,frequency,time,energy\n0,forward,1400,0.1,30\n0,backward,1400,0.2,60\n" +
+            more,
+        "p.csv");
+    return read.value().notes;
+  };
+  EXPECT_THAT(notes(""), ElementsAre(Is(Severity::kOdd, 0, "one clock only")));
+  EXPECT_TRUE(notes("0,backward,1200,0.22,55\n").empty());
 }
 
 TEST(ProfileChecksTest, OneNoteForAllRowsOfAFault) {

@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -256,6 +257,20 @@ def test_wrong_options_warn_or_raise(monkeypatch: pytest.MonkeyPatch) -> None:
         perseus.Client("http://127.0.0.1:9", strict=True)
     with pytest.warns(UserWarning, match="no option"):
         perseus.Client(min_interval="soon", colour="red")
+    wrong: dict[str, Any] = {
+        "server": 5,
+        "device": ["agent"],
+        "rank": "3",
+        "gpu_index": 2**31,
+        "profile_iterations": 1.5,
+        "max_overhead": "much",
+    }
+    for name, value in wrong.items():
+        with pytest.warns(UserWarning, match=f"{name} is .*; expected (text|a .*number)"):
+            client = perseus.Client(**{name: value})
+        assert client.state == perseus.State.CLOSED
+    with pytest.warns(UserWarning, match="nvidia"):
+        perseus.Client(device="nvidia")
     monkeypatch.setenv("PERSEUS_CLIENT_LIBRARY", "/nonexistent.so")
     with pytest.warns(UserWarning, match="nonexistent"):
         client = perseus.Client()

@@ -280,3 +280,11 @@ def test_lowtimes_operations_are_set_as_it_sets_them() -> None:
                 assert operation.earliest_finish == operation.earliest_start + operation.duration
                 assert operation.latest_start >= operation.earliest_start
     assert results > 10
+
+
+def test_indices_may_be_of_numpy() -> None:
+    """Whatever says that it is an index, and nothing else."""
+    numpy = pytest.importorskip("numpy")
+    indices = numpy.arange(3)
+    made = perseus.Dag([[(1, 1)]] * 3, zip(indices[:-1], indices[1:], strict=True))
+    assert made.choose(3.0).time == 3.0

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ sys.path.insert(0, str(ROOT / "python"))
 
 import perseus  # noqa: E402
 from perseus.hooks import layout  # noqa: E402
+from perseus.hooks.speaker import Speaker  # noqa: E402
 from perseus.hooks.timeline import EventTimeline, find_timeline  # noqa: E402
 from recording import Recorder  # noqa: E402
 
@@ -440,3 +442,79 @@ def test_what_a_run_is_known_by() -> None:
     assert layout.run_key({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "3"}) == "slurm-7.3"
     assert layout.run_key({"TORCHELASTIC_RUN_ID": "abc"}) == "torchrun-abc"
     assert layout.run_key({"TORCHELASTIC_RUN_ID": "none"}) is None
+
+
+def test_a_job_without_a_name_has_that_of_its_run() -> None:
+    """Where people look for it."""
+    place = layout.Layout(pp=2)
+    options: dict[str, Any] = {"schedule": {}, "stages": 2, "microbatches": 4, "run": "a1"}
+    assert layout.job_body(place, **options)["name"] == "a1"
+    assert layout.job_body(place, name="mine", **options)["name"] == "mine"
+
+
+class Store:
+    """As `torch.distributed.Store`."""
+
+    def __init__(self, broken: bool = False) -> None:
+        self.values: dict[str, Any] = {}
+        self.lock = threading.Lock()
+        self.broken = broken
+
+    def add(self, key: str, more: int) -> int:
+        """Add to a count."""
+        if self.broken:
+            raise ConnectionError
+        with self.lock:
+            self.values[key] = self.values.get(key, 0) + more
+            return int(self.values[key])
+
+    def set(self, key: str, value: str) -> None:
+        """Set a value."""
+        self.values[key] = value.encode()
+
+    def get(self, key: str) -> bytes:
+        """Return a value."""
+        return bytes(self.values[key])
+
+    def check(self, keys: list[str]) -> bool:
+        """Return whether they have values."""
+        return all(key in self.values for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("complaining", "world", "named"),
+    [
+        ([0, 1, 2], 3, "all 3 ranks"),
+        ([4], 6, "rank 4"),
+        ([5, 1], 6, "ranks 1, 5"),
+        (list(range(12)), 20, "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 4 more"),
+    ],
+)
+def test_ranks_complain_once_together(complaining: list[int], world: int, named: str) -> None:
+    """And a problem that comes later is another one."""
+    store = Store()
+    speakers = [Speaker(store, rank, world) for rank in complaining]
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        # The first of them waits until it is told to close.
+        for rank, speaker in zip(complaining, speakers, strict=True):
+            speaker.say(f"GPU {rank} is away.")
+        while len(store.values) < 1 + len(complaining):  # A count, and a number for each.
+            time.sleep(0.001)
+        for speaker in speakers:
+            speaker.close()
+    (said,) = [str(one.message) for one in seen]
+    assert said.startswith("perseus: GPU ")
+    assert said.endswith(f" is away ({named}); training goes on")
+
+
+def test_a_rank_whose_store_is_gone_speaks_for_itself() -> None:
+    """Nothing is lost."""
+
+    def speak() -> None:
+        speaker = Speaker(Store(broken=True), 3, 4)
+        speaker.say("it is away")
+        speaker.close()
+
+    with pytest.warns(RuntimeWarning, match=r"it is away \(rank 3\)"):
+        speak()

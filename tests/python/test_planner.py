@@ -482,6 +482,20 @@ def test_notes_are_told() -> None:
     assert planner.plan("9x").notes[-1].text.startswith("the time asked for")
 
 
+def test_a_profile_that_cannot_save_has_a_note() -> None:
+    """One clock leaves no choice, and clocks that cost the same save nothing."""
+    table: dict[str, list[Any]] = dict(profile(2))
+    highest = max(table["frequency"])
+    chosen = [k for k, clock in enumerate(table["frequency"]) if clock == highest]
+    one_clock = {name: [values[k] for k in chosen] for name, values in table.items()}
+    flat: dict[str, list[Any]] = {name: values + values for name, values in one_clock.items()}
+    flat["frequency"] = [highest] * len(chosen) + [highest - 100] * len(chosen)
+    for columns, says in ((one_clock, "one clock only"), (flat, "no clock of the profile saves")):
+        plan = perseus.plan(columns, **SMALL)
+        assert [note.severity for note in plan.notes if says in note.text] == ["odd"]
+        assert abs(plan.saving_percent) < 1e-9
+
+
 def _times(columns: dict[str, list[Any]], name: str, factor: float) -> dict[str, list[Any]]:
     return {**columns, name: [value * factor for value in columns[name]]}
 

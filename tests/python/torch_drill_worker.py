@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two ranks that train on simulated GPUs until a file says stop: for the failure drills.
 
-torch_drill_worker.py FOLDER JSON: options of `attach` and "schedule"; each rank appends a line of
-JSON per iteration to FOLDER/rank-N, whose first has its process id.
+torch_drill_worker.py FOLDER JSON: options of `attach`, and "schedule", "accumulate" (so many
+`schedule.step` in one `job.step`), "replace_at" (the iteration from which another schedule object
+runs), "attach_at" (that from which it is attached). Each rank appends a line of JSON per iteration
+to FOLDER/rank-N, whose first has its process id.
 """
 
 from __future__ import annotations
@@ -28,28 +30,57 @@ MICROBATCHES = 4
 MOST_ITERATIONS = 3000
 
 
+def train_one(
+    attached: perseus.Attached,
+    made: Any,
+    simulated: device.SimulatedDevice,
+    iteration: int,
+    accumulate: int,
+) -> list[float]:
+    """Run one step of the optimizer; returns the losses of its last part."""
+
+    def part() -> list[float]:
+        losses = ranks.step(made, MICROBATCHES, seed=iteration)
+        simulated.end_iteration()
+        return losses
+
+    if accumulate == 1 or attached.job is None:
+        return part()
+    with attached.job.step():
+        for _ in range(accumulate - 1):
+            part()
+        return part()
+
+
 def train(folder: str, options: dict[str, Any]) -> None:
     """Train on one rank."""
     rank, world = dist.get_rank(), dist.get_world_size()
-    made = ranks.make(options.pop("schedule", "Schedule1F1B"), MICROBATCHES)
+    name = options.pop("schedule", "Schedule1F1B")
+    accumulate = options.pop("accumulate", 1)
+    replace_at = options.pop("replace_at", -1)
+    attach_at = options.pop("attach_at", -1)
+    made = ranks.make(name, MICROBATCHES)
     gpus = simulate.Gpus(f"{folder}/gpus")
     tables = device.read_tables(Path(folder) / "profile.csv", 1.0)
     simulated = device.SimulatedDevice(
         gpus, rank, tables, Path(folder) / "ends", 0, 1, world, MICROBATCHES
     )
     simulated.put_under(made._stage)
-    attached = perseus.attach(
-        made,
-        device=f"simulated:{folder}/gpus",
-        report_interval_seconds=0.2,
-        min_interval_seconds=0.002,
-        timeline=device.DeviceTimeline(simulated),
+    options = {
+        "device": f"simulated:{folder}/gpus",
+        "report_interval_seconds": 0.2,
+        "min_interval_seconds": 0.002,
+        "timeline": device.DeviceTimeline(simulated),
         **options,
-    )
+    }
+    attached = perseus.attach(made, **options)
     with open(f"{folder}/rank-{rank}", "a", buffering=1) as log:
         for iteration in range(MOST_ITERATIONS):
-            losses = ranks.step(made, MICROBATCHES, seed=iteration)
-            simulated.end_iteration()
+            if iteration == replace_at:
+                made = ranks.make(name, MICROBATCHES, stages=[made._stage])
+            if iteration == attach_at:
+                attached = perseus.attach(made, **options)
+            losses = train_one(attached, made, simulated, iteration, accumulate)
             report = attached.report()
             stats = report.pop("stats")
             mismatches = getattr(stats, "order_mismatches", 0)

@@ -66,16 +66,22 @@ def stages_of(name: str, rank: int, world: int, virtual: int) -> list[int]:
 
 
 def make(
-    name: str, microbatches: int, virtual: int = 1, recompute: bool = False, **options: Any
+    name: str,
+    microbatches: int,
+    virtual: int = 1,
+    recompute: bool = False,
+    stages: list[Any] | None = None,
+    **options: Any,
 ) -> Any:
-    """Return a schedule of this rank, by the name of its class."""
+    """Return a schedule of this rank, by the name of its class; `stages`: those of another."""
     rank, world = dist.get_rank(), dist.get_world_size()
     indices = [rank] if name in SINGLE else stages_of(name, rank, world, virtual)
     total = world * len(indices)
-    stages = []
-    for index in indices:
-        torch.manual_seed(index)
-        stages.append(PipelineStage(Block(recompute), index, total, torch.device("cpu")))
+    if stages is None:
+        stages = []
+        for index in indices:
+            torch.manual_seed(index)
+            stages.append(PipelineStage(Block(recompute), index, total, torch.device("cpu")))
     made = getattr(schedules, name)
     return made(stages[0] if name in SINGLE else stages, microbatches, loss_fn=loss_of, **options)
 

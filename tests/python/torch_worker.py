@@ -136,9 +136,10 @@ def life() -> object:
         made._n_microbatches = 4
         made._stage_forward_initialized = made._stage_backward_initialized = False
         mark = len(log)
-        with job.step():
-            ranks.step(made, 4)
-            ranks.step(made, 4)
+        for _ in range(2):
+            with job.step():
+                ranks.step(made, 4)
+                ranks.step(made, 4)
         done["accumulated"] = [e[0] for e in log[mark:] if e[0].startswith("step")]
         done["accumulated_count"] = len(actions(log[mark:]))
         attached.detach()

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -26,6 +25,8 @@
 #include "common/unix_socket.h"
 #include "relay/job_owners.h"
 #include "relay/relay_testing.h"
+#include "support/mentions.h"
+#include "support/unix_listener.h"
 
 // What is not a plan: forwarding, tokens, who may connect, the end.
 namespace perseus::relay {
@@ -91,7 +92,7 @@ TEST_F(RelayTest, BadQuestionsGetASentence) {
                                   "?rank=3&wait=x", "?rank=99999999999"}) {
     const Answer answer = Call("GET", std::string("/api/v1/jobs/j/plan") + query);
     EXPECT_EQ(answer.status, 422) << query;
-    EXPECT_THAT(answer.body, HasSubstr("\"code\":\"invalid\""));
+    EXPECT_THAT(answer.body, Mentions("\"code\":\"invalid\""));
   }
   EXPECT_EQ(server.CountOf("GET", ""), 0U);
 }
@@ -127,7 +128,7 @@ TEST_F(RelayTest, TheTokenIsTheRelaysAndNeverReachesARank) {
   });
   answers.push_back(Call(&rank, "POST", "/api/v1/jobs/j/ranks", "{}"));
   EXPECT_EQ(answers.back().status, 503);
-  EXPECT_THAT(answers.back().body, HasSubstr("--token-file"));
+  EXPECT_THAT(answers.back().body, Mentions("--token-file"));
   folder_.Write("token", second);
   EXPECT_TRUE(http::Eventually([&] {
     answers.push_back(Call(&rank, "POST", "/api/v1/jobs/j/ranks", "{}"));
@@ -176,7 +177,7 @@ TEST_F(ReportsTest, ReportsOfSeveralRanksAreOneRequest) {
   EXPECT_EQ(answers[8].body, R"({"reports":0})");
   const auto calls = server.Calls("POST", "/iterations");
   ASSERT_EQ(calls.size(), 1U);
-  EXPECT_THAT(calls[0].body, HasSubstr("5.310"));
+  EXPECT_THAT(calls[0].body, Mentions("5.310"));
   const Json sent = Json::parse(calls[0].body);
   EXPECT_EQ(sent["reports"].size(), 16U);
   EXPECT_EQ(sent["clients"].size(), 9U);
@@ -272,12 +273,7 @@ TEST_F(RelayTest, ASlowServerIsAnAnswerInTime) {
 TEST_F(RelayTest, AServerThatClosesMidAnswerIsNoAnswer) {
   // A listener that sends half of an answer, then closes.
   const std::string path = folder_.path() + "/upstream";
-  const FileDescriptor listening(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-  ASSERT_EQ(::bind(listening.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  ASSERT_EQ(::listen(listening.get(), 64), 0);
+  const FileDescriptor listening = ListenAt(path, 64);
   std::atomic<bool> is_done = false;
   std::thread server([&] {
     while (!is_done) {
@@ -321,8 +317,8 @@ TEST_F(RelayTest, WhoIsNotOnTheListIsRefused) {
   });
   const Answer answer = Call("GET", "/healthz");
   EXPECT_EQ(answer.status, 403);
-  EXPECT_THAT(answer.body, AllOf(HasSubstr("--allow-user " + std::to_string(::geteuid())),
-                                 HasSubstr("--allow-group")));
+  EXPECT_THAT(answer.body, AllOf(Mentions("--allow-user", std::to_string(::geteuid())),
+                                 Mentions("--allow-group")));
 }
 
 // As the server would, which cannot tell who asks.

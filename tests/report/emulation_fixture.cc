@@ -86,8 +86,8 @@ EmulationReportInput EmulatedSample::Bare() const {
   input.pipeline = &sample.pipeline;
   input.spec = &spec;
   input.emulation = &emulation;
-  input.max_clocks = &emulation;
-  input.max_clocks_plan = &sample.baseline;
+  input.baseline = &emulation;
+  input.baseline_plan = &sample.baseline;
   return input;
 }
 
@@ -115,7 +115,7 @@ EmulationReportInput EmulatedSample::Full() const {
   unbuilt.schedule = {"dualpipev", 4, 1, 16, 0};
   unbuilt.why_not = "dualpipev needs two virtual stages.";
   input.sweep = {shape, unbuilt};
-  input.run_at_max_clocks = RunCost{1000, 5.5, 660, 1650};
+  input.run_at_baseline = RunCost{1000, 5.5, 660, 1650};
   input.run = RunCost{1010, 4.4, 528, 1320};
   input.currency = "EUR";
   input.remarks = {"A note of the caller."};

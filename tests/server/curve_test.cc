@@ -20,6 +20,7 @@
 #include "server/domain/stragglers.h"
 #include "server/planning/characterize.h"
 #include "server/planning/job_spec.h"
+#include "server/runtime/plan_texts.h"
 #include "server/service_testing.h"
 
 namespace perseus::server {
@@ -86,8 +87,8 @@ TEST_F(CurveTest, TheRecordReadsBackToTheSame) {
   ASSERT_EQ(again.plans.size(), record_.plans.size());
   const auto curve = Curve::Make(job_, again);
   ASSERT_TRUE(curve);
-  EXPECT_EQ(*(*curve)->ComputationsTail((*curve)->fastest(), 1),
-            *curve_->ComputationsTail(curve_->fastest(), 1));
+  EXPECT_EQ((*curve)->ComputationsTails((*curve)->fastest()),
+            curve_->ComputationsTails(curve_->fastest()));
 }
 
 // However often an operator sets another target, the ladder stays, and so do the last targets'
@@ -306,7 +307,7 @@ TEST(CharacterizerTest, EndsWhereverItIsToldTo) {
 }
 
 TEST_F(CurveTest, ComputationsAreInExecutionOrder) {
-  const auto text = curve_->ComputationsTail(curve_->fastest(), 1);
+  const auto text = PlanTexts().Of(curve_, curve_->fastest(), 1);
   EXPECT_EQ(text->back(), '}');
   const auto computations = nlohmann::json::parse(text->substr(0, text->size() - 1));
   ASSERT_EQ(computations.size(), 8);
@@ -320,7 +321,21 @@ TEST_F(CurveTest, ComputationsAreInExecutionOrder) {
     end = computation[4].get<double>() + computation[5].get<double>();
   }
   EXPECT_EQ(order, "F0B0F1B1F2B2F3B3");
-  EXPECT_EQ(text, curve_->ComputationsTail(curve_->fastest(), 1));  // Shared.
+}
+
+TEST_F(CurveTest, TextsAreSharedAndThoseOfAnotherCurveAreItsOwn) {
+  PlanTexts texts;
+  const auto text = texts.Of(curve_, curve_->fastest(), 1);
+  EXPECT_EQ(*text, curve_->ComputationsTails(curve_->fastest())[1]);
+  EXPECT_EQ(texts.Of(curve_, curve_->fastest(), 1), text);
+  // Another curve, whose plan of this id is another one.
+  store::CurveRecord record = record_;
+  std::swap(record.plans.front().knobs, record.plans.back().knobs);
+  const auto other = Curve::Make(job_, record);
+  ASSERT_TRUE(other);
+  const std::int64_t id = curve_->fastest().id;
+  EXPECT_NE(*texts.Of(*other, *(*other)->Find(id), 1), *text);
+  EXPECT_EQ(*texts.Of(curve_, curve_->fastest(), 1), *text);
 }
 
 TEST_F(CurveTest, ThePlanDocumentIsThePlannersOwn) {

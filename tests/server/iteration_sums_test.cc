@@ -22,7 +22,7 @@ const store::IterationSummary* Of(const std::vector<store::Fact>& facts, std::in
 
 // What is stored of a version is replaced, so it must never begin again at nothing.
 TEST(IterationSumsTest, NoSumIsForgottenAfterThousandsOfVersions) {
-  IterationSums sums("j-1");
+  IterationSums sums("j-1", {});
   for (int i = 0; i < 500; ++i) {
     sums.Add({.plan_version = 1, .time_seconds = 2, .clocks = ReportedClocks::kMaximum});
     sums.Add({.plan_version = 1, .time_seconds = 3, .clocks = ReportedClocks::kPlan});
@@ -43,7 +43,7 @@ TEST(IterationSumsTest, NoSumIsForgottenAfterThousandsOfVersions) {
 }
 
 TEST(IterationSumsTest, WhatTheStoreRefusedIsWrittenAgain) {
-  IterationSums sums("j-1");
+  IterationSums sums("j-1", {});
   sums.Add({.plan_version = 3, .time_seconds = 2, .clocks = ReportedClocks::kPlan});
   const std::vector<store::Fact> refused = sums.Take();
   EXPECT_FALSE(sums.has_news());
@@ -70,6 +70,27 @@ TEST(IterationSumsTest, CountsTheReportsThatTheStoreDoesNotHave) {
   EXPECT_EQ(sums.unwritten_reports(), 0);
   sums.Written(first);
   EXPECT_EQ(sums.unwritten_reports(), 0);
+}
+
+// After a rest of the job, and beside what other servers have.
+TEST(IterationSumsTest, WhatThisProcessHasStoredGoesOn) {
+  const store::IterationSummary stored{.job = "j-1",
+                                       .plan_version = 1,
+                                       .reports = 500,
+                                       .total_seconds = 750,
+                                       .least_seconds = 1,
+                                       .most_seconds = 2};
+  store::IterationSummary other = stored;
+  other.reports = 7;
+  IterationSums sums("j-1", {.own = {stored}, .elsewhere = {other}});
+  EXPECT_FALSE(sums.has_news());
+  EXPECT_EQ(sums.All().at(0).reports, 507);
+  sums.Add({.plan_version = 1, .time_seconds = 1.5, .clocks = ReportedClocks::kPlan});
+  const std::vector<store::Fact> facts = sums.Take();
+  ASSERT_EQ(facts.size(), 1U);
+  EXPECT_EQ(Of(facts, 1)->reports, 501);
+  EXPECT_EQ(Of(facts, 1)->total_seconds, 751.5);
+  EXPECT_EQ(Of(facts, 1)->least_seconds, 1);
 }
 
 }  // namespace

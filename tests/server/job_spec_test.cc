@@ -17,6 +17,7 @@
 #include "job/job_fields.h"
 #include "perseus/job_file.h"
 #include "server/service_testing.h"
+#include "support/mentions.h"
 
 namespace perseus::server {
 namespace {
@@ -114,8 +115,7 @@ TEST(JobSpecTest, ConditionsThatCannotBeAreRefused) {
         FailureOf(with(R"({"switch_latency":"1ms","switch_latency_spread":"2ms"})"), profile);
     EXPECT_EQ(failure.code, FailureCode::kInvalid);
     EXPECT_THAT(failure.message,
-                HasSubstr("'switch_latency_spread' is 0.002 s, more than the 'switch_latency' of "
-                          "0.001 s; expected at most as much"));
+                Mentions("'switch_latency_spread'", "0.002", "'switch_latency'", "0.001"));
     EXPECT_EQ(failure.field, "job.conditions");
   }
 }
@@ -133,7 +133,7 @@ TEST(JobSpecTest, ConditionsOfTooManyPipelinesAreRefused) {
     const Failure failure = FailureOf(settings(251, kNoise), profile);
     EXPECT_EQ(failure.code, FailureCode::kTooLarge);
     EXPECT_EQ(failure.field, "job.conditions");
-    EXPECT_THAT(failure.message, HasSubstr("1600 computations in 251 pipelines"));
+    EXPECT_THAT(failure.message, Mentions("1600", "251"));
   }
 }
 
@@ -148,7 +148,7 @@ TEST(JobSpecTest, JobsOfMoreComputationsThanTheLimitAreRefused) {
     const Failure failure = FailureOf(settings(most + 1), profile);
     EXPECT_EQ(failure.code, FailureCode::kTooLarge);
     EXPECT_EQ(failure.field, "job.microbatches");
-    EXPECT_THAT(failure.message, HasSubstr("200004 computations"));
+    EXPECT_THAT(failure.message, Mentions("200004"));
   }
   // Where the backward is split there are more of them than two a microbatch.
   const Failure split =
@@ -158,9 +158,8 @@ TEST(JobSpecTest, JobsOfMoreComputationsThanTheLimitAreRefused) {
 
 TEST(JobSpecTest, WhatIsWrongIsSaid) {
   EXPECT_EQ(FailureOf("[]").field, "job");
-  EXPECT_THAT(FailureOf(R"({"schedul":"1f1b"})").message, HasSubstr("schedule"));
-  EXPECT_THAT(FailureOf(R"({"schedule":"1f1b"})").message,
-              HasSubstr("'microbatches' and 'stages'"));
+  EXPECT_THAT(FailureOf(R"({"schedul":"1f1b"})").message, Mentions("schedule"));
+  EXPECT_THAT(FailureOf(R"({"schedule":"1f1b"})").message, Mentions("'microbatches'", "'stages'"));
   EXPECT_THAT(FailureOf(R"({"tp":1,"tensor_parallel":1})").message, HasSubstr("are the same"));
   EXPECT_EQ(FailureOf(R"({"schedule":"1f1b","stages":1000,"microbatches":100000})").code,
             FailureCode::kTooLarge);
@@ -169,7 +168,7 @@ TEST(JobSpecTest, WhatIsWrongIsSaid) {
   const Failure labels = FailureOf(kSmallSettings,
                                    "stage,instruction,knob,time,energy\n"
                                    "0,forward,fast,1,1\n0,backward,fast,1,1\n");
-  EXPECT_THAT(labels.message, HasSubstr("labels"));
+  EXPECT_THAT(labels.message, Mentions("labels"));
   EXPECT_EQ(labels.field, "profile_csv");
   EXPECT_THAT(FailureOf(kSmallSettings, "stage,instruction\n").field, "profile_csv");
 }

@@ -7,6 +7,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -26,6 +29,38 @@ using store::Parts;
 constexpr int kWriter = 1;
 constexpr int kOther = 2;
 
+// A store whose calls throw where the test says so, as without memory.
+class ThrowingGate : public SimulatedGate {
+ public:
+  using SimulatedGate::SimulatedGate;
+  void Add(std::vector<store::Fact> facts, std::optional<std::int64_t> expected_revision,
+           std::function<bool()> is_wanted, Written written) override {
+    MayThrow();
+    SimulatedGate::Add(std::move(facts), expected_revision, std::move(is_wanted),
+                       std::move(written));
+  }
+  void ReadJob(const std::string& id, Known known, Read read) override {
+    MayThrow();
+    SimulatedGate::ReadJob(id, std::move(known), std::move(read));
+  }
+  void FindProfile(const std::string& layout, const store::JobRecord& record,
+                   ProfileFound found) override {
+    MayThrow();
+    SimulatedGate::FindProfile(layout, record, std::move(found));
+  }
+  void ReadIterations(const std::string& id, IterationsRead read) override {
+    MayThrow();
+    SimulatedGate::ReadIterations(id, std::move(read));
+  }
+
+  bool throws = false;
+
+ private:
+  void MayThrow() const {
+    if (throws) throw std::runtime_error("no memory");
+  }
+};
+
 class ManagedJobTest : public ::testing::Test {
  protected:
   void SetUp() override { Load(maker().record()); }
@@ -39,8 +74,8 @@ class ManagedJobTest : public ::testing::Test {
   void Load(const store::JobRecord& record) {
     rows_ = {};
     ASSERT_TRUE(rows_.Commit(kWriter, {record}, std::nullopt));
-    job_ = std::make_shared<ManagedJob>(&context_, Replay(rows_.job, {}));
-    job_->Resume({}, /*ask_for_work=*/false);
+    job_ = std::make_shared<ManagedJob>(&context_, Replay(rows_.job, {}), StoredSums{});
+    job_->Resume(/*ask_for_work=*/false);
     FinishAll();
   }
 
@@ -75,7 +110,7 @@ class ManagedJobTest : public ::testing::Test {
     ASSERT_FALSE(gate_.reads.empty());
     const SimulatedGate::PendingRead pending = std::move(gate_.reads.front());
     gate_.reads.erase(gate_.reads.begin());
-    const Parts parts = PartsToRead(rows_.job.marks, pending.known.marks);
+    const Parts parts = PartsToRead(rows_.job.marks, pending.known);
     pending.read(gate_.Find(rows_, pending.known, parts));
   }
   void FinishAll() {
@@ -103,10 +138,11 @@ class ManagedJobTest : public ::testing::Test {
   }
 
   SimulatedRows rows_;
-  SimulatedGate gate_{&maker(), /*is_shared=*/true};
+  ThrowingGate gate_{&maker(), /*is_shared=*/true};
   EventHub events_;
   double seconds_ = 1000;
-  int throws_at_ = 0;  // At this look at the clock from now on. 0: at none.
+  int throws_at_ = 0;       // At this look at the clock from now on. 0: at none.
+  bool is_broken_ = false;  // Whatever the job decides by itself throws.
   std::vector<std::string> problems_;
   JobContext context_{.store = gate_,
                       .events = events_,
@@ -117,7 +153,11 @@ class ManagedJobTest : public ::testing::Test {
                             }
                             return Moment{.day_seconds = seconds_, .seconds = seconds_};
                           },
-                      .has_given_plan = [](const Shape&) { return false; },
+                      .has_given_plan =
+                          [this](const Shape&) {
+                            if (is_broken_) throw std::runtime_error("a bug");
+                            return false;
+                          },
                       .wake_worker = [] {},
                       .refresh_soon = [](const std::string&) {},
                       .on_problem = [this](const std::string& why) { problems_.push_back(why); }};
@@ -162,6 +202,25 @@ TEST_F(ManagedJobTest, ADeletionHoldsOnlyAtTheRevisionThatItsClientNamed) {
   EXPECT_TRUE(job_->is_gone());
 }
 
+// The store lost a revision and gave its number to another server's change, so that this server's
+// change was written on it.
+TEST_F(ManagedJobTest, AChangeThatWasWrittenOnAnotherHistoryIsRead) {
+  const SimulatedRows standby = rows_;
+  Do(SetTarget{"1.1x"});
+  FinishAll();
+  const Answered watch = Do(SetWatch{.window = 8});
+  rows_ = standby;
+  job_->Refresh([](const Result<void>&) {});
+  Read();
+  ASSERT_TRUE(rows_.Commit(kOther, {store::TargetChange{.job = job_->id(), .target = "1.3x"}}, {}));
+  FinishAll();
+  ASSERT_TRUE(*watch);
+  EXPECT_TRUE((*watch)->has_value());
+  EXPECT_EQ(job_->revision(), rows_.job.marks.revision);
+  EXPECT_EQ(job_->View().target, "1.3x");
+  EXPECT_EQ(job_->View().watch.settings.shift.window, 8);
+}
+
 TEST_F(ManagedJobTest, AReadingThatNeverFitsIsAnError) {
   std::optional<Result<void>> read;
   job_->Refresh([&](const Result<void>& outcome) { read = outcome; });
@@ -190,10 +249,59 @@ TEST_F(ManagedJobTest, WhatThrowsWhileItIsDecidedIsAnsweredAndHoldsUpNothing) {
   EXPECT_TRUE((*next)->has_value());
 }
 
+// It would be tried at each tick, and told each time.
+TEST_F(ManagedJobTest, AJobWhoseRulesAlwaysThrowIsSetAsideOnce) {
+  LoadUnmeasured();
+  RegisterRanks();
+  is_broken_ = true;
+  for (int i = 0; i < 4; ++i) job_->Tick();
+  EXPECT_FALSE(job_->is_aside());
+  for (int i = 0; i < 20; ++i) job_->Tick();
+  EXPECT_TRUE(job_->is_aside());
+  EXPECT_EQ(problems_.size(), 5U);
+  EXPECT_EQ(std::count_if(problems_.begin(), problems_.end(),
+                          [](const std::string& each) {
+                            return each.find("set aside") != std::string::npos;
+                          }),
+            1);
+  // What somebody asks for is done.
+  for (Command command : {Command(SetTarget{"1.2x"}), Command(DeleteJob{})}) {
+    const Answered answered = Do(std::move(command));
+    FinishAll();
+    ASSERT_TRUE(*answered);
+    EXPECT_TRUE((*answered)->has_value());
+  }
+  EXPECT_TRUE(job_->is_gone());
+  EXPECT_EQ(problems_.size(), 5U);
+}
+
+TEST_F(ManagedJobTest, AJobWhosePlansCannotBeTakenIsSetAside) {
+  RegisterRanks();
+  const AdoptPlans made = maker().Make(*job_->NextStep(), rows_.job.job);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(job_->is_aside());
+    throws_at_ = 2;  // The first look is that of Do().
+    EXPECT_FALSE((*Do(made))->has_value());
+  }
+  EXPECT_TRUE(job_->is_aside());
+}
+
+// One that works in between is no reason.
+TEST_F(ManagedJobTest, AJobWhoseRulesThrowNowAndThenGoesOn) {
+  for (int i = 0; i < 20; ++i) {
+    throws_at_ = 2;
+    Do(SetTarget{"1.1x"});
+    Do(SetTarget{i % 2 == 0 ? "1.2x" : "1.1x"});
+    FinishAll();
+  }
+  EXPECT_EQ(problems_.size(), 20U);
+  EXPECT_FALSE(job_->is_aside());
+}
+
 // It is durable, so the job reads it.
 TEST_F(ManagedJobTest, WhatThrowsWhileItIsAppliedIsReadFromTheStore) {
   RegisterRanks();
-  job_->Do(maker().Make(*job_->NextStep()), {}, [](const auto&) {});
+  job_->Do(maker().Make(*job_->NextStep(), rows_.job.job), {}, [](const auto&) {});
   Commit();
   throws_at_ = 1;
   Answer();
@@ -207,6 +315,83 @@ TEST_F(ManagedJobTest, WhatThrowsWhileItIsAppliedIsReadFromTheStore) {
   FinishAll();
   ASSERT_TRUE(*next);
   EXPECT_TRUE((*next)->has_value());
+}
+
+TEST_F(ManagedJobTest, AChangeThatTheStoreCannotTakeIsAnsweredAndHoldsUpNothing) {
+  gate_.throws = true;
+  const Answered thrown = Do(SetTarget{"1.1x"});
+  ASSERT_TRUE(*thrown);
+  ASSERT_FALSE((*thrown)->has_value());
+  EXPECT_EQ((*thrown)->error().code, FailureCode::kUnavailable);
+  EXPECT_EQ(problems_.size(), 1U);
+  const Answered rank = Do(RegisterRank{SmallRank(0)});
+  ASSERT_TRUE(*rank);
+  EXPECT_FALSE((*rank)->has_value());
+  gate_.throws = false;
+  const Answered next = Do(SetTarget{"1.2x"});
+  const Answered same_rank = Do(RegisterRank{SmallRank(0)});
+  FinishAll();
+  ASSERT_TRUE(*next);
+  EXPECT_TRUE((*next)->has_value());
+  ASSERT_TRUE(*same_rank);
+  EXPECT_TRUE((*same_rank)->has_value());
+}
+
+TEST_F(ManagedJobTest, AReadingThatTheStoreCannotBeginIsAnError) {
+  std::vector<bool> reads;
+  const auto note = [&](const Result<void>& read) { reads.push_back(read.has_value()); };
+  gate_.throws = true;
+  job_->Refresh(note);
+  EXPECT_EQ(reads, std::vector<bool>({false}));
+  gate_.throws = false;
+  job_->Refresh(note);
+  FinishAll();
+  EXPECT_EQ(reads, std::vector<bool>({false, true}));
+  // The sums of other servers are shown as they were.
+  seconds_ += 10;
+  job_->RefreshAll(note);
+  gate_.throws = true;
+  FinishAll();
+  EXPECT_EQ(reads, std::vector<bool>({false, true, true}));
+}
+
+TEST_F(ManagedJobTest, SumsThatTheStoreCannotTakeAreWrittenLater) {
+  RegisterRanks();
+  std::optional<Outcome<void>> taken;
+  job_->Report({{.rank = 0, .time_seconds = 1.5, .clocks = ReportedClocks::kMaximum}}, {},
+               [&](const Outcome<void>& outcome) { taken = outcome; });
+  ASSERT_TRUE(taken && taken->has_value());
+  gate_.throws = true;
+  job_->Tick();
+  gate_.throws = false;
+  seconds_ += 10;
+  job_->Tick();
+  FinishAll();
+  ASSERT_EQ(rows_.iterations.size(), 1U);
+  EXPECT_EQ(rows_.iterations.begin()->second.reports, 1);
+}
+
+TEST_F(ManagedJobTest, ALibraryThatCannotBeAskedIsAsOneThatHasNothing) {
+  store::JobRecord record = maker().record();
+  record.profile_csv.clear();
+  record.profile_source.clear();
+  const auto spec = MakeJobSpec(
+      R"({"schedule":"1f1b","microbatches":4,"stages":2,"data_parallel":2,"effort":0.05,)"
+      R"("model":"gpt-13b"})",
+      "");
+  ASSERT_TRUE(spec) << spec.error().message;
+  record.settings_json = spec->settings_json;
+  record.library_json = spec->library_json;
+  Load(record);
+  for (int rank = 0; rank < 3; ++rank) Do(RegisterRank{SmallRank(rank)});
+  FinishAll();
+  Do(RegisterRank{SmallRank(3)});
+  Commit();
+  gate_.throws = true;
+  Answer();
+  gate_.throws = false;
+  FinishAll();
+  EXPECT_EQ(job_->View().record.state, store::JobState::kProfiling);
 }
 
 }  // namespace

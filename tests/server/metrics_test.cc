@@ -34,13 +34,14 @@ TEST_F(MetricsTest, MethodsThatClientsMakeUpShareOneSeries) {
   for (int i = 0; i < 100; ++i) {
     metrics.Count(Answered(fmt::format("MADEUP{}", i), "", 404));
   }
-  const std::string text = metrics.Text(
-      *service_, http::Counters{}, {.max_connections = 7, .max_jobs = 11, .is_store_up = false});
+  const std::string text =
+      metrics.Text(*service_, http::Counters{}, {.max_connections = 7, .is_store_up = false});
   EXPECT_THAT(text, HasSubstr(R"({method="GET",route="/api/v1/jobs",status="2xx"} 1)"));
   EXPECT_THAT(text, HasSubstr(R"({method="other",route="none",status="4xx"} 100)"));
   EXPECT_THAT(text, Not(HasSubstr("MADEUP")));
   for (const char* const line :
-       {"perseus_store_up 0\n", "perseus_jobs_limit 11\n", "perseus_http_connections_limit 7\n"}) {
+       {"perseus_store_up 0\n", "perseus_jobs_limit 10000\n", "perseus_jobs_damaged 0\n",
+        "perseus_http_connections_limit 7\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
 }

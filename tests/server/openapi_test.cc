@@ -18,6 +18,7 @@
 #include "server/api/query_check.h"
 #include "server/api/routes.h"
 #include "server/service_testing.h"
+#include "support/mentions.h"
 
 namespace perseus::server {
 namespace {
@@ -92,16 +93,14 @@ TEST_F(OpenapiTest, QueriesThatDoNotFitTheirRowAreRefused) {
   using ::testing::HasSubstr;
   const RouteRow& list = RowOf("listJobs");
   EXPECT_EQ(refusal(list, {{"state", "running"}, {"limit", "10"}, {"name", "a b"}}), "");
-  EXPECT_THAT(refusal(list, {{"status", "running"}}),
-              HasSubstr("'status', which is not known here; known are: state, name, client_key"));
-  EXPECT_THAT(refusal(list, {{"state", "runing"}}),
-              HasSubstr("'state' must be one of: registering"));
+  EXPECT_THAT(refusal(list, {{"status", "running"}}), Mentions("'status'", "client_key"));
+  EXPECT_THAT(refusal(list, {{"state", "runing"}}), Mentions("'state'"));
   EXPECT_NE(refusal(list, {{"state", "running failed"}}), "");
   EXPECT_NE(refusal(list, {{"limit", "0"}}), "");
   EXPECT_NE(refusal(list, {{"limit", "1001"}}), "");
   EXPECT_NE(refusal(list, {{"limit", "1.5"}}), "");
   EXPECT_THAT(refusal(RowOf("getJob"), {{"verbose", "1"}}), HasSubstr("takes no parameters"));
-  EXPECT_THAT(refusal(RowOf("getPlan"), {}), HasSubstr("'rank' is missing"));
+  EXPECT_THAT(refusal(RowOf("getPlan"), {}), Mentions("'rank'"));
   EXPECT_EQ(refusal(RowOf("getPlan"), {{"rank", "0"}, {"after", "-1"}, {"wait", "1e3"}}), "");
   EXPECT_NE(refusal(RowOf("getPlan"), {{"rank", "0"}, {"wait", "-1"}}), "");
 }

@@ -7,9 +7,12 @@
 #include <soci/soci.h>
 #include <soci/sqlite3/soci-sqlite3.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "server/service_testing.h"
 
@@ -26,7 +29,7 @@ TEST_F(RestartTest, ARunningJobHasItsPlanAtOnce) {
   AwaitRefined(*job);
   ASSERT_TRUE(sync::AddStraggler(*job, {.pipeline = 1, .factor = 1.2}));
   const auto before = job->board().Current();
-  const std::string text = *before->curve->ComputationsTail(*before->PlanOf(0), 1);
+  const std::string text = before->curve->ComputationsTails(*before->PlanOf(0))[1];
   const std::string id = job->id();
   job.reset();
   Restart();
@@ -36,7 +39,7 @@ TEST_F(RestartTest, ARunningJobHasItsPlanAtOnce) {
   ASSERT_NE(after, nullptr);
   EXPECT_EQ(after->version.version, before->version.version);
   EXPECT_EQ(after->version.reason, "straggler");
-  EXPECT_EQ(*after->curve->ComputationsTail(*after->PlanOf(0), 1), text);
+  EXPECT_EQ(after->curve->ComputationsTails(*after->PlanOf(0))[1], text);
   EXPECT_EQ(job->View().record.state, JobState::kRunning);
   EXPECT_EQ(job->View().ranks_registered, 4);
   EXPECT_EQ(job->View().stragglers.size(), 1);
@@ -64,7 +67,7 @@ TEST_F(RestartTest, PlansUnderConditionsAreFollowedAndKept) {
   EXPECT_GT(before->PlanOf(0)->saving_percent, plan->saving_percent);
   // The straggler still ends last, as far as is expected.
   EXPECT_LE(before->PlanOf(0)->iteration_time_seconds, before->straggler_seconds * 1.002);
-  const std::string text = *before->curve->ComputationsTail(*before->PlanOf(0), 1);
+  const std::string text = before->curve->ComputationsTails(*before->PlanOf(0))[1];
   const std::string id = job->id();
   job.reset();
   Restart();
@@ -72,7 +75,7 @@ TEST_F(RestartTest, PlansUnderConditionsAreFollowedAndKept) {
   const auto after = job->board().Current();
   ASSERT_NE(after, nullptr);
   EXPECT_EQ(after->version.version, before->version.version);
-  EXPECT_EQ(*after->curve->ComputationsTail(*after->PlanOf(0), 1), text);
+  EXPECT_EQ(after->curve->ComputationsTails(*after->PlanOf(0))[1], text);
   EXPECT_EQ(after->PlanOf(0)->expected, before->PlanOf(0)->expected);
 }
 
@@ -125,6 +128,37 @@ TEST_F(RestartTest, ACurveThatIsLostIsComputedAgain) {
   // Ranks that hold the old version hear of a later one.
   EXPECT_GT(job->board().Current()->version.version, version);
   EXPECT_EQ(job->View().record.state, JobState::kRunning);
+}
+
+// Its key is free again then, and nobody asks for its plans meanwhile.
+TEST_F(RestartTest, ADamagedJobIsDeletedWithoutBeingRead) {
+  const std::string id = Create()->id();
+  service_.reset();
+  soci::session(soci::sqlite3, "dbname=" + directory_.Path("store.sqlite"))
+      << "UPDATE jobs SET target = 'soon'";
+  std::atomic<int> problems = 0;
+  std::vector<AuditRecord> changes;
+  ServiceOptions options;
+  options.on_problem = [&](const std::string&) { ++problems; };
+  options.on_change = [&](const AuditRecord& change) { changes.push_back(change); };
+  Start(options);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(sync::Get(*service_, id).error().code, FailureCode::kInvalid);
+  EXPECT_EQ(service_->damaged_jobs(), 1U);
+  EXPECT_EQ(problems, 1);
+  const auto remove = [&](Caller caller) {
+    return Await<Outcome<void>>(
+        [&](auto&& deleted) { service_->DeleteDamaged(id, caller, deleted); });
+  };
+  const std::int64_t revision = service_->HeadOf(id)->marks.revision;
+  EXPECT_EQ(remove({.if_revision = revision + 7}).error().code, FailureCode::kPast);
+  ASSERT_TRUE(remove({.token_name = "alice", .if_revision = revision}));
+  EXPECT_EQ(service_->damaged_jobs(), 0U);
+  EXPECT_EQ(sync::Get(*service_, id).error().code, FailureCode::kNotFound);
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].before, "damaged");
+  EXPECT_EQ(changes[0].token_name, "alice");
+  EXPECT_NE(Create()->id(), id);
 }
 
 TEST_F(RestartTest, SummariesOfIterationsArePartOfIt) {

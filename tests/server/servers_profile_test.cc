@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "server/servers_testing.h"
+#include "support/mentions.h"
 
 namespace perseus::server {
 namespace {
 
 using store::JobState;
-using ::testing::HasSubstr;
 using ServersProfileTest = ServersTest;
 
 store::Measurements SlowSweep(int rank) {
@@ -100,7 +100,7 @@ TEST_F(ServersProfileTest, TheLibraryIsOneForAll) {
   ASSERT_TRUE(second);
   RegisterAll(*second->job);
   ASSERT_TRUE(AwaitState(*second->job, JobState::kRunning));
-  EXPECT_THAT(second->job->View().profile_source, HasSubstr("reused from " + first->id()));
+  EXPECT_THAT(second->job->View().profile_source, Mentions(first->id()));
   const auto other = sync::GetFresh(*services_[0], second->job->id());
   ASSERT_TRUE(other);
   EXPECT_EQ((*other)->View().profile_source, second->job->View().profile_source);

@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "server/servers_testing.h"
+#include "support/mentions.h"
 
 namespace perseus::server {
 namespace {
 
 using store::JobState;
-using ::testing::HasSubstr;
 
 TEST_F(ServersTest, AJobIsFoundAtTheOtherServerAtOnce) {
   const auto job = Create();
@@ -60,10 +60,30 @@ TEST_F(ServersTest, ARankThatJoinedAtTheOtherServerIsKnownAtOnce) {
   const auto job = Create();
   const auto other = Other(job);
   ASSERT_TRUE(Register(*job, SmallRank(2)));
-  const auto rank = sync::FindRank(*other, 2);
-  ASSERT_TRUE(rank);
-  EXPECT_EQ(rank->node, "node1");
+  const auto place = sync::FindRank(*other, 2);
+  ASSERT_TRUE(place);
+  EXPECT_EQ(place->dp_rank, 1);
+  EXPECT_EQ(place->pp_rank, 0);
+  EXPECT_EQ(other->KnownRank(2)->node, "node1");
   EXPECT_FALSE(sync::FindRank(*other, 3));
+}
+
+TEST_F(ServersTest, ADamagedJobIsDeletedAtAnyServer) {
+  const auto created = CreateAt(1, kSmallSettings, kSmallProfile, "damaged");
+  ASSERT_TRUE(created);
+  const std::string id = created->job->id();
+  // A server that begins now cannot read it; the other one has it.
+  services_[0].reset();
+  postgres_->Run("UPDATE jobs SET target = 'soon'", database_);
+  int problems = 0;
+  Start(0, [&](const std::string&) { ++problems; });
+  EXPECT_EQ(sync::Get(*services_[0], id).error().code, FailureCode::kInvalid);
+  const auto deleted =
+      Await<Outcome<void>>([&](auto&& done) { services_[0]->DeleteDamaged(id, {}, done); });
+  ASSERT_TRUE(deleted) << deleted.error().message;
+  EXPECT_EQ(sync::Get(*services_[0], id).error().code, FailureCode::kNotFound);
+  EXPECT_TRUE(Eventually([&] { return created->job->is_gone(); }));
+  EXPECT_EQ(problems, 1);
 }
 
 TEST_F(ServersTest, APositionThatTheOtherServerGaveIsTaken) {
@@ -84,7 +104,7 @@ TEST_F(ServersTest, APositionThatTheOtherServerGaveIsTaken) {
   rank.rank = 0;
   const auto moved = Register(*unheard, rank);
   ASSERT_FALSE(moved);
-  EXPECT_THAT(moved.error().message, HasSubstr("rank 0 is registered as dp_rank 0, pp_rank 0"));
+  EXPECT_THAT(moved.error().message, Mentions("0", "dp_rank", "pp_rank"));
   // The other rank's position is still to be had.
   const auto still_free = Register(*unheard, SmallRank(1));
   EXPECT_TRUE(still_free) << still_free.error().message;

@@ -33,12 +33,12 @@ std::unique_ptr<store::Store> ServersTest::OpenStore() const {
   return *std::move(store);
 }
 
-void ServersTest::Start(int server) {
+void ServersTest::Start(int server, std::function<void(const std::string&)> on_problem) {
   ServiceOptions options;
   options.now_seconds = [&now = now_[server]] { return now.load(); };
   options.steady_seconds = options.now_seconds;
   options.tick_seconds = 0.005;
-  options.on_problem = [](const std::string& sentence) { ADD_FAILURE() << sentence; };
+  options.on_problem = std::move(on_problem);
   Result<std::unique_ptr<JobService>> service = JobService::Start(OpenStore(), std::move(options));
   if (!service) throw std::runtime_error(service.error().message);
   services_[server] = *std::move(service);

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -24,7 +25,8 @@ class ServersTest : public ::testing::Test {
   static void TearDownTestSuite();
   void SetUp() override;
 
-  void Start(int server);
+  static void OnProblem(const std::string& sentence) { ADD_FAILURE() << sentence; }
+  void Start(int server, std::function<void(const std::string&)> on_problem = OnProblem);
   std::unique_ptr<store::Store> OpenStore() const;
 
   // At server 0.

@@ -7,13 +7,20 @@
 #include <soci/soci.h>
 #include <soci/sqlite3/soci-sqlite3.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
+#include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "http/client.h"
+#include "http/server.h"
+#include "server/api/api.h"
 #include "server/runtime/waiting.h"
 #include "server/service_testing.h"
 
@@ -68,6 +75,53 @@ TEST_F(SlowStoreTest, NobodyWhoReadsWaitsForACommit) {
   const Outcome<Answer> answer = answered.get_future().get();
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(job->View().target, "1.2x");
+}
+
+// At how many looks at the clock from now this thread is held up. 0: at none.
+thread_local int looks_until_held = 0;
+
+// A decision that does not end holds the job's strand. Plans are read all the same.
+TEST_F(SlowStoreTest, ABusyStrandDelaysNoPlan) {
+  std::promise<void> is_held;
+  std::promise<void> is_free;
+  ServiceOptions options;
+  options.now_seconds = [&] {
+    if (looks_until_held > 0 && --looks_until_held == 0) {
+      is_held.set_value();
+      is_free.get_future().wait();
+    }
+    return now_.load();
+  };
+  options.steady_seconds = [this] { return now_.load(); };
+  Restart(options);
+  const auto job = Create();
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  http::ServerOptions http;
+  http.listen = "127.0.0.1:0";
+  auto server = http::Server::Open(http, ApiRoutes(*service_));
+  ASSERT_TRUE(server) << server.error().message;
+  (*server)->Serve();
+  http::ClientOptions to;
+  to.url = (*server)->url();
+  auto client = http::Client::Create(to);
+  ASSERT_TRUE(client);
+
+  std::thread holder([&] {
+    looks_until_held = 2;  // The first look is that of Do(), the next one that of the decision.
+    DoAndWait(*job, SetTarget{"1.2x"});
+  });
+  is_held.get_future().wait();
+  // After the deadline of a call it would be an error.
+  const std::string path = "/api/v1/jobs/" + job->id();
+  for (const char* const plan : {"/plan?rank=1&after=-1", "/plans?ranks=0-3&after=-1"}) {
+    const auto answer = client->Call("GET", path + plan);
+    EXPECT_TRUE(answer && answer->status == 200) << plan;
+  }
+  is_free.set_value();
+  holder.join();
+  EXPECT_EQ(job->View().target, "1.2x");
+  (*server)->Stop(0);
 }
 
 // Durations go by a clock that nobody sets: what was acknowledged is written although the time of
@@ -138,6 +192,35 @@ TEST_F(SlowStoreTest, AJobWhoseClientIsGoneIsNotMade) {
   EXPECT_EQ(service_->unfinished_jobs(), 0);
 }
 
+TEST_F(SlowStoreTest, FinishedJobsAreDeletedOnceTheyWereKeptLongEnough) {
+  std::mutex mutex;
+  std::vector<AuditRecord> changes;
+  ServiceOptions options;
+  options.keep_finished_seconds = 5000;
+  options.on_change = [&](const AuditRecord& change) {
+    const std::lock_guard lock(mutex);
+    if (change.after == "deleted") changes.push_back(change);
+  };
+  Restart(options);
+  const std::string kept = Create(kSmallSettings, kSmallProfile, "kept")->id();
+  const std::string id = Create()->id();
+  ASSERT_TRUE(sync::Finish(*sync::Find(*service_, id)));  // At 1,000 s.
+  EXPECT_TRUE(Eventually([&] {
+    now_ = std::min(now_ + 100, 5900.0);
+    return service_->Jobs().size() == 1;
+  }));
+  EXPECT_TRUE(service_->HeadOf(id));
+  EXPECT_TRUE(Eventually([&] {
+    now_ = now_ + 100;
+    return !service_->HeadOf(id);
+  }));
+  EXPECT_TRUE(service_->HeadOf(kept));
+  EXPECT_EQ(sync::Get(*service_, id).error().code, FailureCode::kNotFound);
+  service_.reset();
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].token_name, "--keep-finished");
+}
+
 TEST_F(SlowStoreTest, AFinishedJobLeavesTheMemoryWhenNobodyHasIt) {
   auto job = Create();
   const std::string id = job->id();
@@ -154,6 +237,73 @@ TEST_F(SlowStoreTest, AFinishedJobLeavesTheMemoryWhenNobodyHasIt) {
   }));
   EXPECT_EQ(service_->HeadOf(id)->state, store::JobState::kFinished);
   EXPECT_EQ(sync::Find(*service_, id)->View().ranks_registered, 4);
+}
+
+// A write of sums replaces what this process wrote before, also what it wrote before the rest.
+TEST_F(SlowStoreTest, ReportsBeforeAndAfterARestOfTheirJobAreCountedTogether) {
+  auto job = Create();
+  const std::string id = job->id();
+  RegisterAll(*job);
+  const std::vector<IterationReport> report = {
+      {.rank = 0, .plan_version = 0, .time_seconds = 1.5, .clocks = ReportedClocks::kMaximum}};
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(sync::Report(*job, report));
+  ASSERT_TRUE(sync::Finish(*job));
+  job.reset();
+  ASSERT_TRUE(Eventually([&] {
+    now_ = now_ + 700;
+    return service_->Jobs().empty();
+  }));
+  job = sync::Find(*service_, id);
+  ASSERT_EQ(job->View().iterations.size(), 1U);
+  EXPECT_EQ(job->View().iterations[0].reports, 3);
+  ASSERT_TRUE(sync::Report(*job, report));
+  job.reset();
+  Restart();
+  const auto iterations = sync::Find(*service_, id)->View().iterations;
+  ASSERT_EQ(iterations.size(), 1U);
+  EXPECT_EQ(iterations[0].reports, 4);
+  EXPECT_EQ(iterations[0].total_seconds, 6);
+}
+
+// Those who wait for one reading of a job are told each by itself.
+TEST_F(SlowStoreTest, AnAnswerThatThrowsKeepsNobodyElseFromTheirs) {
+  std::string id;
+  {
+    const auto job = Create();
+    id = job->id();
+    ASSERT_TRUE(sync::Finish(*job));
+  }
+  Restart();
+  std::promise<void> go;
+  const std::shared_future<void> may_go = go.get_future().share();
+  // No reading begins until both have asked.
+  for (int i = 0; i < 8; ++i) service_->OnReader([may_go] { may_go.wait(); });
+  const auto found = std::make_shared<std::promise<bool>>();
+  service_->Get(id, [](const auto&) { throw std::runtime_error("an answer"); });
+  service_->Get(id, [found](const auto& job) { found->set_value(job.has_value()); });
+  auto is_found = found->get_future();
+  go.set_value();
+  ASSERT_EQ(is_found.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  EXPECT_TRUE(is_found.get());
+}
+
+// Clients that go on asking for it do not keep it.
+TEST_F(SlowStoreTest, AnOldFinishedJobIsDeletedAlthoughItIsAskedFor) {
+  ServiceOptions options;
+  options.keep_finished_seconds = 1000;
+  Restart(options);
+  const auto job = Create();
+  RegisterAll(*job);
+  ASSERT_TRUE(sync::Finish(*job));
+  double waited = 0;
+  EXPECT_TRUE(Eventually([&] {
+    now_ = now_ + 100;
+    waited += 100;
+    static_cast<void>(sync::Get(*service_, job->id()));
+    return job->is_gone();
+  }));
+  EXPECT_GT(waited, 1000);
+  EXPECT_FALSE(service_->HeadOf(job->id()));
 }
 
 }  // namespace

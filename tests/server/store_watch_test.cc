@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "support/mentions.h"
+
 namespace perseus::server {
 namespace {
 
@@ -21,22 +23,29 @@ TEST(StoreWatch, SaysOnceThatTheStoreIsAwayAndOnceThatItIsBack) {
   StoreWatch watch(&log);
   store::StoreCounters now;
   now.commits = 7;
-  watch.Look(now);
+  EXPECT_FALSE(watch.Look(now));
   EXPECT_TRUE(watch.is_up());
   now.last_error = "the disk is full";
   now.is_failing = true;
-  for (int i = 0; i < 3; ++i) watch.Look(now);
+  const auto away = watch.Look(now);
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(watch.Look(now));
   EXPECT_FALSE(watch.is_up());
+  ASSERT_TRUE(away);
+  EXPECT_EQ(away->kind, EventKind::kStore);
+  EXPECT_EQ(away->data, R"({"is_up":false,"sentence":"the disk is full"})");
   // Nobody wrote for a while: it is not known to be back.
   now.is_failing = false;
-  watch.Look(now);
+  EXPECT_FALSE(watch.Look(now));
   EXPECT_FALSE(watch.is_up());
   ++now.commits;
-  for (int i = 0; i < 3; ++i) watch.Look(now);
+  const auto back = watch.Look(now);
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(watch.Look(now));
+  ASSERT_TRUE(back);
+  EXPECT_THAT(back->data, HasSubstr(R"("is_up":true)"));
   EXPECT_TRUE(watch.is_up());
   log.Flush(std::chrono::seconds(20));
   EXPECT_THAT(lines, ElementsAre(HasSubstr("event=store_away message=\"the disk is full\""),
-                                 HasSubstr("event=store_back seconds=")));
+                                 Mentions("event=store_back")));
 }
 
 }  // namespace

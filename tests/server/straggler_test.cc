@@ -12,6 +12,7 @@
 
 #include "server/api/job_json.h"
 #include "server/service_testing.h"
+#include "support/mentions.h"
 
 namespace perseus::server {
 namespace {
@@ -196,18 +197,19 @@ TEST_F(StragglerTest, WhatCannotBeIsSaid) {
     const auto added = sync::AddStraggler(*job_, request);
     return added ? "accepted" : added.error().message;
   };
-  EXPECT_THAT(failure({.factor = 1.2}), HasSubstr("exactly one"));
-  EXPECT_THAT(failure({.pipeline = 0, .rank = 0, .factor = 1.2}), HasSubstr("exactly one"));
-  EXPECT_THAT(failure({.pipeline = 0}), HasSubstr("exactly one"));
-  EXPECT_THAT(failure({.pipeline = 0, .factor = 0.5}), HasSubstr("expected 1 to"));
-  EXPECT_THAT(failure({.pipeline = 0, .delay_seconds = -1}), HasSubstr("above 0"));
-  EXPECT_THAT(failure({.pipeline = 2, .factor = 1.2}), HasSubstr("2 pipelines"));
-  EXPECT_THAT(failure({.rank = 9, .factor = 1.2}), HasSubstr("4 ranks"));
-  EXPECT_THAT(failure({.node = "nowhere", .factor = 1.2}), HasSubstr("no rank of the job"));
+  const std::vector<std::string> not_one = {failure({.factor = 1.2}),
+                                            failure({.pipeline = 0, .rank = 0, .factor = 1.2}),
+                                            failure({.pipeline = 0})};
+  EXPECT_THAT(not_one, ::testing::Each(HasSubstr("exactly one")));
+  EXPECT_THAT(failure({.pipeline = 0, .factor = 0.5}), Mentions("expected", "1"));
+  EXPECT_THAT(failure({.pipeline = 0, .delay_seconds = -1}), Mentions("above", "0"));
+  EXPECT_THAT(failure({.pipeline = 2, .factor = 1.2}), Mentions("2", "pipelines"));
+  EXPECT_THAT(failure({.rank = 9, .factor = 1.2}), Mentions("4", "ranks"));
+  EXPECT_THAT(failure({.node = "nowhere", .factor = 1.2}), Mentions("nowhere"));
   EXPECT_THAT(failure({.pipeline = 0, .factor = 1.2, .expires_in_seconds = -1}),
-              HasSubstr("expires_s"));
+              Mentions("expires_s"));
   EXPECT_THAT(failure({.pipeline = 0, .factor = 1.2, .starts_in_seconds = -1}),
-              HasSubstr("starts_s"));
+              Mentions("starts_s"));
   EXPECT_TRUE(job_->View().stragglers.empty());
 }
 

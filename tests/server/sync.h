@@ -57,8 +57,8 @@ inline Outcome<void> Report(ManagedJob& job, const std::vector<IterationReport>&
                             const std::vector<ClientReport>& clients = {}) {
   return Await<Outcome<void>>([&](auto&& done) { job.Report(reports, clients, done); });
 }
-inline Outcome<store::RankRecord> FindRank(ManagedJob& job, int rank) {
-  return Await<Outcome<store::RankRecord>>([&](auto&& found) { job.FindRank(rank, found); });
+inline Outcome<RankPlace> FindRank(ManagedJob& job, int rank) {
+  return Await<Outcome<RankPlace>>([&](auto&& found) { job.FindRank(rank, found); });
 }
 
 inline Outcome<JobService::Created> Create(JobService& service, const JobSpec& spec,

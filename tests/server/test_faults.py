@@ -259,7 +259,7 @@ def test_10_old_versions_are_deleted(tmp_path: Path) -> None:
 def test_12_one_damaged_cell_stops_no_other_job(
     tmp_path: Path, table: str, column: str, key: str
 ) -> None:
-    """The server starts, and serves all others."""
+    """The server starts, serves all others, and deletes the damaged one without reading it."""
     store = tmp_path / "jobs.db"
     server = Server(BINARY, store)
     whole, damaged = run_job(server), run_job(server)
@@ -270,9 +270,21 @@ def test_12_one_damaged_cell_stops_no_other_job(
     server = Server(BINARY, store)
     assert server.call("GET", whole + "/plan?rank=0&after=-1")[0] == 200
     assert len(server.call("GET", "/api/v1/jobs")[1]["jobs"]) > 0
-    assert server.call("GET", damaged)[0] != 200
+    for _ in range(2):
+        assert server.call("GET", damaged)[0] == 422
+    assert "perseus_jobs_damaged 1" in server.call("GET", "/metrics")[1]
+    assert server.call("DELETE", damaged)[0] == 204
+    assert server.call("GET", damaged)[0] == 404
+    assert "perseus_jobs_damaged 0" in server.call("GET", "/metrics")[1]
     assert server.stop() == 0, server.log()
-    assert f"job {damaged.rpartition('/')[2]} is damaged" in server.log()
+    # Once, but for its head, which the list of the start meets too.
+    told = server.log().count(f"job {damaged.rpartition('/')[2]} is damaged")
+    assert told == (2 if column == "state" else 1)
+    assert "what=job before=damaged after=deleted" in server.log()
+    server = Server(BINARY, store)
+    assert server.call("GET", damaged)[0] == 404
+    assert server.call("GET", whole)[0] == 200
+    assert server.stop() == 0, server.log()
 
 
 def test_19_who_changed_what(tmp_path: Path) -> None:

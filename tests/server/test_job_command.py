@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -108,6 +109,41 @@ def test_a_watcher_learns_that_the_server_is_gone(tmp_path: Path) -> None:
         server.kill()
 
 
+def test_a_job_is_shown_with_its_notes(server: Server, tmp_path: Path) -> None:
+    """By create and show: what is implausible is loud, what is odd a note. Else it is refused."""
+    header, *rows = (row.split(",") for row in PROFILE.split())
+    slow = [[*row[:3], str(1000 * float(row[3])), *row[4:]] for row in rows]
+    one_clock = [row for row in rows if row[2] == "1400"]
+    refused = [[*row[:3], str(-float(row[3])), *row[4:]] for row in rows]
+
+    def create(name: str, table: list[list[str]], fails: bool = False, **more: str) -> str:
+        (tmp_path / "profile.csv").write_text("\n".join(map(",".join, [header, *table])) + "\n")
+        settings = {"profile": "profile.csv", **SETTINGS, **more}
+        settings["dp"] = settings.pop("data_parallel")  # As a job file calls it.
+        lines = [f"{key} = {json.dumps(value)}\n" for key, value in settings.items()]
+        (tmp_path / "job.toml").write_text("".join(lines))
+        return job_command(
+            server, "create", str(tmp_path / "job.toml"), "--client-key", name, fails=fails
+        )
+
+    for name, table, severity, says in (
+        ("loud", slow, "WARNING", "in milliseconds"),
+        ("odd", one_clock, "note", "one clock only"),
+    ):
+        made = create(name, table).split()[0]
+        while server.call("GET", f"/api/v1/jobs/{made}")[1]["plan"] is None:
+            time.sleep(0.05)
+        for text in (create(name, table), job_command(server, "show", name)):
+            words = " ".join(text.split())
+            assert 0 <= words.find(f" {severity} ") < words.find(says), text
+    assert "profile_csv:2:16" in create("none", refused, fails=True)
+    assert "no job has the name" in job_command(server, "show", "none", fails=True)
+    # Another description under a known key.
+    other = create("loud", slow, fails=True, at="1.3x")
+    assert "'at' differs" in other
+    assert server.call("GET", "/api/v1/jobs?client_key=loud")[1]["jobs"][0]["at"] == "1.0x"
+
+
 def test_the_job_command(server: Server, tmp_path: Path) -> None:
     """Each action, in the order of a job's life."""
     assert job_command(server, "list") == "The server has no jobs.\n"
@@ -126,6 +162,10 @@ def test_the_job_command(server: Server, tmp_path: Path) -> None:
     register_all(server, f"/api/v1/jobs/{job['id']}")
     server.call("GET", f"/api/v1/jobs/{job['id']}/plan?rank=0&wait=30")
     assert "llama" in job_command(server, "list")
+    state = server.call("GET", f"/api/v1/jobs/{job['id']}")[1]["state"]
+    asked = ("--state", state, "--name", "llama", "--client-key", "key-7")
+    assert "llama" in job_command(server, "list", *asked)
+    assert "no such job" in job_command(server, "list", "--state", "failed")
     server.call("POST", "/api/v1/jobs", {"name": "$(id)", "client_key": "odd", "job": SETTINGS})
     names = job_command(server, "list", "--names").split()
     assert {"llama", "key-7", "odd", job["id"]} <= {*names}
@@ -159,3 +199,19 @@ def test_the_job_command(server: Server, tmp_path: Path) -> None:
     assert "there is no job" in job_command(server, "show", job["id"], fails=True)
     assert "no job has the name or client key" in job_command(server, "show", "llama", fails=True)
     assert "did you mean 'show'?" in job_command(server, "shwo", "x", fails=True)
+
+
+def test_lists_of_more_than_a_page(server: Server) -> None:
+    """All pages are shown, or as many jobs as are asked for; and a job of the last page is found."""
+    for i in range(1002):
+        body = {"name": f"n{i % 501}", "client_key": f"k{i}", "job": SETTINGS}
+        assert server.call("POST", "/api/v1/jobs", body)[0] == 201
+    listed = json.loads(job_command(server, "list", "--json"))
+    assert [job["client_key"] for job in listed["jobs"]] == [f"k{i}" for i in range(1002)]
+    assert listed["next"] is None
+    few = json.loads(job_command(server, "list", "--json", "--limit", "1001"))
+    assert len(few["jobs"]) == 1001
+    assert few["next"]
+    twice = json.loads(job_command(server, "list", "--json", "--name", "n7"))
+    assert [job["client_key"] for job in twice["jobs"]] == ["k7", "k508"]
+    assert json.loads(job_command(server, "show", "k1001", "--json"))["name"] == "n500"

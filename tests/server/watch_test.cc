@@ -18,6 +18,7 @@
 #include "server/api/watch_json.h"
 #include "server/service_testing.h"
 #include "server/watch/busy_times.h"
+#include "support/mentions.h"
 
 namespace perseus::server {
 namespace {
@@ -104,7 +105,7 @@ TEST_F(WatchTest, AdvisoryOnlySaysSo) {
   EXPECT_EQ(view.slow[0].dp_rank, 1);
   EXPECT_EQ(view.slow[0].pp_rank, 1);
   EXPECT_FALSE(view.slow[0].straggler);
-  EXPECT_THAT(view.slow[0].cause, HasSubstr("rank 3 (stage 1 of pipeline 1, node node1)"));
+  EXPECT_THAT(view.slow[0].cause, Mentions("3", "1", "node1"));
   EXPECT_THAT(view.slow[0].cause, HasSubstr("all its computations alike"));
   EXPECT_TRUE(job_->View().stragglers.empty());
   EXPECT_EQ(Plan()->version.version, version);
@@ -196,7 +197,8 @@ TEST_F(WatchTest, AComparisonIsANewVersionThatRanksHearOf) {
     settings->comparison = {.every = 10, .iterations = 4};
   }));
   EXPECT_EQ(Plan()->version.version, version + 1);
-  const RankPlanText text = RankPlanJson("j", *Plan(), 0, 0, "\"rank\":0");
+  const RankPlanText text =
+      RankPlanJson("j", *Plan(), 0, 0, "\"rank\":0", job_->board().texts().get());
   EXPECT_THAT(text.own, HasSubstr(R"("comparison":{"every":10,"iterations":4},)"));
   IterateTimes(60);
   const auto json = SavingsJson(job_->View());

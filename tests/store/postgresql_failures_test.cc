@@ -210,6 +210,31 @@ TEST_F(PostgresqlFailuresTest, AFrozenDatabaseIsGivenUp) {
   EXPECT_TRUE(again) << again.error().message;
 }
 
+// A connection that does not come takes seconds to give up. Only one caller waits for it.
+TEST_F(PostgresqlFailuresTest, ReadsOfAFrozenDatabaseDoNotQueue) {
+  constexpr int kReads = 40;  // One after another they would take minutes.
+  const auto store = OpenOrThrow(server_->Uri());
+  ASSERT_TRUE(store->Write({SampleJob("a")}));
+  server_->Signal(SIGSTOP);
+  // Until it counts as away.
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(store->LoadJob("a"));
+  std::vector<std::future<bool>> reads;
+  for (int i = 0; i < kReads; ++i) {
+    reads.push_back(
+        std::async(std::launch::async, [&] { return store->LoadJob("a").has_value(); }));
+  }
+  const auto until = std::chrono::steady_clock::now() + kPatienceWithTrouble;
+  const auto answered = std::count_if(reads.begin(), reads.end(), [&](const auto& read) {
+    return read.wait_until(until) == std::future_status::ready;
+  });
+  server_->Signal(SIGCONT);
+  EXPECT_EQ(answered, kReads);
+  reads.clear();
+  bool is_read = false;
+  for (int i = 0; i < 10 && !is_read; ++i) is_read = store->LoadJob("a").has_value();
+  EXPECT_TRUE(is_read);
+}
+
 TEST_F(PostgresqlFailuresTest, WatchersGoOnAfterARestart) {
   std::mutex mutex;  // Until the stores are closed.
   std::condition_variable changed;

@@ -18,6 +18,7 @@
 #include "common/temporary_directory.h"
 #include "store/facts_testing.h"
 #include "store/store.h"
+#include "support/mentions.h"
 
 namespace perseus::store {
 namespace {
@@ -128,7 +129,8 @@ TEST_F(SchemaTest, AFileOfVersion4IsMigratedWithAllItHolds) {
   ASSERT_EQ(heads->size(), 3);
   EXPECT_EQ((*heads)[2].id, "b");
   EXPECT_EQ((*heads)[2].state, JobState::kFinished);
-  EXPECT_EQ((*heads)[2].finished_at_seconds, 0);  // Nobody wrote it down.
+  // The time of its last version: nobody wrote down another.
+  EXPECT_EQ((*heads)[2].finished_at_seconds, 3);
   const StoredJob a = JobOrThrow(*store, "a");
   EXPECT_EQ(a.job.finished_at_seconds, 0);
   EXPECT_EQ(a.measurements[0].sweep_round, 2);
@@ -156,8 +158,7 @@ TEST_F(SchemaTest, ANewerStoreIsRefused) {
   Session() << "UPDATE schema_version SET version = 99";
   const auto store = Store::Open("sqlite:" + file_);
   ASSERT_FALSE(store);
-  EXPECT_THAT(store.error().message,
-              HasSubstr("written by a newer Perseus (its version is 99, this program knows"));
+  EXPECT_THAT(store.error().message, Mentions("99"));
 }
 
 TEST_F(SchemaTest, AnotherProgramsDatabaseIsLeftAlone) {

@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "support/mentions.h"
 #include "trace/links.h"
 #include "trace/made_up_trace.h"
 
@@ -63,53 +64,48 @@ TEST(RecordingTest, SaysWhereACellIsWrong) {
   const std::string good = std::string(kHeader) + kForward + kBackward;
   EXPECT_EQ(ErrorOf(good), "");
   EXPECT_THAT(ErrorOf(Replaced(good, "backward-compute", "backward")),
-              HasSubstr("t.csv:3:9: unknown optype 'backward'"));
+              Mentions("t.csv:3:9:", "'backward'"));
   EXPECT_THAT(ErrorOf(Replaced(good, "compute,0,1", "compute,-1,1")),
-              HasSubstr("t.csv:2:25: start_ts"));
-  EXPECT_THAT(ErrorOf(Replaced(good, "compute,0,1", "compute,nan,1")), HasSubstr("t.csv:2:25"));
+              Mentions("t.csv:2:25:", "start_ts"));
+  EXPECT_THAT(ErrorOf(Replaced(good, "compute,0,1", "compute,nan,1")), Mentions("t.csv:2:25"));
   EXPECT_THAT(ErrorOf(Replaced(good, "compute,0,1", "compute,0,x")),
-              HasSubstr("t.csv:2:27: duration 'x' is not valid"));
+              Mentions("t.csv:2:27:", "'x'"));
   EXPECT_THAT(ErrorOf(Replaced(good, "0,0,0,7,f", "70000,0,0,7,f")),
-              HasSubstr("t.csv:2:1: dp_rank"));
+              Mentions("t.csv:2:1:", "dp_rank"));
   EXPECT_THAT(ErrorOf(Replaced(good, "1,0,0,0,0\n", "1,0,0,-1,0\n")),
-              HasSubstr("t.csv:2:33: a computation needs its microbatch (mb_id)"));
-  EXPECT_THAT(ErrorOf(good + "0,0,0\n"),
-              HasSubstr("t.csv:4:1: the row has 3 cells, the header 11"));
+              Mentions("t.csv:2:33:", "mb_id"));
+  EXPECT_THAT(ErrorOf(good + "0,0,0\n"), Mentions("t.csv:4:1:", "3", "11"));
 }
 
 TEST(RecordingTest, SaysWhatTheHeaderLacks) {
   EXPECT_THAT(ErrorOf(""), HasSubstr("the trace is empty"));
   EXPECT_THAT(ErrorOf(kHeader), HasSubstr("a header and no rows"));
-  EXPECT_THAT(ErrorOf("dp_rank,stage\n1,2\n"),
-              HasSubstr("t.csv:1:1: the header has no column 'rank'"));
+  EXPECT_THAT(ErrorOf("dp_rank,stage\n1,2\n"), Mentions("t.csv:1:1:", "'rank'"));
   EXPECT_THAT(ErrorOf(Replaced(kHeader, "stage", "stages") + kForward),
-              HasSubstr("t.csv:1:9: unknown column 'stages'; did you mean 'stage'?"));
-  EXPECT_THAT(ErrorOf(Replaced(kHeader, "stage", "rank") + kForward),
-              HasSubstr("column 'rank' is there twice"));
+              Mentions("t.csv:1:9:", "'stages'", "'stage'"));
+  EXPECT_THAT(ErrorOf(Replaced(kHeader, "stage", "rank") + kForward), Mentions("'rank'"));
   EXPECT_THAT(ErrorOf(std::string(kHeader) + std::string(1, '\0')), HasSubstr("NUL byte"));
 }
 
 TEST(RecordingTest, RefusesWhatCannotBeOneJob) {
   const std::string good = std::string(kHeader) + kForward + kBackward;
   EXPECT_THAT(ErrorOf(std::string(kHeader) + kForward),
-              HasSubstr("1 forward-compute and 0 backward"));
-  EXPECT_THAT(ErrorOf(good + kForward), HasSubstr("t.csv:4: seq_id 0 of forward-compute"));
+              Mentions("1", "forward-compute", "0", "backward"));
+  EXPECT_THAT(ErrorOf(good + kForward), Mentions("t.csv:4:", "seq_id", "0"));
   EXPECT_THAT(ErrorOf(Replaced(good, "1,0,0,0,0\n", "1,1,0,0,0\n")),
-              HasSubstr("t.csv:2: seq_id 1"));
-  EXPECT_THAT(ErrorOf(good + "2,0,8,7,gc,0,0,0,-1,-1,-1\n"),
-              HasSubstr("step 7 has no row of dp_rank 1, stage 0"));
+              Mentions("t.csv:2:", "seq_id", "1"));
+  EXPECT_THAT(ErrorOf(good + "2,0,8,7,gc,0,0,0,-1,-1,-1\n"), Mentions("7", "dp_rank", "1", "0"));
   EXPECT_THAT(ErrorOf(good + "0,1,8,7,gc,0,0,0,-1,-1,-1\n"),
-              HasSubstr("stage 1 has 0 forward-compute"));
-  EXPECT_THAT(ErrorOf(good + "0,0,1,7,gc,0,0,0,-1,-1,-1\n"),
-              HasSubstr("which is rank 0 elsewhere"));
-  EXPECT_THAT(ErrorOf(Replaced(good, "0,0,0,0\n", "0,0,0,3\n")), HasSubstr("gmc 3 is not"));
-  EXPECT_THAT(ErrorOf(good + "1,0,0,7,gc,0,0,0,-1,-1,-1\n"), HasSubstr("rank 0 is at two places"));
+              Mentions("stage", "1", "0", "forward-compute"));
+  EXPECT_THAT(ErrorOf(good + "0,0,1,7,gc,0,0,0,-1,-1,-1\n"), Mentions("rank", "0"));
+  EXPECT_THAT(ErrorOf(Replaced(good, "0,0,0,0\n", "0,0,0,3\n")), Mentions("gmc", "3"));
+  EXPECT_THAT(ErrorOf(good + "1,0,0,7,gc,0,0,0,-1,-1,-1\n"), Mentions("rank", "0"));
 }
 
 TEST(RecordingTest, RefusesTransfersThatDoNotFit) {
   const std::string text = MadeUpTrace({});
   const std::string relabelled = Replaced(text, "0,1,8,10,forward-recv", "0,1,8,10,backward-recv");
-  EXPECT_THAT(ErrorOf(relabelled), HasSubstr("seq_id"));
+  EXPECT_THAT(ErrorOf(relabelled), Mentions("seq_id"));
   // One computation of stage 1 says another microbatch: its transfer has no other side.
   const std::size_t computation = text.find("0,1,8,10,forward-compute");
   std::string other = text;

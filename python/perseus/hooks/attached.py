@@ -4,21 +4,29 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import logging
 import os
 import uuid
+import weakref
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from perseus.hooks.job import Job
 from perseus.hooks.layout import DEFAULT_SERVER, Layout, default_device, job_body, run_key
+from perseus.hooks.speaker import speaker_of_job
 from perseus.hooks.wrap import Wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+_log = logging.getLogger("perseus")
+
 _STORE_KEY = "perseus/run"
+# At most, until the client has found that there is no agent: milliseconds.
+_DEVICE_SECONDS = 1.0
 _Batch = TypeVar("_Batch")
 
 
@@ -47,6 +55,11 @@ class Attached:
         self.tokens: int | Callable[[], int] = 0
         self._undo: list[Callable[[], None]] = []
         self._computations: list[Wrap] = []
+        _all.add(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be None in a copy: a copied schedule has no Perseus attached."""
+        return type(None), ()
 
     def __bool__(self) -> bool:
         return self.job is not None
@@ -116,12 +129,22 @@ class Attached:
 
     def detach(self) -> None:
         """Take the hooks off and close the job; the clock goes back. May be called again."""
-        self._listen(False)
+        job = self.job
+        for wrap in self._computations:
+            self._guarded(functools.partial(wrap.put, False))
         self._computations.clear()
         while self._undo:
-            self._undo.pop()()
-        if self.job is not None:
-            self.job.close()
+            self._guarded(self._undo.pop())
+        if job is not None:
+            job.gpu = None
+            self._guarded(job.close)
+
+    def _guarded(self, end: Callable[[], None]) -> None:
+        try:
+            end()
+        except Exception as error:
+            if self.job is not None:
+                self.job.fail("not all of Perseus could be taken off", error)
 
     def _listen(self, on: bool) -> None:
         """Put the wrappers of the stages on, or take them off while nobody asks for them."""
@@ -162,6 +185,9 @@ class Attached:
         trace: TracebackType | None,
     ) -> None:
         self.detach()
+
+
+_all: weakref.WeakSet[Attached] = weakref.WeakSet()
 
 
 def open_job(
@@ -205,7 +231,9 @@ def open_job(
             settings=settings,
         )
     _add_device_options(device, place, options)
-    return Job(
+    gpu = tuple(options.get(key) for key in ("device", "gpu_uuid", "gpu_index"))
+    _detach_from(gpu)
+    job = Job(
         server or os.environ.get("PERSEUS_SERVER") or DEFAULT_SERVER,
         job_id=job_id,
         job=body,
@@ -217,6 +245,24 @@ def open_job(
         strict=strict,
         **options,
     )
+    job.gpu = gpu
+    job.speak_through(speaker_of_job(place.rank))
+    job.wait_for_complaint(_DEVICE_SECONDS if _has_no_agent(options["device"]) else 0)
+    return job
+
+
+def _detach_from(gpu: tuple[object, ...]) -> None:
+    """Take off what this process had attached on the same GPU, which has one owner."""
+    for attached in list(_all):
+        if attached.job is not None and attached.job.gpu == gpu:
+            attached.detach()
+            _log.info("perseus: another schedule is attached now; the one before is detached")
+
+
+def _has_no_agent(device: object) -> bool:
+    """Return whether the client will find no agent to talk to."""
+    kind, _, socket = str(device).partition(":")
+    return kind == "agent" and not os.access(socket, os.R_OK | os.W_OK)
 
 
 def _agreed_run() -> str:

@@ -10,13 +10,15 @@ both off again.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 from typing import TYPE_CHECKING, Any, Callable
 
 from perseus.hooks.attached import Attached, AttachError, open_job
-from perseus.hooks.job import Job, say
+from perseus.hooks.job import Job
 from perseus.hooks.layout import Layout
+from perseus.hooks.speaker import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -192,7 +194,6 @@ class _Recorder:
         self._microbatches = int(engine.micro_batches)
         self._in_step = False
         self._done = {"forward": 0, "backward": 0}
-        self._said_changed = False
         self._grad_enabled: Callable[[], bool] = importlib.import_module("torch").is_grad_enabled
 
     def around(self, original: Callable[..., Any], kind: str) -> Callable[..., Any]:
@@ -215,6 +216,7 @@ class _Recorder:
     def train_batch(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Return what the engine's method is replaced by."""
 
+        @functools.wraps(original)
         def train_batch(*args: Any, **kwargs: Any) -> Any:
             if not self.on or not self._grad_enabled() or not self._job.step_begin():
                 return original(*args, **kwargs)
@@ -227,22 +229,10 @@ class _Recorder:
                 self._job.step_abandon()
                 raise
             self._in_step = False
-            if self._is_changed():
+            if self._job.is_changed(self._done["forward"], self._microbatches):
                 self._job.step_abandon()
             else:
                 self._job.step_end(self._attached.tokens_of_iteration())
             return result
 
         return train_batch
-
-    def _is_changed(self) -> bool:
-        now = self._done["forward"]
-        if now == self._microbatches:
-            return False
-        if not self._said_changed:
-            self._said_changed = True
-            self._job.fail(
-                f"an iteration has {now} microbatches and the plan is for {self._microbatches}: "
-                "such iterations are not used; detach and attach again where this stays"
-            )
-        return True

@@ -16,16 +16,15 @@ off, and computations that are only queued on a device.
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import os
 import threading
-import warnings
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Callable
 
 from perseus.client import Client, State
+from perseus.hooks.speaker import Speaker, kind_of, say
 from perseus.hooks.step_planner import StepPlanner
 from perseus.hooks.timeline import Timeline, find_timeline
 
@@ -34,11 +33,13 @@ if TYPE_CHECKING:
 
     from perseus.planner import Planner
 
-_log = logging.getLogger("perseus")
-
-# So many different complaints of the client are said; who has not read these reads no more.
+# So many different complaints are said; who has not read these reads no more.
 _MOST_COMPLAINTS = 20
-_NO_DIGITS = str.maketrans("", "", "0123456789")
+# So many computations one after another outside of a step are no accident.
+_MANY_OUTSIDE = 16
+_OUTSIDE = "outside"
+_MICROBATCHES = "microbatches"
+_LOOK_SECONDS = 0.005
 
 
 class Job:
@@ -105,8 +106,14 @@ strict, ahead, options
         self._abandoned = 0
         self._ignored_steps = 0
         self._outside = 0
-        self._failure = ""
-        self._said: set[str] = set()  # Of the client's complaints, without their digits.
+        self._outside_in_a_row = 0
+        self._outer = False  # The step under way is one of the trainer's own.
+        self._within = 0  # Steps of a hook in it.
+        self._accumulates = False  # A step of the trainer's own is several of the hook's.
+        self._failures: dict[str, str] = {}  # What is wrong now, newest last.
+        self._said: set[str] = set()  # Complaints, without their digits.
+        self._speaker: Speaker | None = None
+        self.gpu: tuple[object, ...] | None = None  # Whose clock it sets, where a hook knows.
         self._clock = clock
         self._timeline: Timeline | None = None
         self._find: str | None = None  # How a timeline is still to be found.
@@ -271,7 +278,7 @@ strict, ahead, options
             "state": client.state.name.lower(),
             "plan_version": client.plan_version,
             "job_id": client.job_id,
-            "last_error": self._failure or client.last_error,
+            "last_error": self.last_error,
             "stats": client.stats(),
             "steps": self._iteration,
             "abandoned_steps": self._abandoned,
@@ -296,8 +303,8 @@ strict, ahead, options
 
     @property
     def last_error(self) -> str:
-        """The newest thing that went wrong, one sentence; empty: nothing did."""
-        return self._failure or self.client.last_error
+        """What is wrong now, one sentence; empty: nothing is."""
+        return next(reversed(self._failures.values()), "") or self.client.last_error
 
     def close(self) -> None:
         """Give the clock back and send what is to be reported. May be called again."""
@@ -306,6 +313,8 @@ strict, ahead, options
         if self._step_planner is not None:
             self._step_planner.close()
         self._pass_on_complaint()
+        if self._speaker is not None:
+            self._speaker.close()
         if self._owns_client:
             self.client.close()
 
@@ -326,10 +335,27 @@ strict, ahead, options
         """Begin an iteration; False: it is not recorded, and another's to end."""
         if self._skipping:
             return False
+        if self._outer:
+            self._within += 1
+            # One of several that accumulate gradients: each runs the plan's order once.
+            if self._within > 1:
+                self._accumulates = True
+                self.step_abandon()
+        return self._begin_step()
+
+    def _begin_outer_step(self) -> bool:
+        if self._skipping or self._accumulates:
+            return False
+        self._outer = mine = self._begin_step()
+        return mine
+
+    def _begin_step(self) -> bool:
         if not self._step_lock.acquire(blocking=False):
             self._ignored_steps += 1
             return False
         self._open = True
+        self._within = self._outside_in_a_row = 0
+        self.recover(_OUTSIDE)
         self.client.step_begin(self._iteration)
         # After it: a plan that comes now is followed from the next step on.
         self.quiet = not self.client.listens
@@ -365,13 +391,15 @@ strict, ahead, options
         if not self._open:
             return
         self._abandoned += 1
-        self.client.step_abandon()
-        if self._timeline is not None:
-            try:
-                self._timeline.step_abandon()
-            except Exception as error:
-                self._lose_timeline(error)
-        self._close_step()
+        try:
+            self.client.step_abandon()
+            if self._timeline is not None:
+                try:
+                    self._timeline.step_abandon()
+                except Exception as error:
+                    self._lose_timeline(error)
+        finally:
+            self._close_step()
 
     def begin(
         self,
@@ -393,6 +421,13 @@ strict, ahead, options
             return
         if not self._open:
             self._outside += 1
+            self._outside_in_a_row += 1
+            if self._outside_in_a_row == _MANY_OUTSIDE:
+                self.fail(
+                    f"{_MANY_OUTSIDE} computations ran outside of the step that Perseus knows: "
+                    "attach the schedule that runs now, or put evaluation into job.skip()",
+                    about=_OUTSIDE,
+                )
             return
         if work is not None:
             self.client.instruction_work(work)
@@ -418,16 +453,52 @@ strict, ahead, options
                 self._lose_timeline(error)
         self.client.instruction_end(kind, -1 if stage is None else stage, microbatch)
 
-    def fail(self, what: str, error: BaseException | None = None) -> None:
-        """Say once that something of Perseus went wrong; training goes on."""
+    def fail(self, what: str, error: BaseException | None = None, about: str = "") -> None:
+        """Say once that something of Perseus went wrong; training goes on.
+
+        Parameters
+        ----------
+        what
+            One sentence.
+        error
+            What was raised, if anything was.
+        about
+            A word for it, with which `recover` says that it is over.
+        """
         text = what if error is None else f"{what}: {type(error).__name__}: {error}"
-        first = not self._failure
-        self._failure = text
-        if first:
-            say(text)
+        self._failures.pop(about or what, None)
+        self._failures[about or what] = text
+        self._complain(text)
+
+    def recover(self, about: str) -> None:
+        """Say that what `fail` said is over."""
+        self._failures.pop(about, None)
+
+    def is_changed(self, microbatches: float, planned: int) -> bool:
+        """Return whether an iteration has another number of microbatches than the plan is for."""
+        if microbatches == planned:
+            self.recover(_MICROBATCHES)
+            return False
+        self.fail(
+            f"an iteration has {microbatches:g} microbatches and the plan is for {planned}: "
+            "such iterations are not used; detach and attach again where this stays",
+            about=_MICROBATCHES,
+        )
+        return True
+
+    def wait_for_complaint(self, seconds: float) -> None:
+        """Pass on the client's first complaint, for which it waits so long at most."""
+        deadline = time.monotonic() + seconds
+        while not self.client.last_error and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
+        self._pass_on_complaint()
+
+    def speak_through(self, speaker: Speaker | None) -> None:
+        """Say complaints once for all ranks; None: this rank says its own."""
+        self._speaker = speaker
 
     def _close_step(self) -> None:
-        self._open = self.quiet = False
+        self._open = self._outer = self.quiet = False
         self._iteration += 1
         self._step_lock.release()
         self._pass_on_complaint()
@@ -435,14 +506,19 @@ strict, ahead, options
     def _pass_on_complaint(self) -> None:
         """Say what the client's threads complain of: who trains reads no `report()`."""
         # A client that was never opened has said why.
-        if len(self._said) >= _MOST_COMPLAINTS or self.client.state == State.CLOSED:
-            return
-        complaint = self.client.last_error
+        if self.client.state != State.CLOSED:
+            self._complain(self.client.last_error)
+
+    def _complain(self, text: str) -> None:
         # The same of another iteration is nothing new.
-        kind = complaint.translate(_NO_DIGITS)
-        if complaint and kind not in self._said:
-            self._said.add(kind)
-            say(complaint)
+        kind = kind_of(text)
+        if not text or kind in self._said or len(self._said) >= _MOST_COMPLAINTS:
+            return
+        self._said.add(kind)
+        if self._speaker is None:
+            say(text)
+        else:
+            self._speaker.say(text)
 
     def _find_timeline(self) -> None:
         how, self._find = self._find, None
@@ -457,16 +533,6 @@ strict, ahead, options
         self.fail("the device's timeline failed, the host's clock is used from here on", error)
 
 
-def say(text: str) -> None:
-    """Warn and log one sentence; never raises, even where warnings are errors."""
-    # One line, whatever a stranger's server answered.
-    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(text.split()))
-    text = f"perseus: {line.rstrip('.')}; training goes on"
-    _log.warning("%s", text)
-    with contextlib.suppress(Warning):  # -W error: it is in the log.
-        warnings.warn(text, RuntimeWarning, stacklevel=3)
-
-
 class _Step:
     """`with job.step():`."""
 
@@ -478,7 +544,7 @@ class _Step:
         self.tokens = tokens
 
     def __enter__(self) -> _Step:
-        self._mine = self._job.step_begin()
+        self._mine = self._job._begin_outer_step()
         return self
 
     def __exit__(

@@ -159,9 +159,7 @@ def job_body(
     }
     text = json.dumps([job, profile_csv], sort_keys=True)
     shape = hashlib.sha256(text.encode()).hexdigest()[:12]
-    body: dict[str, object] = {"client_key": f"{run}-{shape}", "job": job}
-    if name:
-        body["name"] = name
+    body: dict[str, object] = {"client_key": f"{run}-{shape}", "name": name or run, "job": job}
     if profile_csv is not None:
         body["profile_csv"] = profile_csv
     return body
@@ -183,9 +181,6 @@ def run_key(environment: Mapping[str, str] = os.environ) -> str | None:
     return None
 
 
-def default_device() -> str | None:
-    """Return `$PERSEUS_DEVICE`, else the node's agent where there is one, else None."""
-    named = os.environ.get("PERSEUS_DEVICE")
-    if named:
-        return named
-    return f"agent:{DEFAULT_AGENT}" if os.path.exists(DEFAULT_AGENT) else None
+def default_device() -> str:
+    """Return `$PERSEUS_DEVICE`, else the node's agent, which may be started later."""
+    return os.environ.get("PERSEUS_DEVICE") or f"agent:{DEFAULT_AGENT}"

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable
 
 from perseus.hooks.attached import Attached, AttachError, open_job
-from perseus.hooks.job import Job, say
+from perseus.hooks.job import Job
 from perseus.hooks.layout import Layout
+from perseus.hooks.speaker import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -373,7 +374,6 @@ class _Recorder:
         self._in_step = False
         self._forwards = 0
         self._backwards = 0
-        self._said_changed = False
         self._orders: dict[int, Sequence[tuple[int, int]]] = {}
         self._order: Sequence[tuple[int, int]] | None = None
         self._grad_enabled: Callable[[], bool] = importlib.import_module("torch").is_grad_enabled
@@ -440,17 +440,7 @@ class _Recorder:
         return microbatch, chunk * layout.pp + layout.pp_rank
 
     def _is_changed(self) -> bool:
-        count, left = divmod(self._forwards, self._shape.chunks)
-        if count == self._shape.microbatches and left == 0:
-            return False
-        if not self._said_changed:
-            self._said_changed = True
-            self._job.fail(
-                f"an iteration has {count} microbatches and the plan is for "
-                f"{self._shape.microbatches}: such iterations are not used; detach and attach "
-                "again where this stays"
-            )
-        return True
+        return self._job.is_changed(self._forwards / self._shape.chunks, self._shape.microbatches)
 
     def _fail(self, error: BaseException) -> None:
         self._job.fail("the hook on Megatron's timers failed", error)

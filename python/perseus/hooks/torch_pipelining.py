@@ -16,8 +16,9 @@ import os
 from typing import TYPE_CHECKING, Any, Callable
 
 from perseus.hooks.attached import Attached, AttachError, open_job
-from perseus.hooks.job import Job, say
+from perseus.hooks.job import Job
 from perseus.hooks.layout import Layout, LayoutError, layout_of_group, layout_of_mesh
+from perseus.hooks.speaker import say
 from perseus.hooks.wrap import Wrap
 
 if TYPE_CHECKING:
@@ -249,8 +250,12 @@ def _hook(attached: Attached, shape: _Shape, work: Callable[[int], float] | None
     grad_enabled: Callable[[], bool] = importlib.import_module("torch").is_grad_enabled
     losses = _LossOf(job)
     for stage in shape.stages:
+        before = getattr(stage, _MARK, None)
+        if before is not None:
+            before.detach()  # Of a schedule that this one takes the place of.
         _wrap_stage(attached, job, stage, work, losses)
-    _wrap_loss(attached, schedule, losses)
+        _mark(attached, stage)
+    _wrap_loss(attached, job, schedule, losses)
     step = _step_wrapper(attached, job, shape, grad_enabled, losses)
     attached.keep(Wrap(schedule, "step", step))
 
@@ -263,8 +268,12 @@ def _hook(attached: Attached, shape: _Shape, work: Callable[[int], float] | None
 
     if callable(getattr(schedule, "eval", None)):
         attached.keep(Wrap(schedule, "eval", evaluate))
-    setattr(schedule, _MARK, attached)
-    attached._undo.append(lambda: delattr(schedule, _MARK))
+    _mark(attached, schedule)
+
+
+def _mark(attached: Attached, owner: Any) -> None:
+    setattr(owner, _MARK, attached)
+    attached._undo.append(lambda: vars(owner).pop(_MARK, None))
 
 
 class _LossOf:
@@ -284,6 +293,55 @@ class _LossOf:
             self._job.end("forward", *waiting)
 
 
+class _Steps:
+    """Tells a job of the calls of `schedule.step`. Its methods may raise, and are guarded."""
+
+    def __init__(
+        self,
+        attached: Attached,
+        job: Job,
+        shape: _Shape,
+        grad_enabled: Callable[[], bool],
+        losses: _LossOf,
+    ) -> None:
+        self._attached = attached
+        self._job = job
+        self._shape = shape
+        self._grad_enabled = grad_enabled
+        self._losses = losses
+        self._heard = False  # Whether the stages' wrappers are on.
+
+    def trains(self) -> bool:
+        """Return whether the step that begins has backwards."""
+        return bool(getattr(self._shape.schedule, "_has_backward", True)) and self._grad_enabled()
+
+    def begin(self) -> bool:
+        """Begin a step; False: it is part of another, or not recorded."""
+        recorded = self._job.step_begin()
+        listening = not self._job.quiet
+        if listening != self._heard:
+            self._heard = listening
+            self._attached._listen(listening)
+        return recorded
+
+    def end(self, recorded: bool) -> None:
+        """End it."""
+        self._losses.close()
+        if not recorded:
+            return
+        planned = self._shape.microbatches
+        now = int(getattr(self._shape.schedule, "_n_microbatches", planned))
+        if self._job.is_changed(now, planned):
+            self._job.step_abandon()
+        else:
+            self._job.step_end(self._attached.tokens_of_iteration())
+
+    def abandon(self) -> None:
+        """The step raised."""
+        self._losses.open = None
+        self._job.step_abandon()
+
+
 def _step_wrapper(
     attached: Attached,
     job: Job,
@@ -291,53 +349,45 @@ def _step_wrapper(
     grad_enabled: Callable[[], bool],
     losses: _LossOf,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    schedule = shape.schedule
-    said = False
-    heard = [False]  # Whether the stages' wrappers are on.
-
-    def changed() -> bool:
-        nonlocal said
-        now = getattr(schedule, "_n_microbatches", shape.microbatches)
-        if now == shape.microbatches:
-            return False
-        if not said:
-            said = True
-            job.fail(
-                f"an iteration has {now} microbatches and the plan is for {shape.microbatches}: "
-                "such iterations are not used; detach and attach again where this stays"
-            )
-        return True
+    steps = _Steps(attached, job, shape, grad_enabled, losses)
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def step(*args: Any, **kwargs: Any) -> Any:
-            if not schedule._has_backward or not grad_enabled():
+            recorded = False
+            try:
+                trains = steps.trains()
+                recorded = trains and steps.begin()
+            except Exception as error:
+                job.fail("a step is not recorded", error)
+                _guarded(job, steps.abandon)
+                trains = False
+            if not trains:  # Evaluation.
                 with job.skip():
                     return original(*args, **kwargs)
-            recorded = job.step_begin()
-            listening = not job.quiet
-            if listening != heard[0]:
-                heard[0] = listening
-                attached._listen(listening)
-            if not recorded:  # Within a step of the trainer's own, or evaluation.
-                result = original(*args, **kwargs)
-                losses.close()
-                return result
             try:
                 result = original(*args, **kwargs)
             except BaseException:
-                losses.open = None
-                job.step_abandon()
+                if recorded:
+                    _guarded(job, steps.abandon)
                 raise
-            losses.close()
-            if changed():
-                job.step_abandon()
-            else:
-                job.step_end(attached.tokens_of_iteration())
+            try:
+                steps.end(recorded)
+            except Exception as error:
+                job.fail("a step is not recorded", error)
+                _guarded(job, steps.abandon)
             return result
 
         return step
 
     return wrap
+
+
+def _guarded(job: Job, tell: Callable[..., None], *args: Any) -> None:
+    """Call what is ours: it may fail, and training goes on."""
+    try:
+        tell(*args)
+    except Exception as error:
+        job.fail("a computation is not recorded", error)
 
 
 def _wrap_stage(
@@ -349,54 +399,63 @@ def _wrap_stage(
 ) -> None:
     index = int(stage.stage_index)
     with_loss = bool(stage.is_last)
-    begin, end = job.begin, job.end
 
     def amount(microbatch: int) -> float | None:
-        if work is None:
-            return None
+        assert work is not None
         try:
             return float(work(microbatch))
         except Exception as error:
             job.fail("the function for work failed", error)
             return None
 
-    def forward(original: Callable[..., Any]) -> Callable[..., Any]:
-        def forward_one_chunk(*args: Any, **kwargs: Any) -> Any:
-            losses.close()
-            chunk = args[0] if args else kwargs.get("fwd_chunk_id", -1)
-            begin("forward", chunk, index, amount(chunk))
+    def computation(
+        original: Callable[..., Any], name: str, whole: str, half: str
+    ) -> Callable[..., Any]:
+        """Return `original` with its begin and end told.
+
+        Parameters
+        ----------
+        name
+            Of the argument that is the microbatch.
+        whole, half
+            What it is, and what it is without `full_backward`.
+        """
+        has_loss_after = whole == "forward" and with_loss
+
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            begun = False
+            try:
+                if losses.open is not None:
+                    losses.close()
+                chunk = args[0] if args else kwargs.get(name, -1)
+                full = args[2] if len(args) > 2 else kwargs.get("full_backward", True)
+                kind = whole if full else half
+                job.begin(kind, chunk, index, None if work is None else amount(chunk))
+                begun = True
+            except Exception as error:
+                job.fail("a computation is not recorded", error)
             result = original(*args, **kwargs)
-            if with_loss and losses.hooked:
+            if not begun:
+                return result
+            if has_loss_after and losses.hooked:
                 losses.open = (chunk, index)
-            else:
-                end("forward", chunk, index)
+                return result
+            try:
+                job.end(kind, chunk, index)
+            except Exception as error:
+                job.fail("a computation is not recorded", error)
             return result
 
-        return forward_one_chunk
+        return wrapped
+
+    def forward(original: Callable[..., Any]) -> Callable[..., Any]:
+        return computation(original, "fwd_chunk_id", "forward", "forward")
 
     def backward(original: Callable[..., Any]) -> Callable[..., Any]:
-        def backward_one_chunk(*args: Any, **kwargs: Any) -> Any:
-            losses.close()
-            chunk = args[0] if args else kwargs.get("bwd_chunk_id", -1)
-            full = args[2] if len(args) > 2 else kwargs.get("full_backward", True)
-            kind = "backward" if full else "backward_input"
-            begin(kind, chunk, index, amount(chunk))
-            result = original(*args, **kwargs)
-            end(kind, chunk, index)
-            return result
-
-        return backward_one_chunk
+        return computation(original, "bwd_chunk_id", "backward", "backward_input")
 
     def weight(original: Callable[..., Any]) -> Callable[..., Any]:
-        def backward_weight_one_chunk(*args: Any, **kwargs: Any) -> Any:
-            losses.close()
-            chunk = args[0] if args else kwargs.get("bwd_chunk_id", -1)
-            begin("backward_weight", chunk, index, amount(chunk))
-            result = original(*args, **kwargs)
-            end("backward_weight", chunk, index)
-            return result
-
-        return backward_weight_one_chunk
+        return computation(original, "bwd_chunk_id", "backward_weight", "backward_weight")
 
     attached._computations.append(Wrap(stage, "forward_one_chunk", forward))
     attached._computations.append(Wrap(stage, "backward_one_chunk", backward))
@@ -404,7 +463,7 @@ def _wrap_stage(
         attached._computations.append(Wrap(stage, "backward_weight_one_chunk", weight))
 
 
-def _wrap_loss(attached: Attached, schedule: Any, losses: _LossOf) -> None:
+def _wrap_loss(attached: Attached, job: Job, schedule: Any, losses: _LossOf) -> None:
     name = "_maybe_compute_loss"
     if not callable(getattr(schedule, name, None)):
         return
@@ -412,7 +471,8 @@ def _wrap_loss(attached: Attached, schedule: Any, losses: _LossOf) -> None:
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def maybe_compute_loss(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
-            losses.close()
+            if losses.open is not None:
+                _guarded(job, losses.close)
             return result
 
         return maybe_compute_loss

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable
 
 
@@ -19,24 +20,21 @@ class Wrap:
         self._owner = owner
         self._name = name
         self._make = make
-        self._active = False
         self._before: Any = None
-        self._entry: Any = None  # None: it is not there.
+        self._entry: _Entry | None = None  # None: it is not there.
 
     def put(self, on: bool) -> None:
         """Put it on, or take it off."""
-        self._active = on
         attributes = vars(self._owner)
+        if self._entry is not None:
+            self._entry.active = on
         if on and self._entry is None:
-            self._before = attributes.get(self._name)
             original = getattr(self._owner, self._name)
-            wrapped = self._make(original)
-
-            def entry(*args: Any, **kwargs: Any) -> Any:
-                return wrapped(*args, **kwargs) if self._active else original(*args, **kwargs)
-
-            self._entry = entry
-            setattr(self._owner, self._name, entry)
+            if not callable(original):
+                raise TypeError(f"{type(self._owner).__name__} has no method {self._name}")
+            self._before = attributes.get(self._name)
+            self._entry = _Entry(self._owner, self._name, original, self._make(original))
+            setattr(self._owner, self._name, self._entry)
         elif not on and self._entry is not None and attributes.get(self._name) is self._entry:
             self._entry = None
             if self._before is None:
@@ -44,3 +42,28 @@ class Wrap:
             else:
                 setattr(self._owner, self._name, self._before)
         # Else another has wrapped ours since: it stays below that, and only passes on while off.
+
+
+class _Entry:
+    """What stands in the place of a method: it has the method's name, signature and docstring."""
+
+    def __init__(
+        self,
+        owner: Any,
+        name: str,
+        original: Callable[..., Any],
+        wrapped: Callable[..., Any],
+    ) -> None:
+        functools.update_wrapper(self, original, updated=())
+        self.active = True
+        self._owner = owner
+        self._name = name
+        self._original = original
+        self._wrapped = wrapped
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return (self._wrapped if self.active else self._original)(*args, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be the method itself in a copy of the owner: a copy has no Perseus attached."""
+        return getattr, (self._owner, self._name)

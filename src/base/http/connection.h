@@ -166,7 +166,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   int status_ = 0;
   std::uint64_t sent_bytes_ = 0;
 
-  // Events.
   std::shared_ptr<EventStreamCore> stream_;
   std::deque<std::shared_ptr<const std::string>> events_;
   std::size_t batch_bytes_ = 0;

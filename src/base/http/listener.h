@@ -12,7 +12,6 @@
 
 namespace perseus::http {
 
-// The address at which a server listens.
 struct ListenAddress {
   std::string host;       // Numeric: "127.0.0.1", "::1". "" for a Unix socket.
   int port = 0;           // 0: the system chooses.

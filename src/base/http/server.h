@@ -175,7 +175,6 @@ struct ServerOptions {
 // Counts since the start, except those that end with `_now`.
 struct Counters {
   std::uint64_t connections_now = 0, parked_now = 0, streams_now = 0;
-  std::uint64_t queued_now = 0;      // Requests that wait for a worker.
   std::uint64_t body_bytes_now = 0;  // In memory.
   std::uint64_t accepted = 0, refused_connections = 0;
   std::uint64_t requests = 0, status_2xx = 0, status_3xx = 0, status_4xx = 0, status_5xx = 0;

@@ -309,7 +309,6 @@ Counters ServerCore::Snapshot() const {
   now.connections_now = counters.connections_now;
   now.parked_now = counters.parked_now;
   now.streams_now = counters.streams_now;
-  now.queued_now = workers.waiting();
   now.body_bytes_now = counters.body_bytes_now;
   now.accepted = counters.accepted;
   now.refused_connections = counters.refused_connections;

@@ -19,17 +19,6 @@ bool SameIgnoringCase(std::string_view a, std::string_view b) {
                     [](char x, char y) { return LowerCase(x) == LowerCase(y); });
 }
 
-std::vector<std::string_view> ListElements(std::string_view text) {
-  std::vector<std::string_view> elements;
-  while (!text.empty()) {
-    const std::size_t comma = std::min(text.find(','), text.size());
-    const std::string_view element = Trimmed(text.substr(0, comma));
-    if (!element.empty()) elements.push_back(element);
-    text.remove_prefix(std::min(comma + 1, text.size()));
-  }
-  return elements;
-}
-
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   const char lower = LowerCase(c);

@@ -5,15 +5,11 @@
 #define PERSEUS_HTTP_TEXT_H_
 
 #include <string_view>
-#include <vector>
 
 // Helpers for header texts. They treat only ASCII letters as letters.
 namespace perseus::http {
 
 bool SameIgnoringCase(std::string_view a, std::string_view b);
-
-// The elements of a comma-separated list, without empty ones.
-std::vector<std::string_view> ListElements(std::string_view text);
 
 // '0' to '9', 'a' to 'f', 'A' to 'F': 0 to 15; -1 for others.
 int HexDigit(char c);

@@ -27,7 +27,6 @@ void WorkerPool::Post(std::function<void()> f) {
     const MutexLock lock(mutex_);
     if (stopped_) return;
     queue_.push_back(std::move(f));
-    waiting_.store(queue_.size(), std::memory_order_relaxed);
   }
   filled_.NotifyOne();
 }
@@ -38,7 +37,6 @@ void WorkerPool::Stop() {
     const MutexLock lock(mutex_);
     stopped_ = true;
     dropped.swap(queue_);
-    waiting_.store(0, std::memory_order_relaxed);
   }
   filled_.NotifyAll();
   for (std::thread& thread : threads_) {
@@ -55,7 +53,6 @@ void WorkerPool::Run() {
       if (stopped_) return;
       f = std::move(queue_.front());
       queue_.pop_front();
-      waiting_.store(queue_.size(), std::memory_order_relaxed);
     }
     f();
   }

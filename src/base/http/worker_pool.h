@@ -4,8 +4,6 @@
 #ifndef PERSEUS_HTTP_WORKER_POOL_H_
 #define PERSEUS_HTTP_WORKER_POOL_H_
 
-#include <atomic>
-#include <cstddef>
 #include <deque>
 #include <functional>
 #include <thread>
@@ -32,8 +30,6 @@ class WorkerPool {
   // Drops waiting functions and waits for running ones. Must not be called from one of them.
   void Stop();
 
-  std::size_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
-
  private:
   void Run();
 
@@ -41,7 +37,6 @@ class WorkerPool {
   ConditionVariable filled_;
   std::deque<std::function<void()>> queue_ PERSEUS_GUARDED_BY(mutex_);
   bool stopped_ PERSEUS_GUARDED_BY(mutex_) = false;
-  std::atomic<std::size_t> waiting_ = 0;
   std::vector<std::thread> threads_;
 };
 

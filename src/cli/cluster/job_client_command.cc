@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -26,6 +28,7 @@
 #include "http/client.h"
 #include "http/target.h"
 #include "perseus/job.h"
+#include "server/api/routes.h"
 
 namespace perseus::cli {
 namespace {
@@ -44,10 +47,14 @@ class JobClient {
       : client_(std::move(client)), flags_(flags), style_(style) {}
 
   Result<Printout> List() {
-    const Result<std::string> text = Text("GET", "/api/v1/jobs");
-    if (!text) return tl::unexpected(text.error());
-    if (flags_.json) return JsonText(*text) + "\n";
-    return JobTable(Parsed(*text).value("jobs", Json::array()), style_);
+    const Result<Json> found = Jobs(Filter("state", flags_.state) + Filter("name", flags_.name) +
+                                        Filter("client_key", flags_.client_key),
+                                    flags_.limit.value_or(std::numeric_limits<int>::max()));
+    if (!found) return tl::unexpected(found.error());
+    if (flags_.json) return JsonText(FormatCompact(*found)) + "\n";
+    const bool is_filtered = !(flags_.state + flags_.name + flags_.client_key).empty();
+    if (found->at("jobs").empty() && is_filtered) return Printout("The server has no such job.\n");
+    return JobTable(found->at("jobs"), style_);
   }
 
   Result<Printout> Show(const std::string& job) { return Job("GET", job, ""); }
@@ -245,20 +252,39 @@ class JobClient {
 
   static Json Parsed(const std::string& text) { return ServerClient::Parsed(text); }
 
+  // For the query of a list; nothing where no value is given.
+  static std::string Filter(const char* name, const std::string& value) {
+    return value.empty() ? "" : fmt::format("&{}={}", name, http::PercentEncoded(value));
+  }
+
+  // As the server lists jobs, of all its pages.
+  Result<Json> Jobs(const std::string& filters, int limit = std::numeric_limits<int>::max()) {
+    Json all = {{"jobs", Json::array()}, {"next", nullptr}};
+    do {
+      const int left = limit - static_cast<int>(all["jobs"].size());
+      const std::string after = all["next"].is_null() ? "" : all["next"].get<std::string>();
+      const Result<std::string> text = Text(
+          "GET", fmt::format("/api/v1/jobs?limit={}{}{}", std::min(left, server::rows::kMostListed),
+                             filters, Filter("after", after)));
+      if (!text) return tl::unexpected(text.error());
+      const Json page = Parsed(*text);
+      for (const Json& job : page.value("jobs", Json::array())) all["jobs"].push_back(job);
+      all["next"] = page.value("next", Json());
+    } while (all["next"].is_string() && static_cast<int>(all["jobs"].size()) < limit);
+    return all;
+  }
+
   // The path of a job by its id, its client key, or a name that one job has.
   Result<std::string> Path(const std::string& job) {
     if (job.empty()) return InvalidInput("the job is missing; 'perseus job list' shows all");
     std::string id = job;
     if (!job.starts_with("j-")) {
-      Result<std::string> text = Text("GET", "/api/v1/jobs");
-      if (!text) return text;
       std::vector<std::string> found;
-      for (const Json& each : Parsed(*text).value("jobs", Json::array())) {
-        if (each.value("client_key", "") == job) {
-          found = {each.value("id", "")};
-          break;
-        }
-        if (each.value("name", "") == job) found.push_back(each.value("id", ""));
+      for (const char* const member : {"client_key", "name"}) {
+        if (!found.empty()) break;
+        const Result<Json> jobs = Jobs(Filter(member, job));
+        if (!jobs) return tl::unexpected(jobs.error());
+        for (const Json& each : jobs->at("jobs")) found.push_back(each.value("id", ""));
       }
       if (found.empty()) {
         return InvalidInput(fmt::format(

@@ -20,6 +20,10 @@ struct JobClientFlags {
   bool names = false;  // list: only what JOB may be, for completions.
   bool yes = false;    // delete: without a question.
 
+  // list. Name and client key of `create`, too.
+  std::string state;
+  std::optional<int> limit;
+
   std::string at;  // point
 
   // create

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -204,17 +205,18 @@ bool HasFirstPlan(const Json& job) {
 
 std::string JobTable(const Json& jobs, const Style& style) {
   constexpr std::size_t kWidestName = 32;
-  Table table({"job", "name", "state", "ranks", "plan", "iteration", "saving", "stragglers"},
+  Table table({"job", "name", "state", "ranks", "plan", "iteration s", "saving", "stragglers"},
               {Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight, Align::kRight,
                Align::kRight, Align::kRight, Align::kRight});
   for (const Json& job : jobs) {
     const Json& plan = ObjectOf(job, "plan");
+    const std::optional<double> seconds = NumberOf(WholeJobOf(plan), "iteration_time_s");
     table.AddRow(
         {MemberText(job, "id"), CutTo(kWidestName, MemberText(job, "name"), "\u2026"),
          MemberText(job, "state"),
          fmt::format("{}/{}", MemberText(job, "ranks_registered"), MemberText(job, "world_size")),
          MemberText(plan, "version") + (HasFirstPlan(job) ? " (first)" : ""),
-         SecondsOf(WholeJobOf(plan), "iteration_time_s"), SavingOf(WholeJobOf(plan)),
+         seconds ? WithThousands(*seconds, 4) : "", SavingOf(WholeJobOf(plan)),
          CountText(job.value("stragglers", Json(0)))});
   }
   return jobs.empty() ? "The server has no jobs.\n" : table.Format(style.rule());
@@ -307,6 +309,47 @@ std::string SweepText(const Json& sweep) {
                      extra_joules < 0 ? "" : "+", FormatJoules(extra_joules));
 }
 
+// What ranks complain of: each complaint once, with its ranks.
+std::string TroubleText(const Json& job) {
+  constexpr std::size_t kMostComplaints = 5;
+  constexpr std::size_t kMostRanks = 8;
+  std::vector<std::pair<std::string, std::vector<std::string>>> complaints;
+  for (const Json& client : ListOf(ObjectOf(job, "clients"), "troubled")) {
+    const std::string error = MemberText(client, "error");
+    auto same = std::find_if(complaints.begin(), complaints.end(),
+                             [&](const auto& complaint) { return complaint.first == error; });
+    if (same == complaints.end()) same = complaints.insert(same, {error, {}});
+    same->second.push_back(MemberText(client, "rank"));
+  }
+  std::string text;
+  const std::string world_size = MemberText(job, "world_size");
+  const auto complaining = NumberOf(ObjectOf(job, "clients"), "complaining").value_or(0);
+  for (std::size_t i = 0; i < complaints.size() && i < kMostComplaints; ++i) {
+    const auto& [error, ranks] = complaints[i];
+    // The server names the first ranks only; if they agree, so do the others.
+    const double count =
+        complaints.size() == 1 ? std::max<double>(complaining, ranks.size()) : ranks.size();
+    const bool all = fmt::format("{}", count) == world_size;
+    const auto most = static_cast<std::ptrdiff_t>(std::min(ranks.size(), kMostRanks));
+    const std::string which =
+        all ? ""
+            : fmt::format(" (rank {}{})", fmt::join(ranks.begin(), ranks.begin() + most, ", "),
+                          ranks.size() > kMostRanks ? ", ..." : "");
+    text += Line("TROUBLE", fmt::format("{} of {} ranks{}: {}", count, world_size, which, error));
+  }
+  if (complaints.size() > kMostComplaints) {
+    text += Line("", fmt::format("and {} other complaints", complaints.size() - kMostComplaints));
+  }
+  return text;
+}
+
+// Whether ranks have reported, and none of them follows a plan: the plan then saves nothing.
+bool NobodyFollows(const Json& job) {
+  const Json& states = ObjectOf(ObjectOf(job, "clients"), "states");
+  return !states.empty() && NumberOf(states, "following").value_or(0) == 0 &&
+         MemberText(job, "state") != "finished";
+}
+
 std::string JobText(const Json& job, const Style& style, double now_seconds) {
   std::string text;
   const auto line = [&](const char* what, const std::string& value) { text += Line(what, value); };
@@ -321,6 +364,7 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
                             Counted(MemberText(job, "data_parallel"), "pipeline"),
                             Counted(MemberText(job, "pipeline_parallel"), "rank"),
                             Counted(MemberText(job, "tensor_parallel"), "GPU")));
+  text += TroubleText(job);
   line("profile", MemberText(job, "profile_source"));
   for (const Json& note : ListOf(job, "notes")) {
     std::string place;
@@ -357,9 +401,13 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
                           : seconds + (has_conditions ? ", under the job's conditions" : "") +
                                 (is_straggling ? ", as long as the straggler is slow" : ""));
     const std::string saving = SavingOf(whole);
-    line("saving", saving.empty() || !is_straggling
-                       ? saving
-                       : saving + " against maximum clocks with the same straggler");
+    if (NobodyFollows(job)) {
+      line("saving", "none now: no rank follows the plan");
+    } else {
+      line("saving", saving.empty() || !is_straggling
+                         ? saving
+                         : saving + " against maximum clocks with the same straggler");
+    }
     const Json& pipelines = ObjectOf(plan, "pipelines");
     for (const auto& [pipeline, own] : pipelines.items()) {
       line("", fmt::format("pipeline {} straggles; its own plan would end in {}",

@@ -145,7 +145,17 @@ void AddJobCommand(CommandParser* parser, Invocation* invocation) {
   };
   const auto add_server = [=] { AddServerOptions(parser, &flags->server); };
 
-  add("list", "Show all jobs, a line each.");
+  add("list", "Show jobs, a line each, in the order in which they were made.",
+      {{"what goes on", "perseus job list --state running"}});
+  parser->SetGroup("Which");
+  AddName(parser, &flags->state, "--state", "STATE",
+          "Only jobs in this state: registering, profiling, characterizing, running, failed or "
+          "finished.",
+          ValueKind::kText);
+  AddName(parser, &flags->name, "--name", "TEXT", "Only jobs of this name.", ValueKind::kText);
+  AddName(parser, &flags->client_key, "--client-key", "KEY", "Only the job of this client key.",
+          ValueKind::kText);
+  parser->AddCount(&flags->limit, "--limit", "At most so many jobs.", 1, kMostPlaces);
   add_json();
   parser->AddHiddenFlag(&flags->names, "--names");
   add_server();

@@ -64,9 +64,10 @@ std::string ProfileTableText(const Json& profiles, const Style& style) {
 
 // What each computation costs at its highest clock, and at its cheapest.
 std::string RowsText(const Profile& profile, const Style& style) {
-  Table table({"stage", "computation", "clocks", "time", "+-", "energy", "+-", "cheapest"},
-              {Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kRight,
-               Align::kRight, Align::kRight, Align::kRight});
+  Table table(
+      {"stage", "computation", "clocks", "time ms", "+- ms", "energy J", "+- J", "cheapest"},
+      {Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
+       Align::kRight, Align::kRight});
   for (const OptionTable& kind : profile.tables) {
     const Option& top = kind.options[static_cast<std::size_t>(kind.baseline)];
     const Option* cheapest = &top;
@@ -74,9 +75,9 @@ std::string RowsText(const Profile& profile, const Style& style) {
       if (option.energy_joules < cheapest->energy_joules) cheapest = &option;
     }
     table.AddRow({std::to_string(kind.stage), std::string(ComputationTypeName(kind.type)),
-                  std::to_string(kind.options.size()), FormatSeconds(top.time_seconds),
-                  FormatSeconds(top.time_std_seconds), FormatJoules(top.energy_joules),
-                  FormatJoules(top.energy_std_joules),
+                  std::to_string(kind.options.size()), WithThousands(top.time_seconds * 1e3, 4),
+                  WithThousands(top.time_std_seconds * 1e3, 4), WithThousands(top.energy_joules, 3),
+                  WithThousands(top.energy_std_joules, 3),
                   profile.knobs[static_cast<std::size_t>(cheapest->knob)].label});
   }
   return table.Format(style.rule());

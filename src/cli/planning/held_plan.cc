@@ -47,15 +47,15 @@ bool HasPrice(const HeldPlan& held) { return held.robust.conditions.change_joule
 
 // The saving of emulated figures with the price of their clock calls.
 double NetSaving(double change_joules, const ExpectedFigures& figures,
-                 const ExpectedFigures& max_clocks) {
+                 const ExpectedFigures& baseline) {
   // As it is emulated where nothing is added.
   if (!(change_joules > 0)) return figures.saving_percent;
   return report::PercentSaved(figures.energy_joules + change_joules * figures.clock_calls,
-                              max_clocks.energy_joules + change_joules * max_clocks.clock_calls);
+                              baseline.energy_joules + change_joules * baseline.clock_calls);
 }
 
 double NetSaving(const HeldPlan& held, const ExpectedFigures& figures) {
-  return NetSaving(held.robust.conditions.change_joules, figures, held.max_clocks);
+  return NetSaving(held.robust.conditions.change_joules, figures, held.baseline);
 }
 
 // " in the same time (+0.3 %), both with the price of changes": what figures are compared of.
@@ -177,7 +177,7 @@ std::string PriceOfCalls(const HeldPlan& held) {
   const ExpectedFigures& expected = held.expected;
   return PriceOfChangesText(
       held.robust.conditions.change_joules, NameOf(held.settings, "change_price"),
-      {held.max_clocks.clock_calls, held.max_clocks.energy_joules},
+      {held.baseline.clock_calls, held.baseline.energy_joules},
       {expected.clock_calls, expected.energy_joules}, " an iteration of a pipeline");
 }
 
@@ -316,7 +316,7 @@ Result<HeldPlan> PlanThatHolds(const Job& job, const Planner& planner, double se
   if (!figures) return tl::unexpected(figures.error());
   held.expected = (*figures)[0];
   held.paper = (*figures)[1];
-  held.max_clocks = (*figures)[2];
+  held.baseline = (*figures)[2];
   held.settings = job.settings;
   held.paper_changes =
       CountKnobChanges(planner.pipeline().dag, held.robust.paper_plan.options)->all();

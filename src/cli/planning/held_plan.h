@@ -40,7 +40,7 @@ struct HeldPlan {
   RobustPlan robust;
   ExpectedFigures expected;
   ExpectedFigures paper;  // Of robust.paper_plan.
-  ExpectedFigures max_clocks;
+  ExpectedFigures baseline;
   int paper_changes = 0;  // Of robust.paper_plan, as --max-changes counts them.
   // What robust.plan is compared with: robust.paper_plan, or, where that is faster, a plan for the
   // time that robust.plan takes.

@@ -161,16 +161,16 @@ std::string InStyle(std::string text, const Style& style) {
 }
 
 std::string PriceOfChangesText(double change_joules, std::string_view name,
-                               const CalledRun& max_clocks, const CalledRun& run,
+                               const CalledRun& baseline, const CalledRun& run,
                                std::string_view of_what) {
-  const double before = change_joules * max_clocks.clock_calls;
+  const double before = change_joules * baseline.clock_calls;
   const double after = change_joules * run.clock_calls;
   return fmt::format(
       "{}{} at {} are {} ({}), {} at maximum clocks. Other figures leave them out, "
       "unless they say so. With them the saving is {}.",
       CountOf(std::llround(run.clock_calls), "clock call"), of_what, FormatJoules(change_joules),
       FormatJoules(after), name, FormatJoules(before),
-      FormatPercent(report::PercentSaved(run.joules + after, max_clocks.joules + before), 2));
+      FormatPercent(report::PercentSaved(run.joules + after, baseline.joules + before), 2));
 }
 
 std::string ScenarioInWords(const EmulationSpec& spec) {

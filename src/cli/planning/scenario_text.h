@@ -39,7 +39,7 @@ struct CalledRun {
 // sentences. `name` is the flag or the key that states it; `of_what` follows the calls' number
 // (" an iteration of a pipeline").
 std::string PriceOfChangesText(double change_joules, std::string_view name,
-                               const CalledRun& max_clocks, const CalledRun& run,
+                               const CalledRun& baseline, const CalledRun& run,
                                std::string_view of_what);
 
 // What disturbs the job, in words: one sentence.

@@ -83,12 +83,12 @@ Result<void> CheckStragglers(const EmulationSpec& spec, const CostedPipeline& pi
   const PipelineDag& dag = pipeline.dag;
   if (spec.random_stragglers.share_of_gpus_per_day > 0) {
     const RandomStragglers& random = spec.random_stragglers;
-    if (auto good = emulate::CheckClockLimit(pipeline, random.kind, random.value); !good) {
+    if (auto good = emulate::CheckLimit(pipeline, random.kind, random.value); !good) {
       return good;
     }
   }
   for (const Straggler& each : spec.stragglers) {
-    if (auto good = emulate::CheckClockLimit(pipeline, each.kind, each.value); !good) return good;
+    if (auto good = emulate::CheckLimit(pipeline, each.kind, each.value); !good) return good;
     const std::string what =
         fmt::format("--straggler {}={}", StragglerKindName(each.kind), each.value);
     if (each.pipeline >= spec.pipelines) {
@@ -165,8 +165,8 @@ EmulationReportInput MakeReportInput(const EmulationSummary& summary) {
   input.pipeline = summary.pipeline;
   input.spec = &summary.spec;
   input.emulation = summary.emulation;
-  input.max_clocks = summary.max_clocks;
-  input.max_clocks_plan = summary.max_clocks_plan;
+  input.baseline = summary.baseline;
+  input.baseline_plan = summary.baseline_plan;
   input.title = "Emulated job: " + std::filesystem::path(summary.profile->source).stem().string();
   input.policy = summary.policy;
   input.label = summary.label;
@@ -179,7 +179,7 @@ EmulationReportInput MakeReportInput(const EmulationSummary& summary) {
   input.power_limits = summary.power_limits;
   input.slower = summary.slower;
   input.run_spec = summary.run;
-  input.run_at_max_clocks = summary.run_at_max_clocks;
+  input.run_at_baseline = summary.run_at_baseline;
   input.run = summary.run_cost;
   input.currency = summary.currency;
   input.scenario = ScenarioInWords(summary.spec);
@@ -303,11 +303,11 @@ Result<void> SetTarget(const Job& job, const Planner& planner, bool is_replay, d
 
 std::vector<PolicyRow> RowsOfTwo(const EmulationSummary& summary) {
   std::vector<PolicyRow> rows;
-  rows.push_back(MakeRow(std::string(kMaxClocks), PolicySummary(kMaxClocks), *summary.max_clocks,
-                         *summary.max_clocks));
+  rows.push_back(MakeRow(std::string(kMaxClocks), PolicySummary(kMaxClocks), *summary.baseline,
+                         *summary.baseline));
   if (summary.policy != kMaxClocks) {
     rows.push_back(
-        MakeRow(summary.label, summary.policy_summary, *summary.emulation, *summary.max_clocks));
+        MakeRow(summary.label, summary.policy_summary, *summary.emulation, *summary.baseline));
   }
   return rows;
 }
@@ -355,7 +355,7 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
 
   summary.profile = &job->profile;
   summary.pipeline = &planner->pipeline();
-  summary.max_clocks_plan = &planner->baseline();
+  summary.baseline_plan = &planner->baseline();
   summary.virtual_stages = job->virtual_stages;
   summary.split_ratio = job->costs.split_ratio;
   summary.plan_command = PlanCommand(invocation.plan_arguments);
@@ -374,14 +374,14 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   }
 
   const Scenario scenario(*planner, summary.spec, &progress);
-  PolicySpec max_clocks_spec;
-  max_clocks_spec.name = kMaxClocks;
-  const Result<Emulation> max_clocks = scenario.Run(max_clocks_spec);
-  if (!max_clocks) return tl::unexpected(max_clocks.error());
+  PolicySpec baseline_spec;
+  baseline_spec.name = kMaxClocks;
+  const Result<Emulation> baseline = scenario.Run(baseline_spec);
+  if (!baseline) return tl::unexpected(baseline.error());
   const Result<Emulation> emulation =
-      summary.policy == kMaxClocks ? max_clocks : scenario.Run(summary.label, **policy);
+      summary.policy == kMaxClocks ? baseline : scenario.Run(summary.label, **policy);
   if (!emulation) return tl::unexpected(emulation.error());
-  summary.max_clocks = &*max_clocks;
+  summary.baseline = &*baseline;
   summary.emulation = &*emulation;
   summary.compared = flags.compare;
   Result<std::vector<PolicyRow>> rows =

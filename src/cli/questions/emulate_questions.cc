@@ -46,7 +46,7 @@ Result<void> AnswerRun(const EmulateFlags& flags, EmulationSummary* summary) {
   const double iterations = static_cast<double>(summary->spec.iterations);
   const int gpus = summary->pipeline->dag.num_ranks * summary->pipeline->tensor_parallel;
   const auto cost = [&](const Emulation& emulation) {
-    return CostOfRun(flags.run, {.baseline_seconds = summary->max_clocks->time_seconds / iterations,
+    return CostOfRun(flags.run, {.baseline_seconds = summary->baseline->time_seconds / iterations,
                                  .seconds = emulation.time_seconds / iterations,
                                  .joules = emulation.energy.total_joules() / iterations /
                                            summary->spec.pipelines,
@@ -54,9 +54,9 @@ Result<void> AnswerRun(const EmulateFlags& flags, EmulationSummary* summary) {
   };
   summary->run = flags.run;
   summary->currency = flags.currency;
-  summary->run_at_max_clocks = cost(*summary->max_clocks);
+  summary->run_at_baseline = cost(*summary->baseline);
   summary->run_cost = cost(*summary->emulation);
-  for (const auto& each : {summary->run_at_max_clocks, summary->run_cost}) {
+  for (const auto& each : {summary->run_at_baseline, summary->run_cost}) {
     if (std::isfinite(each->mwh) && std::isfinite(each->price) && std::isfinite(each->carbon_kg) &&
         std::isfinite(each->gpu_hours)) {
       continue;
@@ -64,8 +64,8 @@ Result<void> AnswerRun(const EmulateFlags& flags, EmulationSummary* summary) {
     return InvalidInput(fmt::format(
         "--gpu-hours: the run's figures are too large to state ({:.3g} GPU hours, an iteration of "
         "{:.3g} s and {:.3g} J); check the units of the profile (seconds, joules)",
-        flags.run.gpu_hours.value_or(0), summary->max_clocks->time_seconds / iterations,
-        summary->max_clocks->energy.total_joules() / iterations));
+        flags.run.gpu_hours.value_or(0), summary->baseline->time_seconds / iterations,
+        summary->baseline->energy.total_joules() / iterations));
   }
   return {};
 }

@@ -28,7 +28,7 @@ std::string Heading(std::string_view text, const Style& style) {
 // What a plan does to the job, apart from the scenario.
 std::string PlanInWords(const EmulationSummary& summary, const PlanAnswer& answer) {
   const Plan& plan = answer.plan;
-  const Plan& today = *summary.max_clocks_plan;
+  const Plan& today = *summary.baseline_plan;
   const std::string wait =
       answer.wait_seconds == 0
           ? ""
@@ -63,7 +63,7 @@ std::string PriceOfChangesSentence(const EmulationSummary& summary) {
     return CalledRun{static_cast<double>(emulation.clock_calls), emulation.energy.total_joules()};
   };
   return PriceOfChangesText(summary.change_joules, summary.change_price_name,
-                            called(*summary.max_clocks), called(*summary.emulation), "");
+                            called(*summary.baseline), called(*summary.emulation), "");
 }
 
 namespace {
@@ -86,7 +86,7 @@ std::string RunTable(const EmulationSummary& summary, const Style& style) {
     if (has_carbon) cells.push_back(WithThousands(cost.carbon_kg, 1));
     table.AddRow(std::move(cells));
   };
-  const RunCost& before = *summary.run_at_max_clocks;
+  const RunCost& before = *summary.run_at_baseline;
   const RunCost& after = *summary.run_cost;
   add("max-clocks", before);
   add(summary.label, after);

@@ -83,7 +83,7 @@ std::string JobInWords(const EmulationSummary& summary) {
 
 // Time and power, beside maximum clocks.
 std::string FiguresTable(const EmulationSummary& summary, const Style& style) {
-  const Emulation& before = *summary.max_clocks;
+  const Emulation& before = *summary.baseline;
   const Emulation& after = *summary.emulation;
   const IterationTimes old_times = TimesOf(before);
   const IterationTimes new_times = TimesOf(after);
@@ -113,7 +113,7 @@ std::string FiguresTable(const EmulationSummary& summary, const Style& style) {
 }
 
 std::string SplitTable(const EmulationSummary& summary, const Style& style) {
-  const EnergySplit& before = summary.max_clocks->energy;
+  const EnergySplit& before = summary.baseline->energy;
   const EnergySplit& after = summary.emulation->energy;
   const Scale scale = EnergyScale(std::max(before.total_joules(), after.total_joules()));
   Table table(
@@ -134,7 +134,7 @@ std::string SplitTable(const EmulationSummary& summary, const Style& style) {
 }
 
 std::string Facts(const EmulationSummary& summary, const Style& style) {
-  const Emulation& before = *summary.max_clocks;
+  const Emulation& before = *summary.baseline;
   const Emulation& after = *summary.emulation;
   const double saved = before.energy.total_joules() - after.energy.total_joules();
   std::string out = Fact(

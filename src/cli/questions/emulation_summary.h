@@ -24,15 +24,15 @@ namespace perseus::cli {
 struct EmulationSummary {
   const Profile* profile = nullptr;
   const CostedPipeline* pipeline = nullptr;
-  const Plan* max_clocks_plan = nullptr;  // One iteration of one pipeline.
+  const Plan* baseline_plan = nullptr;  // One iteration of one pipeline.
   int virtual_stages = 1;
   double split_ratio = 0.5;
   std::string target;  // Where the target comes from: "--at 1.0x".
   EmulationSpec spec;
-  std::string policy;                     // As on the command line.
-  std::string label;                      // The same for people: "perseus (phase)".
-  std::string policy_summary;             // One sentence on what it does.
-  const Emulation* max_clocks = nullptr;  // In the same scenario.
+  std::string policy;                   // As on the command line.
+  std::string label;                    // The same for people: "perseus (phase)".
+  std::string policy_summary;           // One sentence on what it does.
+  const Emulation* baseline = nullptr;  // In the same scenario.
   const Emulation* emulation = nullptr;
   std::vector<PolicyRow> policies;  // At least maximum clocks.
   bool compared = false;            // --compare
@@ -47,7 +47,7 @@ struct EmulationSummary {
   std::vector<SlowerRun> slower;
   RunSpec run;
   std::string currency;
-  std::optional<RunCost> run_at_max_clocks;
+  std::optional<RunCost> run_at_baseline;
   std::optional<RunCost> run_cost;
 
   double change_joules = 0;       // The price of a change of clock.

@@ -138,15 +138,15 @@ Result<Emulation> Scenario::Run(const PolicySpec& spec) const {
 }
 
 PolicyRow MakeRow(std::string label, std::string_view says, const Emulation& emulation,
-                  const Emulation& max_clocks) {
+                  const Emulation& baseline) {
   PolicyRow row;
   row.policy = std::move(label);
   row.summary = says;
   row.time_seconds = emulation.time_seconds;
   row.energy = emulation.energy;
-  row.slowdown_percent = PercentOver(emulation.time_seconds, max_clocks.time_seconds);
+  row.slowdown_percent = PercentOver(emulation.time_seconds, baseline.time_seconds);
   row.saving_percent =
-      PercentSaved(emulation.energy.total_joules(), max_clocks.energy.total_joules());
+      PercentSaved(emulation.energy.total_joules(), baseline.energy.total_joules());
   row.average_watts = emulation.average_watts;
   row.peak_watts = emulation.peak_watts;
   row.shape = emulation.power_shape;
@@ -163,13 +163,13 @@ Result<std::vector<PolicyRow>> Compare(const Scenario& scenario, const PlanConst
     const bool is_chosen = spec.name == summary.policy && label == summary.label;
     has_chosen = has_chosen || is_chosen;
     if (is_chosen || spec.name == kMaxClocks) {
-      rows.push_back(MakeRow(label, says, is_chosen ? *summary.emulation : *summary.max_clocks,
-                             *summary.max_clocks));
+      rows.push_back(MakeRow(label, says, is_chosen ? *summary.emulation : *summary.baseline,
+                             *summary.baseline));
       continue;
     }
     const Result<Emulation> emulation = scenario.Run(spec);
     if (emulation) {
-      rows.push_back(MakeRow(label, says, *emulation, *summary.max_clocks));
+      rows.push_back(MakeRow(label, says, *emulation, *summary.baseline));
       continue;
     }
     const ErrorCode code = emulation.error().code;
@@ -184,7 +184,7 @@ Result<std::vector<PolicyRow>> Compare(const Scenario& scenario, const PlanConst
   }
   if (!has_chosen) {
     rows.push_back(
-        MakeRow(summary.label, summary.policy_summary, *summary.emulation, *summary.max_clocks));
+        MakeRow(summary.label, summary.policy_summary, *summary.emulation, *summary.baseline));
   }
   return rows;
 }

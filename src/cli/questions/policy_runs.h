@@ -57,7 +57,7 @@ class Scenario {
 
 // What a run comes to beside maximum clocks; `says` is a sentence on the policy.
 PolicyRow MakeRow(std::string label, std::string_view says, const Emulation& emulation,
-                  const Emulation& max_clocks);
+                  const Emulation& baseline);
 
 // Rows of all policies, and of perseus at every granularity under the other
 // `constraints`. The two runs that `summary` has already are not run again.

@@ -73,7 +73,7 @@ std::string LimitsInWords(const EmulationSummary& summary) {
 
 // What slowing down to the last run takes, against the first.
 std::string SlowedInWords(const EmulationSummary& summary, const SlowerRun& run) {
-  const Emulation& before = *summary.max_clocks;
+  const Emulation& before = *summary.baseline;
   return fmt::format(
       "planned for {} an iteration, it saves {} of the energy for {} of the time, against {} and "
       "{} at its own target",
@@ -90,8 +90,7 @@ std::string SlowedInWords(const EmulationSummary& summary, const SlowerRun& run)
 
 void NoteUnresolved(const EmulationSummary& summary, std::vector<std::string>* notes) {
   const PowerShape& shape = summary.emulation->power_shape;
-  const double seconds =
-      std::min(summary.emulation->time_seconds, summary.max_clocks->time_seconds);
+  const double seconds = std::min(summary.emulation->time_seconds, summary.baseline->time_seconds);
   const auto enough = [&](double needed_seconds) {
     // A value of less than an interval is left out.
     return CountOf(static_cast<std::int64_t>(std::ceil((needed_seconds + kLongestInterval) /

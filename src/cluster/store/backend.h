@@ -73,7 +73,6 @@ class Backend {
   // ends a transaction to write if this process is stopped (SIGSTOP) in it for kStoppedSeconds.
   virtual std::string BeginToWrite(double statement_seconds) const = 0;
   virtual std::string BeginToRead(double statement_seconds) const = 0;
-  // SQL that commits a transaction.
   virtual std::string Commit() const { return "COMMIT"; }
   // SQL that begins a transaction which excludes other migrations.
   virtual std::string BeginToMigrate() const = 0;

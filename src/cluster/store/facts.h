@@ -317,7 +317,8 @@ struct StoredJob {
   std::vector<StragglerRecord> stragglers = {};   // By id, without those that were cleared.
   std::int64_t last_straggler = 0;                // The highest id that was ever used.
   std::vector<IterationSummary> iterations = {};  // By version; sums over all servers.
-  // The same without the sums that this process wrote.
+  // The same sums in two parts: those that this process wrote, and all others.
+  std::vector<IterationSummary> iterations_here = {};
   std::vector<IterationSummary> iterations_elsewhere = {};
 };
 

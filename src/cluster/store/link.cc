@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <future>
@@ -25,6 +26,18 @@ constexpr std::chrono::milliseconds kAskPeriod{50};
 // No connection came about.
 struct Unconnected {
   Fault fault;
+};
+
+// A flag that is up as long as this lives.
+class Raised {
+ public:
+  explicit Raised(std::atomic<bool>* flag) : flag_(*flag) { flag_ = true; }
+  ~Raised() { flag_ = false; }
+  Raised(const Raised&) = delete;
+  Raised& operator=(const Raised&) = delete;
+
+ private:
+  std::atomic<bool>& flag_;
 };
 
 }  // namespace
@@ -55,11 +68,13 @@ std::unique_ptr<soci::session> Link::Connect() {
       throw Unconnected{std::move(connection.fault)};
     }
   }
-  throw Unconnected{
-      {FaultKind::kLost,
-       {ErrorCode::kIo, fmt::format("{}: the database, or the pooler before it, does not answer; "
-                                    "nothing was written",
-                                    backend_->name())}}};
+  throw Unconnected{{FaultKind::kLost, NoAnswer()}};
+}
+
+Error Link::NoAnswer() const {
+  return {ErrorCode::kIo, fmt::format("{}: the database, or the pooler before it, does not answer; "
+                                      "nothing was written",
+                                      backend_->name())};
 }
 
 bool Link::WaitForConnection() {
@@ -72,8 +87,13 @@ bool Link::WaitForConnection() {
 
 std::optional<Failure> Link::Try(const std::string& begin, double seconds, const Work& work) {
   const MutexLock lock(mutex_);
-  std::optional<Failure> failure = TryOnce(begin, seconds, work);
+  std::optional<Failure> failure;
+  {
+    const Raised raised(&is_trying_);
+    failure = TryOnce(begin, seconds, work);
+  }
   const bool is_lost = failure && failure->kind == FaultKind::kLost;
+  const MutexLock lost_lock(lost_mutex_);
   if (!is_lost) {
     lost_since_.reset();
   } else if (!lost_since_) {
@@ -127,11 +147,12 @@ void Link::RollBack() {
 }
 
 bool Link::IsAway() {
-  const MutexLock lock(mutex_);
+  const MutexLock lock(lost_mutex_);
   return lost_since_ && Clock::now() - *lost_since_ > std::chrono::duration<double>(kWaitSeconds);
 }
 
 Result<void> Link::Run(const std::string& begin, double seconds, const Work& work) {
+  if (IsAway() && is_trying_) return tl::unexpected(NoAnswer());
   const auto until = Clock::now() + std::chrono::duration<double>(kWaitSeconds);
   Backoff backoff;
   while (true) {

@@ -7,6 +7,7 @@
 #include <soci/soci.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -52,6 +53,7 @@ class Link {
 
   // The same, but tries again for kWaitSeconds while the connection is lost or another transaction
   // is in the way. So `work` may run several times, even after a COMMIT whose result is unknown.
+  // While IsAway(), one caller at a time waits for a connection, and the others fail at once.
   Result<void> Run(const std::string& begin, double seconds, const Work& work);
 
   // Sets a function that is called during a wait for a connection; false ends the wait. Call this
@@ -73,6 +75,7 @@ class Link {
       PERSEUS_REQUIRES(mutex_);
   std::unique_ptr<soci::session> Connect() PERSEUS_REQUIRES(mutex_);
   bool WaitForConnection() PERSEUS_REQUIRES(mutex_);
+  Error NoAnswer() const;
   void RollBack() PERSEUS_REQUIRES(mutex_);
 
   const std::shared_ptr<const Backend> backend_;
@@ -82,7 +85,9 @@ class Link {
   std::unique_ptr<soci::session> session_ PERSEUS_GUARDED_BY(mutex_);
   // A connection that took too long; it may come yet.
   std::future<Connection> connecting_ PERSEUS_GUARDED_BY(mutex_);
-  std::optional<Clock::time_point> lost_since_ PERSEUS_GUARDED_BY(mutex_);
+  std::atomic<bool> is_trying_ = false;  // Whoever has `mutex_` is at the database.
+  Mutex lost_mutex_;                     // Never held for long.
+  std::optional<Clock::time_point> lost_since_ PERSEUS_GUARDED_BY(lost_mutex_);
 };
 
 // How long to wait before the next try: doubles up to a limit.

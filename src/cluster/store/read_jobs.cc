@@ -80,7 +80,8 @@ class JobReader {
     if (Has(parts_, Parts::kCurve)) ReadCurve(stored);
     if (Has(parts_, Parts::kIterations)) {
       stored->iterations = ReadIterations(stored->job.id, "");
-      stored->iterations_elsewhere = ReadIterations(stored->job.id, server_id_);
+      stored->iterations_here = ReadIterations(stored->job.id, " AND server = :s");
+      stored->iterations_elsewhere = ReadIterations(stored->job.id, " AND server <> :s");
     }
   }
 
@@ -213,8 +214,9 @@ class JobReader {
     }
   }
 
-  // Summed over all servers but `except`.
-  std::vector<IterationSummary> ReadIterations(const std::string& job, const std::string& except) {
+  // Summed over the servers of which `condition` holds; :s is this server.
+  std::vector<IterationSummary> ReadIterations(const std::string& job,
+                                               const std::string& condition) {
     std::vector<IterationSummary> summaries;
     IterationSummary summary;
     summary.job = job;
@@ -225,9 +227,10 @@ class JobReader {
                 "SELECT plan_version, CAST(SUM(reports) AS BIGINT), SUM(total_time), "
                 "MIN(least_time), MAX(most_time), SUM(square_time), "
                 "CAST(SUM(energy_reports) AS BIGINT), SUM(total_energy), SUM(square_energy) "
-                "FROM iterations WHERE job = :j AND (server <> :s OR :e = '') "
-                "GROUP BY plan_version ORDER BY plan_version");
-    query.Use(job).Use(except).Use(except);
+                "FROM iterations WHERE job = :j" +
+                    condition + " GROUP BY plan_version ORDER BY plan_version");
+    query.Use(job);
+    if (!condition.empty()) query.Use(server_id_);
     query.Into(version).Into(reports).Into(summary.total_seconds).Into(summary.least_seconds);
     query.Into(summary.most_seconds).Into(summary.square_seconds2).Into(energy_reports);
     query.Into(summary.total_joules).Into(summary.square_joules2);

@@ -175,8 +175,11 @@ constexpr std::array<std::string_view, 14> kVersion4 = {
     "CREATE INDEX profiles_by_layout ON profiles (layout, created_at)",
 };
 
-constexpr std::array<std::string_view, 2> kVersion5 = {
+constexpr std::array<std::string_view, 3> kVersion5 = {
     "ALTER TABLE jobs ADD COLUMN finished_at DOUBLE PRECISION NOT NULL DEFAULT 0",
+    // The last version of the plan says when a job ended: that it has none any more.
+    "UPDATE jobs SET finished_at = COALESCE((SELECT MAX(at) FROM versions WHERE job = jobs.id), "
+    "created_at) WHERE state = 'finished'",
     // SQLite reads a long text to its end to come to the columns behind it: lists of jobs find
     // these here.
     "CREATE INDEX jobs_by_age ON jobs (created_at, id, state, finished_at)",

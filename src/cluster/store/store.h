@@ -31,9 +31,8 @@ inline constexpr double kFailingSeconds = 30;
 struct StoreCounters {
   std::uint64_t facts = 0;
   std::uint64_t commits = 0;
-  std::uint64_t failures = 0;   // Requests that failed, without conflicts.
-  std::uint64_t conflicts = 0;  // Requests that failed because another server wrote first.
-  std::string last_error;       // Empty: the last commit succeeded.
+  std::uint64_t failures = 0;  // Requests that failed, without conflicts.
+  std::string last_error;      // Empty: the last commit succeeded.
   // The last commit failed because of the database or the disk, less than kFailingSeconds ago
   // (later that says nothing, if there were no new facts to try). Or the store's files were
   // deleted while it uses them.
@@ -104,7 +103,6 @@ class Store {
   Result<std::vector<JobHead>> ListHeads();
   // One job as it is at one moment; nullopt: it does not exist.
   Result<std::optional<StoredJob>> LoadJob(const std::string& id, Parts parts = Parts::kAll);
-  // The id of the job with this client_key.
   Result<std::optional<std::string>> FindKey(const std::string& client_key);
   // The marks of all jobs, by time of creation.
   Result<std::vector<JobMarks>> ListMarks();

@@ -37,7 +37,6 @@ struct Request {
   }
 };
 
-// The job that a fact is about.
 const std::string& JobOf(const Fact& fact);
 // IsRow(): JobMarks::rows counts this fact. IsUnmarked(): no mark counts it.
 bool IsRow(const Fact& fact);

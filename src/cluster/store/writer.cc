@@ -301,9 +301,8 @@ void Writer::Acknowledge(Entry* entry) {
   const Result<JobMarks>& result = *entry->result;
   if (!result) {
     const MutexLock lock(mutex_);
-    if (result.error().code == ErrorCode::kConflict && entry->request.expected_revision) {
-      ++counters_.conflicts;
-    } else {
+    // Not where another server wrote first.
+    if (result.error().code != ErrorCode::kConflict || !entry->request.expected_revision) {
       ++counters_.failures;
       counters_.last_error = result.error().message;
     }

@@ -39,7 +39,7 @@ Result<void> CheckKind(const CostedPipeline& pipeline, StragglerKind kind, doubl
                     what));
   }
   if (auto r = CheckStragglerValue(kind, value, what); !r) return r;
-  return CheckClockLimit(pipeline, kind, value);
+  return CheckLimit(pipeline, kind, value);
 }
 
 Result<void> CheckStraggler(const CostedPipeline& pipeline, const EmulationSpec& spec,

@@ -20,11 +20,11 @@
 #include "emulate/energy_split.h"
 #include "emulate/kept_runs.h"
 #include "emulate/limited_plan.h"
-#include "emulate/noise.h"
 #include "emulate/pipeline_replay.h"
 #include "emulate/power_shape.h"
 #include "emulate/power_trace.h"
 #include "emulate/stragglers.h"
+#include "model/noise.h"
 #include "perseus/emulator.h"
 #include "switching/clock_state.h"
 #include "switching/forecast.h"
@@ -65,7 +65,7 @@ class JobEmulation {
         pipeline_(planner.pipeline()),
         ranks_(pipeline_.dag.num_ranks),
         spec_(spec),
-        noise_(DrawFixedNoise(pipeline_, spec)),
+        noise_(model::DrawFixedNoise(pipeline_, spec.noise, spec.pipelines, spec.seed)),
         options_(pipeline_, noise_),
         limited_plans_(pipeline_, options_),
         calendar_(pipeline_, spec),
@@ -125,7 +125,7 @@ class JobEmulation {
   const CostedPipeline& pipeline_;
   int ranks_;
   const EmulationSpec& spec_;
-  FixedNoise noise_;
+  model::FixedNoise noise_;
   OptionsByKnob options_;
   LimitedPlans limited_plans_;
   StragglerCalendar calendar_;
@@ -326,7 +326,7 @@ void JobEmulation::EndClocks(std::int64_t iteration, double iteration_seconds) {
     for (int rank = 0; rank < ranks_; ++rank) {
       switching::ClockState& clock = before_[static_cast<std::size_t>(p) * ranks_ + rank];
       emulation_.clock_calls += switching::EndIteration(
-          rules_, LatencyDraws(spec_.seed, p, iteration, rank), iteration_seconds, &clock);
+          rules_, model::LatencyDraws(spec_.seed, p, iteration, rank), iteration_seconds, &clock);
     }
   }
 }

@@ -55,7 +55,7 @@ double PercentOver(double value, double base) {
 }
 
 ExpectedFigures FiguresOf(const std::vector<Emulation>& emulations,
-                          const std::vector<Emulation>& max_clocks, const EmulationSpec& spec) {
+                          const std::vector<Emulation>& baseline, const EmulationSpec& spec) {
   const auto iterations = static_cast<double>(spec.iterations);
   const double runs = iterations * spec.pipelines;
   OfSeeds seconds = {};
@@ -67,7 +67,7 @@ ExpectedFigures FiguresOf(const std::vector<Emulation>& emulations,
   expected.iterations = static_cast<int>(spec.iterations);
   for (std::size_t k = 0; k < kSeeds.size(); ++k) {
     const Emulation& emulation = emulations[k];
-    const Emulation& other = max_clocks[k];
+    const Emulation& other = baseline[k];
     seconds[k] = emulation.time_seconds / iterations;
     joules[k] = emulation.energy.total_joules() / runs;
     slowdown[k] = PercentOver(emulation.time_seconds, other.time_seconds);
@@ -114,17 +114,17 @@ Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
   const auto all = static_cast<double>(emulated) * emulate::kSeeds.size();
   int done = 0;
   const auto going_on = [&] { return !under.progress || under.progress({.share = done++ / all}); };
-  const auto max_clocks = emulate::OfAllSeeds(planner, planner.baseline(), spec, going_on);
-  if (!max_clocks) return tl::unexpected(max_clocks.error());
+  const auto baseline = emulate::OfAllSeeds(planner, planner.baseline(), spec, going_on);
+  if (!baseline) return tl::unexpected(baseline.error());
   std::vector<ExpectedFigures> figures;
   for (const Plan* const plan : plans) {
     if (is_baseline(plan)) {
-      figures.push_back(emulate::FiguresOf(*max_clocks, *max_clocks, spec));
+      figures.push_back(emulate::FiguresOf(*baseline, *baseline, spec));
       continue;
     }
     const auto emulations = emulate::OfAllSeeds(planner, *plan, spec, going_on);
     if (!emulations) return tl::unexpected(emulations.error());
-    figures.push_back(emulate::FiguresOf(*emulations, *max_clocks, spec));
+    figures.push_back(emulate::FiguresOf(*emulations, *baseline, spec));
   }
   return figures;
 }

@@ -7,31 +7,11 @@
 #include <cmath>
 #include <tuple>
 
+#include "model/nearest_options.h"
+
 namespace perseus::emulate {
-namespace {
 
-// The option at `knob`, else at the nearest clock, the lower of two equally
-// near; -1 where knobs are labels. Knobs are in falling order.
-int NearestOption(const CostedPipeline& pipeline, const CostTable& table, int knob) {
-  int nearest = -1;
-  double least = 0;
-  for (std::size_t k = 0; k < table.all_options.size(); ++k) {
-    const CostOption& option = table.all_options[k];
-    if (option.knob == knob) return static_cast<int>(k);
-    if (!pipeline.knobs_are_numbers) continue;
-    const double distance =
-        std::fabs(pipeline.knobs[option.knob].number - pipeline.knobs[knob].number);
-    if (nearest < 0 || distance <= least) {
-      nearest = static_cast<int>(k);
-      least = distance;
-    }
-  }
-  return nearest;
-}
-
-}  // namespace
-
-OptionsByKnob::OptionsByKnob(const CostedPipeline& pipeline, const FixedNoise& noise)
+OptionsByKnob::OptionsByKnob(const CostedPipeline& pipeline, const model::FixedNoise& noise)
     : knobs_(pipeline.knobs.size()), table_of_(pipeline.table_of) {
   for (const CostTable& table : pipeline.tables) {
     const int first = static_cast<int>(options_.size());
@@ -42,9 +22,9 @@ OptionsByKnob::OptionsByKnob(const CostedPipeline& pipeline, const FixedNoise& n
                           .energy_joules = option.energy_joules * factor,
                           .watts = option.energy_joules / option.time_seconds});
     }
-    for (std::size_t knob = 0; knob < knobs_; ++knob) {
-      const int nearest = NearestOption(pipeline, table, static_cast<int>(knob));
-      index_.push_back(nearest < 0 ? -1 : first + nearest);
+    for (const CostOption* nearest : model::NearestOptions(pipeline, table)) {
+      const auto place = nearest == nullptr ? -1 - first : nearest - table.all_options.data();
+      index_.push_back(first + static_cast<int>(place));
     }
   }
 }

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "emulate/noise.h"
 #include "emulate/stragglers.h"
+#include "model/noise.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/plan.h"
 #include "switching/forecast.h"
@@ -35,7 +35,7 @@ struct LimitedComputation {
 // The option that a computation runs with at each knob that its rank's clock may have.
 class OptionsByKnob {
  public:
-  OptionsByKnob(const CostedPipeline& pipeline, const FixedNoise& noise);
+  OptionsByKnob(const CostedPipeline& pipeline, const model::FixedNoise& noise);
 
   // The option of computation `i` at `knob`. If its table does not have it: that of the nearest
   // clock, or nullptr if knobs are labels.

@@ -11,7 +11,7 @@
 namespace perseus::emulate {
 
 PipelineReplay::PipelineReplay(const CostedPipeline& pipeline, const EmulationSpec& spec,
-                               const OptionsByKnob& options, const FixedNoise& noise)
+                               const OptionsByKnob& options, const model::FixedNoise& noise)
     : pipeline_(pipeline),
       spec_(spec),
       options_(options),
@@ -31,7 +31,7 @@ void PipelineReplay::Run(const LimitedPlan& plan, int pipeline, std::int64_t ite
     rank.stall_seconds = plan.stall_seconds[r];
     rank.blocking_watts = pipeline_.rank_blocking_power_watts[r];
     if (!noise_.gpus_of_rank.empty()) {
-      const GpuNoise& gpus =
+      const model::GpuNoise& gpus =
           noise_.gpus_of_rank[static_cast<std::size_t>(pipeline) * num_ranks + r];
       rank.gpu_noise = gpus.slowest;
       rank.gpu_mean = gpus.mean;
@@ -46,7 +46,7 @@ void PipelineReplay::Run(const LimitedPlan& plan, int pipeline, std::int64_t ite
   const bool late = rules_.late();
   if (late) StartCallers(plan, pipeline, iteration, forecast, run);
   const WordHash prefix =
-      WordHash(spec_.seed).With(kComputationNoise).With(pipeline).With(iteration);
+      WordHash(spec_.seed).With(model::kComputationNoise).With(pipeline).With(iteration);
   if (noisy && late) {
     RunAs<true, true>(plan, prefix, run);
   } else if (noisy) {
@@ -77,7 +77,7 @@ void PipelineReplay::StartCallers(const LimitedPlan& plan, int pipeline, std::in
   }
   callers_.clear();
   for (int rank = 0; rank < pipeline_.dag.num_ranks; ++rank) {
-    const WordHash draws = LatencyDraws(spec_.seed, pipeline, iteration, rank);
+    const WordHash draws = model::LatencyDraws(spec_.seed, pipeline, iteration, rank);
     switching::ClockState* clock = &run->clocks[rank];
     if (forecast != nullptr) {
       callers_.emplace_back(rules_, rank, draws, &run->forecast, clock);

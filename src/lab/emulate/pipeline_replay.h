@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "emulate/limited_plan.h"
-#include "emulate/noise.h"
 #include "emulate/power_trace.h"
+#include "model/noise.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/emulator.h"
 #include "perseus/pipeline.h"
@@ -43,7 +43,7 @@ class PipelineReplay {
  public:
   // All must outlive it.
   PipelineReplay(const CostedPipeline& pipeline, const EmulationSpec& spec,
-                 const OptionsByKnob& options, const FixedNoise& noise);
+                 const OptionsByKnob& options, const model::FixedNoise& noise);
 
   // `clocks`: those of its ranks at the start of the iteration. `forecast`: what its clients
   // expect; nullptr unless calls are predicted. Reuses the memory of `run`.
@@ -85,7 +85,7 @@ class PipelineReplay {
   const CostedPipeline& pipeline_;
   const EmulationSpec& spec_;
   const OptionsByKnob& options_;
-  const FixedNoise& noise_;
+  const model::FixedNoise& noise_;
   switching::SwitchingRules rules_;
   std::vector<RankFactors> ranks_;
   std::vector<switching::RankCaller> callers_;  // [rank] Where clocks come late.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -15,6 +16,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "common/numbers.h"
 #include "emulate/stragglers.h"
@@ -83,6 +86,21 @@ std::string_view StragglerKindName(StragglerKind kind) {
 }  // namespace perseus
 
 namespace perseus::emulate {
+namespace {
+
+// The least and the most that one GPU draws, waiting or computing at any knob.
+std::pair<double, double> PowersOfGpu(const CostedPipeline& pipeline) {
+  std::vector<double> watts = pipeline.rank_blocking_power_watts;
+  for (const CostTable& table : pipeline.tables) {
+    for (const CostOption& option : table.all_options) {
+      watts.push_back(option.energy_joules / option.time_seconds);
+    }
+  }
+  const auto [least, most] = std::minmax_element(watts.begin(), watts.end());
+  return {*least / pipeline.tensor_parallel, *most / pipeline.tensor_parallel};
+}
+
+}  // namespace
 
 Result<Straggler> ParseStraggler(std::string_view text) {
   constexpr std::string_view kExample = "such as slow=1.2,pipeline=3,rank=2,from=100,for=50";
@@ -140,7 +158,15 @@ std::string StragglerText(StragglerKind kind, double value) {
   return fmt::format("{}={}", StragglerKindName(kind), value);
 }
 
-Result<void> CheckClockLimit(const CostedPipeline& pipeline, StragglerKind kind, double value) {
+Result<void> CheckLimit(const CostedPipeline& pipeline, StragglerKind kind, double value) {
+  if (kind == StragglerKind::kPowerCap) {
+    const auto [least, most] = PowersOfGpu(pipeline);
+    if (value >= least && value <= most) return {};
+    return InvalidInput(fmt::format(
+        "a straggler's power={} is {} all that a GPU of this job draws, {:.1f} to {:.1f} W; give a "
+        "limit between them",
+        value, value > most ? "above" : "below", least, most));
+  }
   if (kind != StragglerKind::kClockCap || !pipeline.knobs_are_numbers) return {};
   const Knob& highest = pipeline.knobs.front();
   const Knob& lowest = pipeline.knobs.back();

@@ -16,9 +16,9 @@ namespace perseus::emulate {
 // out. "clock=1100", "power=250", "stall=0.5".
 Result<Straggler> ParseStraggler(std::string_view text);
 
-// Refuses a limit that is above or below all clocks of the profile: it is one of another unit, or
-// of another GPU.
-Result<void> CheckClockLimit(const CostedPipeline& pipeline, StragglerKind kind, double value);
+// Refuses a limit that is above all clocks or powers of the profile, or below all of them: it is
+// one of another unit, or of another GPU. A GPU that waits has a power, too.
+Result<void> CheckLimit(const CostedPipeline& pipeline, StragglerKind kind, double value);
 
 }  // namespace perseus::emulate
 

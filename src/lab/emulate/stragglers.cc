@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "emulate/noise.h"
+#include "model/noise.h"
 
 namespace perseus::emulate {
 namespace {
@@ -86,7 +86,7 @@ void StragglerCalendar::DrawRandom(double start_seconds, double last_seconds) {
   const double probability =
       std::min(1.0, random.share_of_gpus_per_day * pipeline_.tensor_parallel * last_seconds /
                         kSecondsPerDay);
-  const WordHash seed = WordHash(spec_.seed).With(kStragglerDraw);
+  const WordHash seed = WordHash(spec_.seed).With(model::kStragglerDraw);
   std::size_t slot = 0;
   for (int p = 0; p < spec_.pipelines; ++p) {
     const WordHash of_pipeline = seed.With(p);

@@ -68,14 +68,14 @@ Result<void> CheckInput(const EmulationReportInput& input) {
   if (input.pipeline == nullptr) return Missing("pipeline");
   if (input.spec == nullptr) return Missing("spec");
   if (input.emulation == nullptr) return Missing("emulation");
-  if (input.max_clocks == nullptr) return Missing("max_clocks");
+  if (input.baseline == nullptr) return Missing("baseline");
   const CostedPipeline& pipeline = *input.pipeline;
   if (auto good = pipeline.dag.Validate(); !good) return good;
-  if (auto good = CheckOf(pipeline, input.max_clocks_plan, "max_clocks_plan", true); !good) {
+  if (auto good = CheckOf(pipeline, input.baseline_plan, "baseline_plan", true); !good) {
     return good;
   }
   if (auto good = CheckOf(pipeline, *input.emulation); !good) return good;
-  return CheckOf(pipeline, *input.max_clocks);
+  return CheckOf(pipeline, *input.baseline);
 }
 
 }  // namespace perseus::report

@@ -106,7 +106,7 @@ class Page {
              report::CostOfImbalance(input_.partitions));
     }
     if (!input_.sweep.empty()) Tabled("Other shapes", "", report::SweepTable(input_.sweep), "");
-    if (input_.run || input_.run_at_max_clocks) {
+    if (input_.run || input_.run_at_baseline) {
       const std::string kwh = report::KwhText(input_.run_spec, input_.currency, "CO\u2082");
       Tabled("A whole training run",
              "Prices and carbon are the user\u2019s own figures; nothing is assumed." +

@@ -185,7 +185,7 @@ Json AnswerFigures(const EmulationReportInput& input, const PlanAnswer& answer) 
           {"average_w", plan.average_power_watts * input.spec->pipelines},
           {"saving_percent", plan.saving_percent},
           {"slowdown_percent", report::PercentOver(plan.iteration_time_seconds,
-                                                   input.max_clocks_plan->iteration_time_seconds)},
+                                                   input.baseline_plan->iteration_time_seconds)},
           {"wait_s", answer.wait_seconds},
           {"at_s", answer.planned_seconds()}};
 }
@@ -218,20 +218,19 @@ Json RunToJson(const EmulationReportInput& input) {
         {"carbon_kg", input.run_spec.carbon_g_per_kwh ? Json(cost.carbon_kg) : Json(nullptr)}};
   };
   return {{"currency", TextOrNull(input.currency)},
-          {"max_clocks", figures(*input.run_at_max_clocks)},
+          {"max_clocks", figures(*input.run_at_baseline)},
           {"policy", figures(*input.run)}};
 }
 
 // Apart from all energies: it is what the user says that a call is worth.
 Json PriceOfChangesToJson(const EmulationReportInput& input) {
   const double after = input.change_joules * static_cast<double>(input.emulation->clock_calls);
-  const double before = input.change_joules * static_cast<double>(input.max_clocks->clock_calls);
-  return {
-      {"change_price_j", input.change_joules},
-      {"price_j", after},
-      {"baseline_price_j", before},
-      {"saving_percent", report::PercentSaved(input.emulation->energy.total_joules() + after,
-                                              input.max_clocks->energy.total_joules() + before)}};
+  const double before = input.change_joules * static_cast<double>(input.baseline->clock_calls);
+  return {{"change_price_j", input.change_joules},
+          {"price_j", after},
+          {"baseline_price_j", before},
+          {"saving_percent", report::PercentSaved(input.emulation->energy.total_joules() + after,
+                                                  input.baseline->energy.total_joules() + before)}};
 }
 
 }  // namespace
@@ -240,7 +239,7 @@ Result<std::string> FormatEmulationJson(const EmulationReportInput& input) {
   if (auto good = report::CheckInput(input); !good) return tl::unexpected(good.error());
   const PipelineDag& dag = input.pipeline->dag;
   const Emulation& emulation = *input.emulation;
-  const Emulation& baseline = *input.max_clocks;
+  const Emulation& baseline = *input.baseline;
   Json json = {
       {"schema_version", 1},
       {"profile",

@@ -209,7 +209,7 @@ Table RunCostTable(const EmulationReportInput& input) {
   Table table;
   const RunCost none;
   const RunCost& run = input.run ? *input.run : none;
-  const RunCost& before = input.run_at_max_clocks ? *input.run_at_max_clocks : none;
+  const RunCost& before = input.run_at_baseline ? *input.run_at_baseline : none;
   const bool price = run.price > 0 || before.price > 0;
   const bool carbon = run.carbon_kg > 0 || before.carbon_kg > 0;
   table.columns = {"The whole training run", "GPU hours", "Energy (MWh)"};
@@ -224,9 +224,9 @@ Table RunCostTable(const EmulationReportInput& input) {
     if (carbon) cells.push_back({Number(cost.carbon_kg, 1)});
     table.Add(std::move(cells), std::move(css));
   };
-  if (input.run_at_max_clocks) add("maximum clocks", before, "baseline");
+  if (input.run_at_baseline) add("maximum clocks", before, "baseline");
   if (input.run) add(input.label.empty() ? "this policy" : input.label, run, "");
-  if (input.run && input.run_at_max_clocks) {
+  if (input.run && input.run_at_baseline) {
     add("saving",
         {before.gpu_hours - run.gpu_hours, before.mwh - run.mwh, before.price - run.price,
          before.carbon_kg - run.carbon_kg},

@@ -182,7 +182,7 @@ Table LimitTable(const EmulationReportInput& input) {
   }
   const DisplayUnit time = TimeUnit(seconds), energy = EnergyUnit(joules);
   const DisplayUnit ramp_unit = PowerUnit(ramp), rms_unit = PowerUnit(rms);
-  const Emulation& baseline = *input.max_clocks;
+  const Emulation& baseline = *input.baseline;
   Table table;
   table.caption =
       "The policy of this report, planned for longer iterations until the limits are kept; time "
@@ -212,7 +212,7 @@ Table LimitTable(const EmulationReportInput& input) {
 }
 
 std::string DrawSpectrum(const EmulationReportInput& input) {
-  const PowerShape& before = input.max_clocks->power_shape;
+  const PowerShape& before = input.baseline->power_shape;
   const PowerShape& after = input.emulation->power_shape;
   if (!after.stated()) return "";
   const DisplayUnit unit = PowerUnit(std::max(MostOf(before), MostOf(after)));

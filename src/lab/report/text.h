@@ -20,7 +20,6 @@ std::string EscapeHtml(std::string_view text);
 // One line of JSON that is also safe inside <script>: no '<', '>' or '&'.
 std::string ScriptJson(const nlohmann::ordered_json& json);
 
-// `value` rounded to `digits` significant decimal digits.
 double RoundSignificant(double value, int digits);
 
 // With so many decimals; "0.00" and never "-0.00", which reads like a defect.

@@ -32,7 +32,6 @@ using ModelShape = std::variant<TransformerShape, WideResNetShape>;
 // The named model with the spec's overrides, checked. Errors name the field.
 Result<ModelShape> ResolveShape(const SynthSpec& spec);
 
-// The fields of a shape by name.
 struct ShapeField {
   const char* name;
   std::int64_t TransformerShape::*field;

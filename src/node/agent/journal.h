@@ -17,7 +17,6 @@ namespace perseus::agent {
 
 inline constexpr const char* kDefaultJournalPath = "/var/lib/perseus/agent.journal";
 
-// The contents of a journal file.
 struct JournalText {
   std::string boot;            // /proc/sys/kernel/random/boot_id when the file was written.
   std::set<std::string> gpus;  // UUIDs of GPUs whose clocks may be locked.

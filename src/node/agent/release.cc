@@ -40,7 +40,6 @@ Result<std::string> UuidOf(const Gpus& gpus, const std::string& name, const Info
   return InvalidInput(fmt::format("--gpu: this node has no GPU '{}'", name));
 }
 
-// The GPUs of the driver that `scope` means.
 Result<std::vector<device::Gpu*>> Chosen(const device::Driver& driver, const ReleaseScope& scope,
                                          const Journal* journal) {
   std::optional<std::string> only;

@@ -18,7 +18,6 @@ struct JsonMember {
   std::string_view value;
 };
 
-// Whether `text` is one JSON value.
 bool IsJson(std::string_view text);
 
 // For a text for which IsJson() is true, or a value in one. nullopt: not an object, or not an

@@ -15,7 +15,6 @@ struct KnobCounts {
   int distinct = 0;
 };
 
-// Counts the knobs of the plan's computations.
 KnobCounts CountKnobs(const PlanDocument& plan);
 
 }  // namespace perseus::formats

@@ -50,6 +50,7 @@ class Checks {
     CheckSwitching();
     CheckDwell();
     CheckHighestClocks();
+    CheckSaving();
     CheckInterleaving();
     CheckSplitRatio();
     SortNotes(&notes_);
@@ -221,6 +222,30 @@ class Checks {
           fmt::format(" (so with {} other kind{} of the profile)", others, others == 1 ? "" : "s");
     }
     AddOnProfile(Severity::kOdd, std::move(text));
+  }
+
+  // Where no option is faster than the baseline or really costs less, no plan saves energy. A
+  // profile without a choice has its own note.
+  void CheckSaving() {
+    constexpr double kRounding = 1e-9;
+    bool has_choice = false;
+    for (const CostTable& table : pipeline_.tables) {
+      const CostOption& highest = table.baseline;
+      const double least = EffectiveEnergy(table, highest) - kRounding * highest.energy_joules;
+      has_choice = has_choice || table.all_options.size() > 1;
+      for (const CostOption& option : table.options) {
+        if (option.time_seconds < highest.time_seconds || EffectiveEnergy(table, option) < least) {
+          return;
+        }
+      }
+    }
+    if (!has_choice) return;
+    const bool clocks = pipeline_.knobs_are_numbers;
+    AddOnProfile(
+        Severity::kOdd,
+        fmt::format("no {0} of the profile saves energy against {1}, so no plan does; was each "
+                    "{0} in effect while it was measured?",
+                    clocks ? "clock" : "knob", clocks ? "the highest one" : "the baseline"));
   }
 
   void CheckInterleaving() {

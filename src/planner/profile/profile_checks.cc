@@ -43,6 +43,7 @@ class Checks {
     CheckSpreads();
     if (IsRanked()) CheckHighest();
     if (!IsRanked() && !named_baseline) NoteLabels();
+    NoteOneOption();
     NoteOddCells(odd);
     return std::move(notes_);
   }
@@ -221,6 +222,17 @@ class Checks {
         "fastest option of each stage and instruction ({} for stage 0 {}), unless a "
         "baseline is named",
         Shown(all_.knobs[static_cast<std::size_t>(knob)].label), ComputationTypeName(table.type)));
+  }
+
+  void NoteOneOption() {
+    const bool has_choice =
+        std::any_of(tables_.begin(), tables_.end(),
+                    [](const OptionTable& table) { return table.options.size() > 1; });
+    if (has_choice) return;
+    Add(
+        fmt::format("each kind of computation has one {0} only, so there is nothing to choose, and "
+                    "no plan saves energy; measure other {0}s, too",
+                    all_.knobs_are_numbers ? "clock" : "knob"));
   }
 
   void NoteOddCells(const std::vector<OddCell>& cells) {

@@ -127,9 +127,9 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   constexpr double kRoundingPercent = 1e-9;
   robust::LadderSearch search(planner, spec, trials, slower_percent + kRoundingPercent,
                               robust::PriceOfTime(planner, seconds));
-  const std::vector<CostOption>& max_clocks = planner.baseline().options;
-  if (kept.Keep(robust::KnobsOf(max_clocks))) {
-    search.Judge(max_clocks);
+  const std::vector<CostOption>& baseline = planner.baseline().options;
+  if (kept.Keep(robust::KnobsOf(baseline))) {
+    search.Judge(baseline);
   }
   const auto plan_of = [&](const std::vector<CostOption>& options) {
     Plan plan = *planner.Evaluate(options);

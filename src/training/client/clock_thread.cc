@@ -78,13 +78,17 @@ void ClockThread::OpenDevice(std::int64_t now_ns) {
                    settings.gpu_uuid, settings.gpu_index);
   if (opened) {
     device_failed_ = false;
+    state_->Recovered(SharedState::About::kDevice);
     state_->SetDevice(caller_.info());
     return;
   }
   next_open_ns_ = MonotonicNs() + kReopenNs;
   device_failed_ = true;
-  const std::string sentence = "no clock is set: " + opened.error().message;
-  state_->Complain(sentence);
+  const std::string sentence = fmt::format(
+      "cannot set clocks: {}; docs/how-to/troubleshoot.md says what to do, or measure without "
+      "setting clocks: device=\"nvml\", shadow=True",
+      opened.error().message);
+  state_->Complain(sentence, SharedState::About::kDevice);
   state_->SetDeviceFailed(sentence);
 }
 
@@ -93,8 +97,11 @@ void ClockThread::DrainEvents() {
   Event event;
   while (state_->page().ring.Pop(&reader_, &event)) {
     const std::int64_t at_ns = converter_.ToNs(event.ticks);
-    // What was offered before the step began is there by now.
-    if (event.kind == EventKind::kStepBegin) TakeStepPlans();
+    if (event.kind == EventKind::kStepBegin) {
+      TakeStepPlans();  // What was offered before the step began is there by now.
+      // Of a trainer whose steps follow each other at once there is no time in between.
+      if (caller_.open()) BeginSweep();
+    }
     follower_.Handle(event, at_ns);
     if (sweep_) sweep_->Handle(event, at_ns);
   }
@@ -202,12 +209,14 @@ bool ClockThread::Call(int mhz) {
   const ClockCaller::Outcome outcome = caller_.Call(mhz, &state_->call_begin_ns());
   if (outcome.ok) {
     follower_.Called(mhz, outcome.begin_ns, outcome.effective_ns);
+    if (mhz != 0) state_->Recovered(SharedState::About::kDevice);
     return true;
   }
   follower_.CallFailed(outcome.begin_ns, outcome.effective_ns);
   if (mhz == 0) next_release_ns_ = outcome.effective_ns + kSecondNs;
-  state_->Complain((mhz == 0 ? "the clock was not given back: " : "the clock was not set: ") +
-                   outcome.error);
+  state_->Complain(
+      (mhz == 0 ? "the clock was not given back: " : "the clock was not set: ") + outcome.error,
+      SharedState::About::kDevice);
   return false;
 }
 
@@ -221,6 +230,8 @@ void ClockThread::CollectIterations() {
   for (const IterationRecord& record : follower_.TakeIterations()) {
     IterationReport report;
     report.record = record;
+    const bool as_planned = record.plan_version >= 0 && follower_.level() == Level::kComputation;
+    if (as_planned) state_->Recovered(SharedState::About::kOrder);
     last_iteration_seconds_ = record.seconds;
     // From the end of one iteration to the end of the next.
     if (state_->settings().server.empty()) continue;
@@ -236,7 +247,9 @@ void ClockThread::CollectIterations() {
     }
     state_->outbox().Add(report);
   }
-  if (const auto complaint = follower_.TakeComplaint()) state_->Complain(*complaint);
+  if (const auto complaint = follower_.TakeComplaint()) {
+    state_->Complain(*complaint, SharedState::About::kOrder);
+  }
 }
 
 perseus_state ClockThread::State(std::int64_t now_ns) const {
@@ -277,8 +290,8 @@ void ClockThread::Publish() {
   const auto& buckets = caller_.latency().buckets();
   std::copy(buckets.begin(), buckets.end(), stats.latency);
   state_->SetStats(stats);
-  const bool waits =
-      stats.state == PERSEUS_STATE_CONNECTING && stats.plan_version <= 0 && !state_->plans_steps();
+  const bool waits = (stats.state == PERSEUS_STATE_CONNECTING || device_failed_) &&
+                     stats.plan_version <= 0 && !state_->plans_steps();
   state_->page().listens.store(waits ? 0 : 1, std::memory_order_relaxed);
 }
 

@@ -37,6 +37,7 @@ void PlanPoller::Run() {
     if (next == Step::kDone) {
       pause_seconds_ = 0;
       state_->SetAnswered(MonotonicNs());
+      state_->Recovered(SharedState::About::kServer);
       step = Step::kAgain;
       continue;
     }
@@ -64,7 +65,8 @@ PlanPoller::Step PlanPoller::Fail(const std::string& what, Step next) {
   // Where it cannot be reached, the sentence names it already.
   state_->Complain(what.find(server) != std::string::npos
                        ? what
-                       : fmt::format("the server {}: {}", server, what));
+                       : fmt::format("the server {}: {}", server, what),
+                   SharedState::About::kServer);
   return next;
 }
 
@@ -172,7 +174,9 @@ PlanPoller::Step PlanPoller::Poll() {
   version_ = plan->version;
   // Version 0: there is no plan yet, and nothing is wrong.
   if (plan->version > 0 && plan->rows.empty() && !plan->sentence.empty()) {
-    state_->Complain(plan->sentence);
+    state_->Complain(plan->sentence, SharedState::About::kPlan);
+  } else {
+    state_->Recovered(SharedState::About::kPlan);
   }
   state_->OfferPlan(std::make_shared<const RankPlan>(std::move(*plan)));
   return Step::kDone;

@@ -24,11 +24,15 @@ SharedState::SharedState(ClientSettings settings, HotPagePointer page)
   stats_.plan_version = -1;
 }
 
-void SharedState::Complain(const std::string& sentence) {
+void SharedState::Complain(const std::string& sentence, About about) {
   const MutexLock lock(mutex_);
-  if (sentence == last_error_) return;
-  last_error_ = sentence;
-  unreported_error_ = sentence;
+  std::erase_if(problems_, [&](const Problem& problem) { return problem.about == about; });
+  problems_.push_back({about, sentence});
+}
+
+void SharedState::Recovered(About about) {
+  const MutexLock lock(mutex_);
+  std::erase_if(problems_, [&](const Problem& problem) { return problem.about == about; });
 }
 
 void SharedState::ComplainOf(const char* thread, const std::exception& exception) noexcept {
@@ -41,12 +45,7 @@ void SharedState::ComplainOf(const char* thread, const std::exception& exception
 
 std::string SharedState::last_error() const {
   const MutexLock lock(mutex_);
-  return last_error_;
-}
-
-std::string SharedState::TakeUnreportedError() {
-  const MutexLock lock(mutex_);
-  return std::exchange(unreported_error_, {});
+  return problems_.empty() ? std::string() : problems_.back().sentence;
 }
 
 void SharedState::StopClock() {
@@ -205,9 +204,9 @@ Result<void> SharedState::WaitUntilReady(double seconds) {
   if (device_ == Progress::kFailed) return MakeError(ErrorCode::kIo, device_failure_);
   if (registration_ == Progress::kFailed) return MakeError(ErrorCode::kIo, registration_failure_);
   if (!IsReadyOrFailed()) {
-    return MakeError(ErrorCode::kIo, last_error_.empty()
+    return MakeError(ErrorCode::kIo, problems_.empty()
                                          ? "the server and the device did not answer in time"
-                                         : last_error_);
+                                         : problems_.back().sentence);
   }
   return {};
 }

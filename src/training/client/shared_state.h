@@ -37,13 +37,16 @@ class SharedState {
   const TickSource& ticks() const { return ticks_; }
   Outbox& outbox() { return outbox_; }
 
+  // What a problem is about.
+  enum class About : std::uint8_t { kDevice, kServer, kPlan, kOrder, kOther };
   // Records a problem. The same sentence is recorded only once in a row.
-  void Complain(const std::string& sentence);
+  void Complain(const std::string& sentence, About about = About::kOther);
+  // The problem with it is over.
+  void Recovered(About about);
   // Records an exception in a background thread, which then continues. Throws nothing.
   void ComplainOf(const char* thread, const std::exception& exception) noexcept;
+  // The newest problem that is not over; "": none.
   std::string last_error() const;
-  // A problem that was not reported to the server yet; "": none.
-  std::string TakeUnreportedError();
 
   // Ends the client: StopClock() ends the clock thread first, so that its last reports are still
   // sent. Then all other threads finish.
@@ -129,8 +132,11 @@ class SharedState {
 
   mutable Mutex mutex_;
   ConditionVariable changed_;
-  std::string last_error_ PERSEUS_GUARDED_BY(mutex_);
-  std::string unreported_error_ PERSEUS_GUARDED_BY(mutex_);
+  struct Problem {
+    About about = About::kOther;
+    std::string sentence;
+  };
+  std::vector<Problem> problems_ PERSEUS_GUARDED_BY(mutex_);  // One of a kind, newest last.
   std::shared_ptr<const RankPlan> plan_ PERSEUS_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<const RankPlan>> step_plans_ PERSEUS_GUARDED_BY(mutex_);
   std::deque<StepTimes> step_times_ PERSEUS_GUARDED_BY(mutex_);

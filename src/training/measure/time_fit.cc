@@ -102,7 +102,6 @@ TimeSummary SummariseTimes(const std::vector<TimeSample>& samples) {
   if (varies) summary.per_work = line.slope;
   const double freedom = std::max(1.0, line.count - (varies ? 2 : 1));
   summary.residual_variance = line.squares / freedom;
-  summary.variance_of_mean = summary.residual_variance / line.count;
   return summary;
 }
 

@@ -22,7 +22,6 @@ struct TimeSummary {
   double seconds = 0;
   double work = 0;
   std::optional<double> per_work;
-  double variance_of_mean = 0;
   double residual_variance = 0;
 };
 

@@ -22,7 +22,6 @@
 // What the pointers of perseus/planner_c.h point to.
 namespace perseus::planner_c {
 
-// A frontier as columns.
 struct FrontierColumns {
   explicit FrontierColumns(const Planner& planner);
 

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "model/plan_figures.h"
@@ -92,31 +95,47 @@ Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const PlannedJob& planned,
   return NewPlan(planned, made->planner, std::move(made->plan), options.constraints);
 }
 
-perseus_plan_figures FiguresOf(const perseus_plan& plan) {
-  const Plan& from = plan.plan;
-  perseus_plan_figures figures = {};
-  figures.distinct_knobs = from.distinct_knobs;
-  figures.knob_changes = from.knob_changes;
-  figures.has_shared_knob_bound = from.shared_knobs ? 1 : 0;
-  figures.requested_time_seconds = from.requested_time_seconds;
-  figures.iteration_time_seconds = from.iteration_time_seconds;
-  figures.energy_joules = from.energy_joules;
-  figures.lower_bound_joules = from.lower_bound_joules;
-  figures.gap_percent = from.gap_percent;
-  figures.saving_percent = from.saving_percent;
-  figures.average_power_watts = from.average_power_watts;
-  if (from.shared_knobs) {
-    figures.shared_knob_bound_joules = from.shared_knobs->lower_bound_joules;
-    figures.shared_knob_gap_percent = from.shared_knobs->gap_percent;
-    figures.proven_best = from.shared_knobs->proven_best ? 1 : 0;
-  }
-  if (const auto& expected = plan.document.expected) {
-    figures.has_expected = 1;
-    figures.expected_iteration_time_seconds = expected->iteration_time_seconds;
-    figures.expected_energy_joules = expected->energy_joules;
-    figures.expected_slowdown_percent = expected->slowdown_percent;
-    figures.expected_saving_percent = expected->saving_percent;
-    figures.expected_clock_calls = expected->clock_calls;
+// The figures of plan.json that have a member in C, by their group and name in the list of figures.
+using CFigures = perseus_plan_figures;
+constexpr struct {
+  std::string_view group;
+  std::string_view name;
+  std::variant<double CFigures::*, std::int32_t CFigures::*> member;
+} kMembers[] = {
+    {"", "requested_time_s", &CFigures::requested_time_seconds},
+    {"", "iteration_time_s", &CFigures::iteration_time_seconds},
+    {"", "energy_j", &CFigures::energy_joules},
+    {"", "average_power_w", &CFigures::average_power_watts},
+    {"", "lower_bound_j", &CFigures::lower_bound_joules},
+    {"", "gap_percent", &CFigures::gap_percent},
+    {"", "saving_percent", &CFigures::saving_percent},
+    {"", "knob_changes", &CFigures::knob_changes},
+    {"", "distinct_knobs", &CFigures::distinct_knobs},
+    {model::kSharedKnobGroup, "lower_bound_j", &CFigures::shared_knob_bound_joules},
+    {model::kSharedKnobGroup, "gap_percent", &CFigures::shared_knob_gap_percent},
+    {model::kSharedKnobGroup, "proven", &CFigures::proven_best},
+    {model::kExpectedGroup, "iteration_time_s", &CFigures::expected_iteration_time_seconds},
+    {model::kExpectedGroup, "energy_j", &CFigures::expected_energy_joules},
+    {model::kExpectedGroup, "slowdown_percent", &CFigures::expected_slowdown_percent},
+    {model::kExpectedGroup, "saving_percent", &CFigures::expected_saving_percent},
+    {model::kExpectedGroup, "clock_calls", &CFigures::expected_clock_calls},
+};
+
+CFigures FiguresOf(const perseus_plan& plan) {
+  CFigures figures = {};
+  figures.has_shared_knob_bound = plan.document.shared_knobs ? 1 : 0;
+  figures.has_expected = plan.document.expected ? 1 : 0;
+  for (const model::FigureValue& value : model::FigureValues(plan.document)) {
+    if (!value.known) continue;
+    for (const auto& [group, name, member] : kMembers) {
+      if (group != value.group || name != value.name) continue;
+      std::visit(
+          [&](auto pointer) {
+            using Number = std::remove_reference_t<decltype(figures.*pointer)>;
+            figures.*pointer = static_cast<Number>(value.value);
+          },
+          member);
+    }
   }
   return figures;
 }

@@ -21,7 +21,6 @@ Result<JobFile> ReadSettings(std::string_view json);
 // Conditions are refused in both.
 Result<JobFile> ReadPlanSettings(std::string_view json, const JobFile& job);
 
-// The job that an input describes.
 Result<Job> ReadJob(const perseus_planner_input& input);
 
 }  // namespace perseus::planner_c

@@ -154,18 +154,21 @@ bool SimulatedRows::Commit(int writer, const std::vector<Fact>& facts,
   return true;
 }
 
-std::vector<store::IterationSummary> SimulatedRows::IterationsElsewhere(int writer) const {
+StoredSums SimulatedRows::SumsFor(int writer) const {
+  StoredSums stored;
   std::map<std::int64_t, store::IterationSummary> sums;
   for (const auto& [key, sum] : iterations) {
-    if (key.first == writer) continue;
+    if (key.first == writer) {
+      stored.own.push_back(sum);
+      continue;
+    }
     store::IterationSummary& all = sums[key.second];
     all.plan_version = key.second;
     all.reports += sum.reports;
     all.total_seconds += sum.total_seconds;
   }
-  std::vector<store::IterationSummary> list;
-  for (const auto& [version, sum] : sums) list.push_back(sum);
-  return list;
+  for (const auto& [version, sum] : sums) stored.elsewhere.push_back(sum);
+  return stored;
 }
 
 PlanMaker::PlanMaker() {
@@ -180,17 +183,25 @@ PlanMaker::PlanMaker() {
              .profile_csv = spec->profile_csv,
              .library_json = spec->library_json,
              .profile_source = "given"};
-  job_ = *BuildJob(record_);
+  const std::shared_ptr<const Job> job = *BuildJob(record_);
+  jobs_[record_.profile_csv] = job;
   for (const int revision : {1, 2}) {
-    Characterizer characterizer(record_.id, job_, [](double) { return true; });
+    Characterizer characterizer(record_.id, job, [](double) { return true; });
     ladders_[revision - 1] = *characterizer.Ladder(PlanTarget{}, revision, 1);
   }
 }
 
-AdoptPlans PlanMaker::Make(const PlanningStep& step) {
+const std::shared_ptr<const Job>& PlanMaker::JobOf(const std::string& profile_csv) {
+  std::shared_ptr<const Job>& job = jobs_[profile_csv];
+  if (job == nullptr) job = std::make_shared<const Job>(*jobs_[record_.profile_csv]);
+  return job;
+}
+
+AdoptPlans PlanMaker::Make(const PlanningStep& step, const store::JobRecord& stored) {
   AdoptPlans made;
   made.step = step;
-  made.step.built.job = job_;
+  std::shared_ptr<const Job>& job = made.step.built.job;
+  if (job == nullptr) job = JobOf(step.is_pending ? stored.next_profile_csv : stored.profile_csv);
   const Curve* const curve = step.built.curve.get();
   const int revision = curve == nullptr ? 0 : curve->revision();
   if (revision >= 2) {
@@ -200,14 +211,15 @@ AdoptPlans PlanMaker::Make(const PlanningStep& step) {
     // Ids of plans are never used again.
     for (store::PlanRecord& plan : made.record.plans) plan.id += step.first_id - 1;
   }
-  made.built = {.job = job_, .next_job = nullptr, .curve = CurveOf(made.record)};
+  made.built = {.job = job, .next_job = nullptr, .curve = CurveOf(job, made.record)};
   return made;
 }
 
-std::shared_ptr<const Curve> PlanMaker::CurveOf(const store::CurveRecord& record) {
+std::shared_ptr<const Curve> PlanMaker::CurveOf(const std::shared_ptr<const Job>& job,
+                                                const store::CurveRecord& record) {
   std::shared_ptr<const Curve>& curve =
-      curves_[{record.revision, record.plans.front().id, record.frontier_json}];
-  if (curve == nullptr) curve = *Curve::Make(job_, record);
+      curves_[{job.get(), record.revision, record.plans.front().id, record.frontier_json}];
+  if (curve == nullptr) curve = *Curve::Make(job, record);
   return curve;
 }
 
@@ -215,7 +227,8 @@ JobLife PlanMaker::LifeOf(const SimulatedRows& rows) {
   Built built;
   store::StoredJob stored = rows.job;
   if (rows.curve != nullptr) {
-    built = {job_, nullptr, CurveOf(*rows.curve)};
+    const std::shared_ptr<const Job>& job = JobOf(rows.job.job.profile_csv);
+    built = {job, nullptr, CurveOf(job, *rows.curve)};
     stored.curve = *rows.curve;
   }
   return Replay(stored, built);
@@ -229,10 +242,11 @@ Reading SimulatedGate::Find(const SimulatedRows& rows, const Known& known, Parts
   if (reading.is_gone) return reading;
   reading.stored = rows.job;
   if (Has(reading.parts, Parts::kCurve) && rows.curve != nullptr) {
-    reading.has_new_job = true;
+    const std::shared_ptr<const Job>& known_job = known.built.job;
+    reading.has_new_job = known_job == nullptr || rows.job.job.settled_round != known.settled_round;
     reading.stored.curve = *rows.curve;
-    reading.built.job = maker_->job();
-    reading.built.curve = maker_->CurveOf(*rows.curve);
+    reading.built.job = reading.has_new_job ? maker_->JobOf(rows.job.job.profile_csv) : known_job;
+    reading.built.curve = maker_->CurveOf(reading.built.job, *rows.curve);
   }
   return reading;
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "server/runtime/job_store.h"
+#include "server/watch/iteration_sums.h"
 #include "store/facts.h"
 
 // One job's rows as a database would hold them, and what servers have asked of it and not heard
@@ -33,8 +34,8 @@ struct SimulatedRows {
   // Writes all of `facts` or none: false where the tables refuse them.
   bool Commit(int writer, const std::vector<store::Fact>& facts,
               std::optional<std::int64_t> expected_revision);
-  // The sums over all writers but this one.
-  std::vector<store::IterationSummary> IterationsElsewhere(int writer) const;
+  // The sums of this writer, and those over all others.
+  StoredSums SumsFor(int writer) const;
 };
 
 // Makes plans and builds jobs and curves, each once for all runs: they cost milliseconds.
@@ -42,20 +43,24 @@ class PlanMaker {
  public:
   PlanMaker();
   const store::JobRecord& record() const { return record_; }
-  const std::shared_ptr<const Job>& job() const { return job_; }
-  // What a planner makes of a step.
-  AdoptPlans Make(const PlanningStep& step);
+  // The job with this profile. All profiles have the same figures, so that plans are made only
+  // once; but each is another object.
+  const std::shared_ptr<const Job>& JobOf(const std::string& profile_csv);
+  // What a planner makes of a step, where the store has this record of the job.
+  AdoptPlans Make(const PlanningStep& step, const store::JobRecord& stored);
   // The curve of a record that Make() made.
-  std::shared_ptr<const Curve> CurveOf(const store::CurveRecord& record);
+  std::shared_ptr<const Curve> CurveOf(const std::shared_ptr<const Job>& job,
+                                       const store::CurveRecord& record);
   // The job that these rows hold.
   JobLife LifeOf(const SimulatedRows& rows);
 
  private:
   store::JobRecord record_;
-  std::shared_ptr<const Job> job_;
+  std::map<std::string, std::shared_ptr<const Job>> jobs_;  // By the profile's text.
   store::CurveRecord ladders_[2];
-  // By revision, first id and text.
-  std::map<std::tuple<int, std::int64_t, std::string>, std::shared_ptr<const Curve>> curves_;
+  // By job, revision, first id and text.
+  std::map<std::tuple<const Job*, int, std::int64_t, std::string>, std::shared_ptr<const Curve>>
+      curves_;
 };
 
 // What one server sees of the rows. Its calls queue; the simulation carries them out.

@@ -24,7 +24,8 @@ World::World(PlanMaker* maker, std::uint64_t seed)
     : maker_(maker),
       random_(seed),
       is_shared_(!Chance(15)),
-      loses_commits_(is_shared_ && Chance(15)) {
+      loses_commits_(is_shared_ && Chance(15)),
+      measures_often_(Chance(15)) {
   store::JobRecord record = maker->record();
   if (Chance(30)) {  // The ranks measure.
     record.profile_csv.clear();
@@ -70,9 +71,22 @@ void World::StartServer(Server* server) {
       .wake_worker = [] {},
       .refresh_soon = [server](const std::string&) { server->is_asked_to_refresh = true; },
       .on_problem = [this](const std::string& sentence) { Break("an exception: " + sentence); }});
+  LoadJob(server, /*ask_for_work=*/true);
+}
+
+void World::LoadJob(Server* server, bool ask_for_work) {
   if (!synced_.is_there) return;
-  server->job = std::make_shared<ManagedJob>(server->context.get(), maker_->LifeOf(synced_));
-  server->job->Resume(synced_.IterationsElsewhere(server->writer), /*ask_for_work=*/true);
+  server->job = std::make_shared<ManagedJob>(server->context.get(), maker_->LifeOf(synced_),
+                                             synced_.SumsFor(server->writer));
+  server->job->Resume(ask_for_work);
+}
+
+// A finished job that nobody has leaves the memory, and is loaded when it is next asked for.
+void World::RestAndLoad(Server* server) {
+  const bool is_had = server->job.use_count() > 1 || server->step;
+  if (is_had || !synced_.is_there || !server->job->MayRest(steady_seconds_ + 1)) return;
+  server->job.reset();
+  LoadJob(server, /*ask_for_work=*/false);
 }
 
 // What it had not committed, and whom it had not answered, is lost.
@@ -128,10 +142,8 @@ bool World::ReadSome(Server* server, bool may_fail) {
   SimulatedGate& gate = server->gate;
   if (gate.reads.empty()) {
     if (gate.sums.empty()) return false;
-    gate.readings.emplace_back(
-        [read = std::move(gate.sums.front()), sums = synced_.IterationsElsewhere(server->writer)] {
-          read(sums);
-        });
+    gate.readings.emplace_back([read = std::move(gate.sums.front()),
+                                sums = synced_.SumsFor(server->writer).elsewhere] { read(sums); });
     gate.sums.pop_front();
     return true;
   }
@@ -142,7 +154,7 @@ bool World::ReadSome(Server* server, bool may_fail) {
       read(MakeError(ErrorCode::kIo, "the database is away"));
     });
   } else if (!pending.parts) {
-    pending.parts = PartsToRead(synced_.job.marks, pending.known.marks);
+    pending.parts = PartsToRead(synced_.job.marks, pending.known);
     gate.reads.insert(gate.reads.begin(), std::move(pending));
   } else {
     gate.readings.emplace_back(
@@ -161,7 +173,7 @@ bool World::PlanSome(Server* server, bool may_fail) {
   const PlanningStep step = *std::exchange(server->step, std::nullopt);
   if (may_fail && Chance(3)) return true;  // Its lease ran out.
   if (!may_fail || !Chance(2)) {
-    server->job->Do(maker_->Make(step), {}, none);
+    server->job->Do(maker_->Make(step, synced_.job.job), {}, none);
   } else if (!server->job->GiveUpBetterPlans(step)) {
     server->job->Do(GiveUpPlans{step, "there is too little memory"}, {}, none);
   }
@@ -200,6 +212,7 @@ bool World::StepServer(Server* server, bool may_fail) {
       return TellReading(server);
     case 4:
       server->job->Tick();
+      if (may_fail) RestAndLoad(server);
       return false;
     case 5: {
       const bool is_asked = std::exchange(server->is_asked_to_refresh, false);
@@ -254,6 +267,15 @@ void World::StepTime() {
   if (Chance(5)) AnyServer().skew_seconds = static_cast<double>(Below(5)) - 2;
 }
 
+// The plans that a server adopts are made of the profile that the job has with them.
+void World::CheckProfile(const Server& server) {
+  const JobLife life = server.job->Life();
+  const Curve* const curve = life.phase.built.curve.get();
+  if (curve == nullptr || life.marks.curve != synced_.job.marks.curve) return;
+  if (&curve->job() == maker_->JobOf(synced_.job.job.profile_csv).get()) return;
+  Break(fmt::format("server {} has plans of a profile that was replaced", server.number));
+}
+
 // No number means two plans, whichever server says it, and no server goes back to older rows.
 void World::SeePublished() {
   for (const std::unique_ptr<Server>& server : servers_) {
@@ -265,6 +287,7 @@ void World::SeePublished() {
       Break(fmt::format("server {} goes back from revision {}, rows {} to {}, {}", server->number,
                         server->marks.revision, server->marks.rows, marks.revision, marks.rows));
     }
+    if (marks.curve != server->marks.curve) CheckProfile(*server);
     server->marks = marks;
     const auto plan = server->job->board().Current();
     if (plan == nullptr || plan->gone || plan->version.version == 0) continue;

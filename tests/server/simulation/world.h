@@ -49,7 +49,7 @@ class World {
     store::RankRecord record;
     bool is_registered = false;
     std::int64_t version = 0;  // The last one that it was told.
-    int told_in = 0;           // The value of `losses_` then.
+    int told_in = 0;           // The value of `losses_` then. -1: it was lost already.
     RequestPointer poll;
   };
   struct Message {
@@ -73,6 +73,8 @@ class World {
 
   // world.cc: servers and their store.
   void StartServer(Server* server);
+  void LoadJob(Server* server, bool ask_for_work);
+  void RestAndLoad(Server* server);
   void CrashServer(Server* server);
   // One thing that a server does by itself; false: it has nothing to do.
   bool StepServer(Server* server, bool may_fail);
@@ -84,6 +86,7 @@ class World {
   void LoseCommits();
   void EndConnections(Server* server);
   void StepTime();
+  void CheckProfile(const Server& server);
   void SeePublished();
 
   // world_clients.cc: ranks and operators.
@@ -104,6 +107,7 @@ class World {
 
   // world_end.cc: all comes to rest, and is as it must be.
   void Settle();
+  void PassHours();
   void CheckEnd();
   void CheckServer(const Server& server, const JobLife& facts);
   void CheckSums(const Server& server);
@@ -112,8 +116,9 @@ class World {
 
   PlanMaker* const maker_;
   std::mt19937_64 random_;
-  const bool is_shared_;      // Two servers on one store; else one server has it alone.
-  const bool loses_commits_;  // Once in a while a standby of the store takes over.
+  const bool is_shared_;       // Two servers on one store; else one server has it alone.
+  const bool loses_commits_;   // Once in a while a standby of the store takes over.
+  const bool measures_often_;  // So that profiles are replaced, and plans are late for one.
   std::string broken_;
   SimulatedRows synced_;   // What survives.
   SimulatedRows standby_;  // What a standby has of it.

@@ -162,7 +162,9 @@ void World::OnPlan(Rank* rank, const RequestPointer& request,
                       version));
   }
   rank->version = version;
-  rank->told_in = losses_;
+  // A server may tell of a version that was lost until its next turn, and then gives a higher one.
+  const bool is_lost = !synced_.job.version || synced_.job.version->version < version;
+  rank->told_in = is_lost ? -1 : losses_;
 }
 
 void World::PollSome() {
@@ -179,6 +181,9 @@ void World::PollSome() {
 }
 
 void World::StepClient() {
+  if (measures_often_ && Chance(40)) {
+    return Chance(15) ? Ask("a new sweep", Reprofile{}, {}) : MeasureSome();
+  }
   const std::size_t what = Below(22);
   if (what < 3) return RegisterSome();
   if (what < 11) return PollSome();

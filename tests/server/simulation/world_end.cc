@@ -60,7 +60,8 @@ void World::Settle() {
     Ask("a registration", RegisterRank{rank.record}, {},
         [&rank](const Answer&) { rank.is_registered = true; });
   }
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 4; ++round) {
+    if (round > 0) PassHours();
     for (Message& message : std::exchange(messages_, {})) message.deliver(AnyServer());
     int idle = 0;
     for (int i = 0; i < kMostSettlingSteps && idle < kStepsAtRest; ++i) {
@@ -68,12 +69,16 @@ void World::Settle() {
       SeePublished();
     }
     if (idle < kStepsAtRest) return Break("the servers never come to rest");
-    steady_seconds_ += 4000;  // What is tried again much later is.
-    day_seconds_ += 4000;
-    for (const std::unique_ptr<Server>& server : servers_) {
-      server->is_asked_to_refresh = true;
-      if (server->job != nullptr) server->job->Tick();
-    }
+  }
+}
+
+// What is tried again much later is; and stragglers begin and expire.
+void World::PassHours() {
+  steady_seconds_ += 4000;
+  day_seconds_ += 4000;
+  for (const std::unique_ptr<Server>& server : servers_) {
+    server->is_asked_to_refresh = true;
+    if (server->job != nullptr) server->job->Tick();
   }
 }
 
@@ -105,8 +110,6 @@ void World::CheckServer(const Server& server, const JobLife& facts) {
   const std::string durable = DurableText(facts);
   JobLife life = server.job->Life();
   if (!is_shared_) life.marks.rows = facts.marks.rows;  // Not kept: nobody else writes rows.
-  // A rank's registration that was lost may stay known to the server that wrote it.
-  if (losses_ > 0) life.ranks = facts.ranks;
   if (DurableText(life) != durable) {
     return Break(fmt::format("server {} has\n  {}\nand the facts are\n  {}", server.number,
                              DurableText(life), durable));

@@ -164,12 +164,12 @@ void ChangeAndShow(const JobPointer& job, const CallPointer& call, Command comma
 }
 
 void WithRank(const JobPointer& job, const CallPointer& call, std::int64_t rank,
-              std::function<void(const store::RankRecord&)> next) {
+              std::function<void(const RankPlace&)> next) {
   // One that cannot be is no rank of the job, either.
   const int number = rank >= 0 && rank < job->shape().world_size() ? static_cast<int>(rank) : -1;
-  job->FindRank(number, [call, rank, next = std::move(next)](const auto& record) {
-    if (record) return next(*record);
-    Failure failure = record.error();
+  job->FindRank(number, [call, rank, next = std::move(next)](const auto& place) {
+    if (place) return next(*place);
+    Failure failure = place.error();
     if (failure.code == FailureCode::kNotFound) {
       failure.message = fmt::format("rank {} is not registered; register it first", rank);
     }

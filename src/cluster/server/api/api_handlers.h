@@ -110,9 +110,9 @@ void Change(const JobPointer& job, const CallPointer& call, Command command,
 // The same, but answers with the changed job.
 void ChangeAndShow(const JobPointer& job, const CallPointer& call, Command command);
 
-// Passes the rank's record to `next`, or answers that there is no such rank.
+// Passes the rank's place to `next`, or answers that there is no such rank.
 void WithRank(const JobPointer& job, const CallPointer& call, std::int64_t rank,
-              std::function<void(const store::RankRecord&)> next);
+              std::function<void(const RankPlace&)> next);
 
 }  // namespace perseus::server
 

@@ -166,6 +166,27 @@ void CreateJob(const CallPointer& call) {
   });
 }
 
+// A damaged job is deleted as its store has it: that is what its sentence asks for.
+void DeleteOne(const CallPointer& call) {
+  const std::string& id = call->parameters[0];
+  call->service.Get(id, [call, id](const Outcome<JobPointer>& job) {
+    const auto head = call->service.HeadOf(id);
+    const bool is_seen = Sees(call->request.binding, id, head ? head->client_key : "");
+    if (IsDamaged(job) && is_seen) {
+      return call->service.DeleteDamaged(id, call->caller, [call](const Outcome<void>& deleted) {
+        Send(*call, deleted ? NoContent() : FailureResponse(deleted.error()));
+      });
+    }
+    if (!job || !Sees(call->request.binding, **job)) {
+      return Send(*call, FailureResponse(job ? NoSuchJob(id) : job.error()));
+    }
+    Change(*job, call, DeleteJob{}, [call, id](const Answer&) {
+      call->service.Forget(id);
+      return NoContent();
+    });
+  });
+}
+
 void SetPoint(const JobPointer& job, const CallPointer& call) {
   std::string at;
   const Outcome<void> read = ReadBody(call->request.body, [&](const TreeCursor& root) {
@@ -227,12 +248,7 @@ const ObjectSchema& JobSettingsSchema() { return kJobSettings; }
 void AddJobRoutes(RouteMaker* routes) {
   routes->On(RowOf("createJob"), CreateJob);
   routes->OnLook(RowOf("getJob"), [](ManagedJob& job, const Call&) { return ShowJob(job); });
-  routes->OnJob(RowOf("deleteJob"), [](const JobPointer& job, const CallPointer& call) {
-    Change(job, call, DeleteJob{}, [job, call](const Answer&) {
-      call->service.Forget(job->id());
-      return NoContent();
-    });
-  });
+  routes->On(RowOf("deleteJob"), DeleteOne);
   routes->OnJob(RowOf("finishJob"), [](const JobPointer& job, const CallPointer& call) {
     ChangeAndShow(job, call, FinishJob{});
   });

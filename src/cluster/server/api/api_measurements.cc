@@ -188,7 +188,7 @@ void TakeRows(const JobPointer& job, const CallPointer& call) {
 void ShowMeasurements(const JobPointer& job, const CallPointer& call) {
   const std::int64_t number = *QueryInteger(call->request, "rank");
   job->Refresh([job, call, number](const Result<void>&) {
-    WithRank(job, call, number, [job, call](const store::RankRecord& rank) {
+    WithRank(job, call, number, [job, call](const RankPlace& rank) {
       const ManagedJob::ReportedRows reported = job->RowsOf(rank.rank);
       nlohmann::ordered_json rows = nlohmann::ordered_json::array();
       for (const ProfileKey& key : reported.rows) rows.push_back(ProfileKeyJson(key));

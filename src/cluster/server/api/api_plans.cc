@@ -93,11 +93,12 @@ void SendWhenNew(const JobPointer& job, const CallPointer& call,
 
 void GetPlan(const JobPointer& job, const CallPointer& call) {
   const std::int64_t number = *QueryInteger(call->request, "rank");
-  WithRank(job, call, number, [job, call](const store::RankRecord& record) {
-    SendWhenNew(job, call, [id = job->id(), record](const PublishedPlan& plan) {
-      return RankPlanJson(id, plan, record.dp_rank, record.pp_rank,
-                          fmt::format("\"rank\":{}", record.rank));
-    });
+  WithRank(job, call, number, [job, call](const RankPlace& place) {
+    SendWhenNew(job, call,
+                [id = job->id(), place, texts = job->board().texts()](const PublishedPlan& plan) {
+                  return RankPlanJson(id, plan, place.dp_rank, place.pp_rank,
+                                      fmt::format("\"rank\":{}", place.rank), texts.get());
+                });
   });
 }
 
@@ -127,14 +128,16 @@ std::optional<std::vector<int>> ParseRanks(std::string_view text) {
 // By pipeline and pipeline rank: one plan for all ranks that run the same.
 using Groups = std::map<std::pair<int, int>, std::vector<int>>;
 
-RankPlanText NodePlansJson(const std::string& id, const Groups& groups, const PublishedPlan& plan) {
+RankPlanText NodePlansJson(const std::string& id, const Groups& groups, const PublishedPlan& plan,
+                           PlanTexts* texts) {
   std::string text =
       fmt::format("{{\"job\":\"{}\",\"version\":{},\"plans\":[", id, plan.version.version);
   bool first = true;
   for (const auto& [position, members] : groups) {
     if (!std::exchange(first, false)) text += ',';
-    const RankPlanText one = RankPlanJson(id, plan, position.first, position.second,
-                                          fmt::format("\"ranks\":[{}]", fmt::join(members, ",")));
+    const RankPlanText one =
+        RankPlanJson(id, plan, position.first, position.second,
+                     fmt::format("\"ranks\":[{}]", fmt::join(members, ",")), texts);
     text += one.own;
     if (one.shared) text += *one.shared;
   }
@@ -146,12 +149,14 @@ void GroupRanks(const JobPointer& job, const CallPointer& call,
                 const std::shared_ptr<const std::vector<int>>& ranks, std::size_t next,
                 const std::shared_ptr<Groups>& groups) {
   if (next == ranks->size()) {
-    return SendWhenNew(job, call, [id = job->id(), groups](const PublishedPlan& plan) {
-      return NodePlansJson(id, *groups, plan);
-    });
+    return SendWhenNew(
+        job, call,
+        [id = job->id(), groups, texts = job->board().texts()](const PublishedPlan& plan) {
+          return NodePlansJson(id, *groups, plan, texts.get());
+        });
   }
-  WithRank(job, call, (*ranks)[next], [=](const store::RankRecord& record) {
-    (*groups)[{record.dp_rank, record.pp_rank}].push_back(record.rank);
+  WithRank(job, call, (*ranks)[next], [=](const RankPlace& place) {
+    (*groups)[{place.dp_rank, place.pp_rank}].push_back(place.rank);
     GroupRanks(job, call, ranks, next + 1, groups);
   });
 }

@@ -54,7 +54,7 @@ Response ShowProfile(const Call& call) {
 Response DeleteProfile(const Call& call) {
   const auto profile = FindProfile(call);
   if (!profile) return FailureResponse(profile.error());
-  const Outcome<void> deleted = call.service.DeleteProfile(profile->id);
+  const Outcome<void> deleted = call.service.DeleteProfile(profile->id, call.caller);
   return deleted ? NoContent() : FailureResponse(deleted.error());
 }
 

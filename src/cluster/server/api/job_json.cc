@@ -53,8 +53,11 @@ constexpr Member kIterationSummaryMembers[] = {Integer("plan_version"), Integer(
                                                Number("mean_s"),        Number("least_s"),
                                                Number("most_s"),        Number("energy_j")};
 constexpr Member kTroubledMembers[] = {Integer("rank"), Text("error")};
-constexpr Member kClientsShownMembers[] = {Object("counts").Says("Sums over ranks."),
-                                           Object("troubled", "TroubledClient").List()};
+constexpr Member kClientsShownMembers[] = {
+    Object("counts").Says("Sums over ranks."),
+    Object("states").Sometimes().Says("How many ranks report each state."),
+    Integer("complaining").Sometimes().Says("How many ranks report an error."),
+    Object("troubled", "TroubledClient").List().Says("The first 100 of them.")};
 constexpr Member kJobSummaryMembers[] = {
     Text("id"),
     Integer("revision").Says("Grows with every change; see If-Match."),
@@ -257,7 +260,10 @@ Json JobJson(const JobView& view) {
   json["drift"] = DriftJson(view.drifts);
   json["detection"] = DetectionJson(view.watch);
   json["savings"] = SavingsJson(view);
-  json["clients"] = {{"counts", view.client_counts}, {"troubled", Json::array()}};
+  json["clients"] = {{"counts", view.client_counts},
+                     {"states", view.client_states},
+                     {"complaining", view.complaining_clients},
+                     {"troubled", Json::array()}};
   for (const ClientReport& client : view.troubled_clients) {
     json["clients"]["troubled"].push_back({{"rank", client.rank}, {"error", client.error}});
   }
@@ -284,7 +290,7 @@ Json RankJson(const store::RankRecord& rank) {
 }
 
 RankPlanText RankPlanJson(const std::string& job, const PublishedPlan& plan, int pipeline,
-                          int pp_rank, const std::string& for_ranks) {
+                          int pp_rank, const std::string& for_ranks, PlanTexts* texts) {
   const std::string head = fmt::format(
       "{{\"job\":\"{}\",\"version\":{},{},\"pipeline\":{},\"pp_rank\":{},\"profile_wanted\":{}",
       job, plan.version.version, for_ranks, pipeline, pp_rank, plan.profile_wanted);
@@ -308,7 +314,7 @@ RankPlanText RankPlanJson(const std::string& job, const PublishedPlan& plan, int
                       head, plan.version.reason, curve_plan->iteration_time_seconds,
                       curve_plan->requested_time_seconds, plan.curve->baseline_time_seconds(),
                       curve_plan->saving_percent, comparison),
-          plan.curve->ComputationsTail(*curve_plan, pp_rank)};
+          texts->Of(plan.curve, *curve_plan, pp_rank)};
 }
 
 }  // namespace perseus::server

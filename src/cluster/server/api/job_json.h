@@ -27,9 +27,9 @@ struct RankPlanText {
   std::shared_ptr<const std::string> shared;
 };
 
-// `for_ranks`: the first member of the plan, "rank":3 or "ranks":[3,4].
+// `for_ranks`: the first member of the plan, "rank":3 or "ranks":[3,4]. `texts`: of the job.
 RankPlanText RankPlanJson(const std::string& job, const PublishedPlan& plan, int pipeline,
-                          int pp_rank, const std::string& for_ranks);
+                          int pp_rank, const std::string& for_ranks, PlanTexts* texts);
 
 }  // namespace perseus::server
 

@@ -259,8 +259,9 @@ void GetSchedule(const JobPointer& job, const CallPointer& call) {
                                              number, job->shape().world_size()),
                                  "rank"}));
   }
-  WithRank(job, call, number,
-           [job, call](const store::RankRecord& rank) { SendSchedule(job, call, rank); });
+  WithRank(job, call, number, [job, call](const RankPlace& place) {
+    if (const auto rank = job->KnownRank(place.rank)) SendSchedule(job, call, *rank);
+  });
 }
 
 void TakeResult(const JobPointer& job, const CallPointer& call) {

@@ -79,9 +79,7 @@ struct UseProfile {
   std::shared_ptr<const Job> job;  // Made from that profile.
 };
 // Time has passed: stragglers may begin or expire, and the plan may need a new version number.
-struct LookAtTime {
-  std::int64_t last_version = 0;  // The highest version that any rank may have seen.
-};
+struct LookAtTime {};
 // The stragglers that the detector found and that plans should take into account from now on.
 struct AnswerDetected {
   std::vector<DetectedStraggler> wanted;

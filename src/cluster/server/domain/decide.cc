@@ -31,10 +31,13 @@ store::PlanVersion NextVersion(const Situation& on, const Phase& next) {
   // Ranks hear of a new sweep, and of its end, as of another plan.
   const bool same_wish =
       (next.state == store::JobState::kProfiling) == (phase.state == store::JobState::kProfiling);
+  // Above every one that a rank may have seen, also where the store lost the last ones.
+  const std::int64_t last = std::max(present.version, on.last_version);
   if (IsOver(next)) {
     version.reason = "no_plan";
   } else if (next.built.curve == nullptr) {
-    if (same_wish || present.version == 0) return present;
+    const bool has_news = !same_wish && present.version > 0;
+    if (!has_news && present.version == last) return present;
     version.reason = "no_plan";
   } else {
     const Assignment assignment = AssignmentAt(on.job, next, version.at_seconds);
@@ -44,8 +47,6 @@ store::PlanVersion NextVersion(const Situation& on, const Phase& next) {
   }
   // Ranks hear of another comparison as of another plan.
   const bool same_comparison = next.watch.settings.comparison == phase.watch.settings.comparison;
-  // Above every one that a rank may have seen, also where the store lost the last ones.
-  const std::int64_t last = std::max(present.version, on.last_version);
   const bool is_same = present.version > 0 && same_comparison && same_wish &&
                        present.version == last && version.reason == present.reason &&
                        version.plan == present.plan && version.exceptions == present.exceptions;

@@ -145,6 +145,9 @@ Outcome<Draft> DecideOn(const Situation& on, const RegisterRank& command) {
         old.clocks_mhz == rank.clocks_mhz) {
       return draft;
     }
+    if (old.node != rank.node) {
+      Note(&draft, fmt::format("node of rank {}", rank.rank), old.node, rank.node);
+    }
   }
   draft.decision.facts.emplace_back(std::move(rank));
   return draft;

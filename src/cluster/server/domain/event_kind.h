@@ -18,6 +18,7 @@ enum class EventKind : std::uint8_t {
   kProfiling,
   kDrift,
   kTrouble,
+  kStore,
   kReset,
 };
 

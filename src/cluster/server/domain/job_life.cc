@@ -26,7 +26,6 @@ class PhaseChange {
     phase_.state = job.state;
     phase_.reason = job.reason;
     phase_.finished_at_seconds = job.finished_at_seconds;
-    phase_.target_text = job.target;
     phase_.target = TargetOf(job);
     phase_.sweep_round = job.sweep_round;
     phase_.settled_round = job.settled_round;
@@ -58,7 +57,6 @@ class PhaseChange {
   void operator()(const store::PlanVersion& version) const { phase_.version = version; }
 
   void operator()(const store::TargetChange& change) const {
-    phase_.target_text = change.target;
     if (auto target = ParsePlanTarget(change.target)) phase_.target = *target;
   }
 

@@ -43,7 +43,6 @@ struct Built {
 struct Phase {
   store::JobState state = store::JobState::kRegistering;
   std::string reason;  // As stored. Clients are shown ReasonOf().
-  std::string target_text;
   PlanTarget target;
   std::vector<store::StragglerRecord> stragglers;  // By id.
   std::int64_t last_straggler = 0;

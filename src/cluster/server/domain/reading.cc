@@ -11,6 +11,12 @@ namespace {
 
 using store::Parts;
 
+// Whether the store lost rows that this server has read or written. It may have written rows beyond
+// those that it has read; see OwnRows.
+bool LacksRows(const store::JobMarks& now, const Known& known) {
+  return now.rows < std::max(known.marks.rows, known.own_rows);
+}
+
 bool AbsorbPhase(const Reading& reading, JobLife* job) {
   const store::JobMarks& marks = reading.stored.marks;
   // A standby that took over may lack the last commits. What it has is what there is.
@@ -36,7 +42,7 @@ bool AbsorbPhase(const Reading& reading, JobLife* job) {
 void AbsorbRows(const Reading& reading, JobLife* job) {
   const store::StoredJob& stored = reading.stored;
   const std::int64_t rows = stored.marks.rows;
-  const bool went_back = rows < reading.known.marks.rows;
+  const bool went_back = LacksRows(stored.marks, reading.known);
   if (rows <= job->marks.rows && !went_back) return;
   if (went_back) {
     job->ranks.clear();
@@ -55,16 +61,20 @@ void AbsorbRows(const Reading& reading, JobLife* job) {
 
 }  // namespace
 
-Parts PartsToRead(const store::JobMarks& now, const store::JobMarks& known) {
+Parts PartsToRead(const store::JobMarks& now, const Known& known) {
   Parts parts = Parts::kNone;
-  if (now.revision != known.revision) parts = parts | Parts::kPhase;
-  if (now.curve != known.curve) parts = parts | Parts::kPhase | Parts::kCurve;
-  if (now.rows != known.rows) parts = parts | Parts::kRanks | Parts::kMeasurements;
+  if (now.revision != known.marks.revision) parts = parts | Parts::kPhase;
+  if (now.curve != known.marks.curve) parts = parts | Parts::kPhase | Parts::kCurve;
+  const bool has_other_rows = now.rows != known.marks.rows || LacksRows(now, known);
+  if (has_other_rows) parts = parts | Parts::kRanks | Parts::kMeasurements;
   return parts;
 }
 
 Known KnownOf(const JobLife& job) {
-  return {.marks = job.marks, .settled_round = job.phase.settled_round, .built = job.phase.built};
+  return {.marks = job.marks,
+          .own_rows = job.own_rows,
+          .settled_round = job.phase.settled_round,
+          .built = job.phase.built};
 }
 
 bool Absorb(const Reading& reading, JobLife* job) {
@@ -74,7 +84,10 @@ bool Absorb(const Reading& reading, JobLife* job) {
     return true;
   }
   if (Has(reading.parts, Parts::kPhase) && !AbsorbPhase(reading, job)) return false;
-  if (Has(reading.parts, Parts::kRanks)) AbsorbRows(reading, job);
+  if (!Has(reading.parts, Parts::kRanks)) return true;
+  // The phase changed after it was looked at: measurements of a new sweep would be dropped.
+  if (reading.stored.marks.revision > job->marks.revision) return false;
+  AbsorbRows(reading, job);
   return true;
 }
 

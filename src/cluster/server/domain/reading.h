@@ -16,13 +16,14 @@ namespace perseus::server {
 // What the server knows of the job before a reading.
 struct Known {
   store::JobMarks marks;
+  std::int64_t own_rows = 0;  // See JobLife.
   int settled_round = 0;
   Built built;
 };
 Known KnownOf(const JobLife& job);
 
-// What a server that knows the rows as of `known` has to read, where the store has those of `now`.
-store::Parts PartsToRead(const store::JobMarks& now, const store::JobMarks& known);
+// What a server that knows `known` has to read, where the store has the rows of `now`.
+store::Parts PartsToRead(const store::JobMarks& now, const Known& known);
 
 // What one reading found.
 struct Reading {

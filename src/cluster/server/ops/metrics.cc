@@ -226,7 +226,11 @@ std::string Metrics::Text(const JobService& service, const http::Counters& http,
   counter("perseus_store_failures_total", "Requests that the store refused.", store.failures);
   gauge("perseus_store_up", "1: the store takes writes; 0: the last write failed.",
         figures.is_store_up ? 1 : 0);
-  gauge("perseus_jobs_limit", "Jobs that may be known at once (--max-jobs).", figures.max_jobs);
+  gauge("perseus_jobs_limit", "Jobs that may be unfinished at once (--max-jobs).",
+        service.max_jobs());
+  gauge("perseus_jobs_damaged",
+        "Jobs that cannot be read from the store, or were set aside after a bug.",
+        service.damaged_jobs());
   gauge("perseus_characterizations_waiting",
         "Jobs that wait for plans or whose plans are being computed.",
         service.jobs_that_want_work());

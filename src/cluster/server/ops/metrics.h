@@ -16,7 +16,6 @@ namespace perseus::server {
 // Figures that neither JobService nor http::Counters has.
 struct ServerFigures {
   std::size_t max_connections = 0;
-  std::size_t max_jobs = 0;
   bool is_store_up = true;
 };
 

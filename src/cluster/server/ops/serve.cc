@@ -71,7 +71,7 @@ void LogAccess(Log* log, const http::AccessRecord& record) {
 
 void LogEvents(JobService& service, Log* log) {
   service.events().Listen("", [log](const Event* event) {
-    if (event == nullptr) return true;
+    if (event == nullptr || event->kind == EventKind::kStore) return true;  // StoreWatch logs it.
     std::vector<LogField> fields;
     const auto data = ParseObject(event->data);
     for (const auto& [name, value] : data.items()) fields.push_back({name, value});
@@ -198,7 +198,10 @@ class Process {
       if (opened && !*opened) return *opened;
       signal = signals->Wait(kLook, opened ? -1 : opening_.descriptor());
       if (signal == SIGHUP) Reload();
-      if (opened) store_watch_.Look(service_->store_counters());
+      if (!opened) continue;
+      if (auto news = store_watch_.Look(service_->store_counters())) {
+        service_->events().Emit(*std::move(news));
+      }
     }
     log_.Write(LogLevel::kInfo, "stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
     EndInTime(signals);
@@ -253,7 +256,6 @@ class Process {
     route.at_least = Role::kRead;
     route.handle = [this](const Request&, const auto&, const Responder& responder) {
       const ServerFigures figures = {.max_connections = server_->max_connections(),
-                                     .max_jobs = static_cast<std::size_t>(options_.max_jobs),
                                      .is_store_up = store_watch_.is_up()};
       Response response;
       response.content_type = "text/plain; version=0.0.4; charset=utf-8";

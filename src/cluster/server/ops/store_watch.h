@@ -7,8 +7,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "common/log.h"
+#include "server/runtime/events.h"
 #include "store/store.h"
 
 namespace perseus::server {
@@ -18,8 +20,8 @@ class StoreWatch {
  public:
   explicit StoreWatch(Log* log) : log_(log) {}
 
-  // Call this regularly, from one thread.
-  void Look(const store::StoreCounters& now);
+  // Call this regularly, from one thread. Returns what is to be told of a change.
+  std::optional<Event> Look(const store::StoreCounters& now);
 
   bool is_up() const { return is_up_.load(std::memory_order_relaxed); }
 

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -30,8 +29,6 @@ namespace {
 
 // Relative; for what sums of the same numbers in another order may differ by.
 constexpr double kTimeTolerance = 1e-9;
-// Cached texts of one curve: several versions of the largest jobs' stages.
-constexpr std::size_t kMostTexts = 512;
 
 std::vector<double> DurationsOf(const std::vector<CostOption>& options) {
   std::vector<double> durations;
@@ -258,18 +255,12 @@ double Curve::SlowedSeconds(const CurvePlan* plan, const std::vector<double>& fa
   return as_run * Replay(dag, durations).iteration_time_seconds;
 }
 
-std::shared_ptr<const std::string> Curve::ComputationsTail(const CurvePlan& plan,
-                                                           int pp_rank) const {
-  const MutexLock lock(mutex_);
-  if (const auto found = texts_.find({plan.id, pp_rank}); found != texts_.end()) {
-    return found->second;
-  }
+std::vector<std::string> Curve::ComputationsTails(const CurvePlan& plan) const {
   const CostedPipeline& pipeline = job_->pipeline;
   const PipelineDag& dag = pipeline.dag;
   const std::vector<CostOption> options = OptionsOf(plan);
   const Timing timing = Replay(dag, DurationsOf(options));
-  if (texts_.size() + static_cast<std::size_t>(dag.num_ranks) > kMostTexts) texts_.clear();
-  // All ranks at once: whoever asks for one stage is followed by the others.
+  std::vector<std::string> tails;
   for (int rank = 0; rank < dag.num_ranks; ++rank) {
     fmt::memory_buffer text;
     for (const int i : dag.rank_order[rank]) {
@@ -286,9 +277,9 @@ std::shared_ptr<const std::string> Curve::ComputationsTail(const CurvePlan& plan
       text.push_back(']');
     }
     text.append(std::string_view("]}"));
-    texts_[{plan.id, rank}] = std::make_shared<const std::string>(fmt::to_string(text));
+    tails.push_back(fmt::to_string(text));
   }
-  return texts_[{plan.id, pp_rank}];
+  return tails;
 }
 
 PlanDocument Curve::Document(const CurvePlan& plan) const {

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/mutex.h"
 #include "perseus/frontier.h"
 #include "perseus/job.h"
 #include "perseus/plan.h"
@@ -44,8 +42,7 @@ struct CurvePlan {
 };
 
 // A job's frontier and ready plans on it: enough to react to a straggler without solving anything.
-// After a restart it is rebuilt from its record without a solver. Immutable except for a cache.
-// Thread-safe.
+// After a restart it is rebuilt from its record without a solver. Immutable.
 class Curve {
  public:
   // Fails if the record does not fit the job.
@@ -88,10 +85,9 @@ class Curve {
   // is computed without them and applied to the time under them.
   double SlowedSeconds(const CurvePlan* plan, const std::vector<double>& factors) const;
 
-  // The end of a rank's plan as JSON text: the computations of a pipeline rank in execution order,
-  // [["F",stage,microbatch,mhz,start_s,duration_s],...], and the closing brace of the plan. Each
-  // text is made once and shared.
-  std::shared_ptr<const std::string> ComputationsTail(const CurvePlan& plan, int pp_rank) const;
+  // For each rank of a pipeline, the end of its plan as JSON text: its computations in execution
+  // order, [["F",stage,microbatch,mhz,start_s,duration_s],...], and the closing brace of the plan.
+  std::vector<std::string> ComputationsTails(const CurvePlan& plan) const;
 
   PlanDocument Document(const CurvePlan& plan) const;
 
@@ -124,10 +120,6 @@ class Curve {
   Plan planned_baseline_;  // Without conditions.
   std::optional<ExpectedFigures> expected_baseline_;
   std::vector<CurvePlan> plans_;
-
-  mutable Mutex mutex_;
-  mutable std::map<std::pair<std::int64_t, int>, std::shared_ptr<const std::string>> texts_
-      PERSEUS_GUARDED_BY(mutex_);
 };
 
 }  // namespace perseus::server

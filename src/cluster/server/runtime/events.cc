@@ -37,9 +37,10 @@ constexpr Member kProfilingMembers[] = {kOfJob, Text("sentence"), Integer("rank"
 constexpr Member kDriftMembers[] = {kOfJob, Choice("kind", "drift drift_over"), Integer("stage"),
                                     Number("percent"), Text("sentence")};
 constexpr Member kTroubleMembers[] = {kOfJob, Integer("rank"), Text("state"), Text("sentence")};
+constexpr Member kStoreMembers[] = {Boolean("is_up"), Text("sentence")};
 constexpr Member kResetMembers[] = {Text("sentence")};
 
-constexpr std::array<EventType, 9> kTypes = {{
+constexpr std::array<EventType, 10> kTypes = {{
     {EventKind::kJob, "job", "A job was created or deleted.", "JobEvent", kJobMembers},
     {EventKind::kState, "state",
      "A job is in another state. Also at the beginning of a stream and after reset, of each job; "
@@ -57,6 +58,10 @@ constexpr std::array<EventType, 9> kTypes = {{
      "DriftEvent", kDriftMembers},
     {EventKind::kTrouble, "trouble", "A rank reports a problem, each one once.", "TroubleEvent",
      kTroubleMembers},
+    {EventKind::kStore, "store",
+     "The store stops or resumes taking changes. Only in streams of all jobs, without a bound "
+     "token.",
+     "StoreEvent", kStoreMembers},
     {EventKind::kReset, "reset",
      "Events were missed that are not known any more, or another server answers. What was known "
      "before is old; the state of each job follows.",
@@ -80,10 +85,8 @@ std::string NewEpoch() {
 
 std::span<const EventType> EventTypes() { return kTypes; }
 
-EventHub::EventHub(std::size_t kept) : kept_(kept), epoch_(NewEpoch()) {
-  const MutexLock lock(mutex_);
-  AddLane();
-}
+EventHub::EventHub(std::size_t kept)
+    : kept_(kept), epoch_(NewEpoch()), thread_([this] { Run(); }) {}
 
 EventHub::~EventHub() {
   {
@@ -91,33 +94,25 @@ EventHub::~EventHub() {
     stopping_ = true;
   }
   changed_.NotifyAll();
-  for (const auto& lane : lanes_) lane->thread.join();
+  thread_.join();
 }
 
-EventHub::Lane* EventHub::AddLane() {
-  Lane* const lane = lanes_.emplace_back(std::make_unique<Lane>()).get();
-  lane->handed_on = last_;
-  lane->thread = std::thread([this, lane] { Run(lane); });
-  return lane;
-}
-
-void EventHub::Join(Lane* lane, Entry entry) {
-  lane->handed_on = std::min(lane->handed_on, entry.next - 1);
-  lane->joining.push_back(std::move(entry));
+void EventHub::Join(Entry entry) {
+  handed_on_ = std::min(handed_on_, entry.next - 1);
+  joining_.push_back(std::move(entry));
   changed_.NotifyAll();
 }
 
-void EventHub::Listen(std::string job, Listener listener, Pace pace) {
+void EventHub::Listen(std::string job, Listener listener) {
   const MutexLock lock(mutex_);
-  Lane* const lane = pace == Pace::kMayBlock ? AddLane() : lanes_.front().get();
-  Join(lane, {std::move(job), std::move(listener), last_ + 1});
+  Join({std::move(job), std::move(listener), last_ + 1});
 }
 
 bool EventHub::ListenAfter(std::int64_t sequence, std::string job, Listener listener) {
   const MutexLock lock(mutex_);
   const std::int64_t oldest = last_ - static_cast<std::int64_t>(events_.size()) + 1;
   if (sequence > last_ || sequence + 1 < oldest) return false;
-  Join(lanes_.front().get(), {std::move(job), std::move(listener), sequence + 1});
+  Join({std::move(job), std::move(listener), sequence + 1});
   return true;
 }
 
@@ -136,16 +131,10 @@ std::int64_t EventHub::last() const {
   return last_;
 }
 
-bool EventHub::IsSettled(std::int64_t upto) const {
-  return std::all_of(lanes_.begin(), lanes_.end(), [&](const auto& lane) {
-    return lane->joining.empty() && lane->handed_on >= upto;
-  });
-}
-
 void EventHub::Settle() {
   const MutexLock lock(mutex_);
   const std::int64_t upto = last_;
-  while (!IsSettled(upto)) changed_.Wait(mutex_);
+  while (!joining_.empty() || handed_on_ < upto) changed_.Wait(mutex_);
 }
 
 // Hands on what the entry has not seen of `events`, which follow one another; `oldest` is the
@@ -166,31 +155,31 @@ bool EventHub::Deliver(const std::vector<std::shared_ptr<const Event>>& events, 
   return true;
 }
 
-void EventHub::Run(Lane* lane) {
+void EventHub::Run() {
   const MutexLock lock(mutex_);
   while (true) {
-    while (!stopping_ && lane->joining.empty() && lane->handed_on >= last_) changed_.Wait(mutex_);
+    while (!stopping_ && joining_.empty() && handed_on_ >= last_) changed_.Wait(mutex_);
     if (stopping_) return;
-    const bool has_new = !lane->joining.empty();
-    for (Entry& entry : lane->joining) lane->listeners.push_back(std::move(entry));
-    lane->joining.clear();
+    const bool has_new = !joining_.empty();
+    for (Entry& entry : joining_) listeners_.push_back(std::move(entry));
+    joining_.clear();
     const std::int64_t oldest = last_ - static_cast<std::int64_t>(events_.size()) + 1;
-    const std::int64_t first = std::max(oldest, lane->handed_on + 1);
+    const std::int64_t first = std::max(oldest, handed_on_ + 1);
     const std::int64_t end = std::min(last_, first + kMostAtOnce - 1);
     std::vector<std::shared_ptr<const Event>> batch(events_.begin() + (first - oldest),
                                                     events_.begin() + (end - oldest + 1));
     {
       const MutexUnlock unlocked(mutex_);
-      std::erase_if(lane->listeners, [&](Entry& entry) {
+      std::erase_if(listeners_, [&](Entry& entry) {
         // Who left is not only found when something happens.
         return (has_new && !entry.listener(nullptr)) || !Deliver(batch, oldest, &entry);
       });
       batch.clear();
     }
     // Who joined meanwhile may want earlier ones.
-    lane->handed_on = end;
-    for (const Entry& entry : lane->joining) {
-      lane->handed_on = std::min(lane->handed_on, entry.next - 1);
+    handed_on_ = end;
+    for (const Entry& entry : joining_) {
+      handed_on_ = std::min(handed_on_, entry.next - 1);
     }
     changed_.NotifyAll();
   }

@@ -49,7 +49,7 @@ struct Event {
 };
 
 // Numbers events, keeps the last ones, and passes them to listeners in order. Emit() waits for no
-// listener: the hub calls listeners on its own threads, without holding its lock. Thread-safe.
+// listener: the hub calls listeners on a thread of its own, without holding its lock. Thread-safe.
 class EventHub {
  public:
   explicit EventHub(std::size_t kept = 4096);
@@ -59,15 +59,11 @@ class EventHub {
   EventHub& operator=(const EventHub&) = delete;
 
   // Returns false to stop listening. A null event only asks whether to go on. An event kReset says
-  // that the listener missed events before it. A listener must not call the hub.
+  // that the listener missed events before it. A listener must not block or call the hub.
   using Listener = std::function<bool(const Event*)>;
-  enum class Pace : std::uint8_t {
-    kNeverBlocks,  // The listener never blocks; all such listeners share one thread.
-    kMayBlock,     // The listener may block, so it has a thread of its own.
-  };
 
   // `job`: the listener gets events of this job only; empty: of all jobs.
-  void Listen(std::string job, Listener listener, Pace pace = Pace::kNeverBlocks);
+  void Listen(std::string job, Listener listener);
   // The same, but the listener first gets all events after number `sequence`. Returns false and
   // does nothing if the hub no longer has them.
   bool ListenAfter(std::int64_t sequence, std::string job, Listener listener);
@@ -87,18 +83,8 @@ class EventHub {
     Listener listener;
     std::int64_t next = 0;  // Number of the first event that the listener has not seen.
   };
-  // A thread and the listeners that it calls.
-  struct Lane {
-    std::vector<Entry> joining;    // With the hub's mutex_.
-    std::int64_t handed_on = 0;    // Likewise: the last event that all have seen.
-    std::vector<Entry> listeners;  // Of the thread alone.
-    std::thread thread;
-  };
-
-  void Join(Lane* lane, Entry entry) PERSEUS_REQUIRES(mutex_);
-  Lane* AddLane() PERSEUS_REQUIRES(mutex_);
-  bool IsSettled(std::int64_t upto) const PERSEUS_REQUIRES(mutex_);
-  void Run(Lane* lane);
+  void Join(Entry entry) PERSEUS_REQUIRES(mutex_);
+  void Run();
   static bool Deliver(const std::vector<std::shared_ptr<const Event>>& events, std::int64_t oldest,
                       Entry* entry);
 
@@ -109,8 +95,10 @@ class EventHub {
   std::deque<std::shared_ptr<const Event>> events_ PERSEUS_GUARDED_BY(mutex_);  // The last ones.
   std::int64_t last_ PERSEUS_GUARDED_BY(mutex_) = 0;
   bool stopping_ PERSEUS_GUARDED_BY(mutex_) = false;
-  std::vector<std::unique_ptr<Lane>> lanes_
-      PERSEUS_GUARDED_BY(mutex_);  // The first: of those that never block.
+  std::vector<Entry> joining_ PERSEUS_GUARDED_BY(mutex_);
+  std::int64_t handed_on_ PERSEUS_GUARDED_BY(mutex_) = 0;  // The last event that all have seen.
+  std::vector<Entry> listeners_;                           // Of the thread alone.
+  std::thread thread_;
 };
 
 }  // namespace perseus::server

@@ -5,16 +5,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "common/json_text.h"
+#include "server/base/without_throwing.h"
 #include "server/runtime/job_service.h"
 #include "server/runtime/plan_work.h"
 #include "server/runtime/waiting.h"
@@ -55,7 +59,7 @@ std::string JobService::KnownKey(const std::string& client_key) const {
 
 // The job of this row; the one that is known already, where another thread was first.
 std::shared_ptr<ManagedJob> JobService::Add(LoadedJob loaded, bool ask_for_work) {
-  auto job = std::make_shared<ManagedJob>(&context_, std::move(loaded.life));
+  auto job = std::make_shared<ManagedJob>(&context_, std::move(loaded.life), loaded.sums);
   {
     const WriterLock lock(mutex_);
     const auto [known, is_new] = jobs_.try_emplace(job->id(), job);
@@ -63,7 +67,7 @@ std::shared_ptr<ManagedJob> JobService::Add(LoadedJob loaded, bool ask_for_work)
     heads_.erase(job->id());
     ids_[job->client_key()] = job->id();
   }
-  job->Resume(loaded.iterations, ask_for_work);
+  job->Resume(ask_for_work);
   return job;
 }
 
@@ -73,11 +77,40 @@ void JobService::Forget(const std::string& id) {
   std::erase_if(ids_, [&](const auto& key) { return key.second == id; });
   jobs_.erase(id);
   heads_.erase(id);
+  const MutexLock lookup_lock(lookup_mutex_);
+  damaged_.erase(id);
+}
+
+void JobService::DeleteDamaged(const std::string& id, const Caller& caller,
+                               DeletedCallback deleted) {
+  const auto on_written = [this, id, caller, deleted = std::move(deleted)](const auto& written) {
+    if (!written && written.error().code == ErrorCode::kConflict) {
+      return deleted(Fail(FailureCode::kPast, written.error().message, "If-Match"));
+    }
+    if (!written) return deleted(Unavailable(written.error()));
+    Forget(id);
+    events_.Emit({.kind = EventKind::kJob,
+                  .job = id,
+                  .data = FormatCompact({{"job", id}, {"deleted", true}})});
+    if (context_.on_change) {
+      context_.on_change({id, "job", "damaged", "deleted", caller.token_name, caller.peer});
+    }
+    deleted({});
+  };
+  store_.Add({store::JobGone{id}}, on_written, caller.if_revision, caller.is_wanted);
+}
+
+std::size_t JobService::damaged_jobs() const {
+  const auto jobs = Jobs();
+  const auto aside =
+      std::count_if(jobs.begin(), jobs.end(), [](const auto& job) { return job->is_aside(); });
+  const MutexLock lock(lookup_mutex_);
+  return damaged_.size() + static_cast<std::size_t>(aside);
 }
 
 std::optional<store::JobHead> JobService::HeadOf(const std::string& id) const {
+  if (const JobPointer job = Known(id); job != nullptr) return job->head();
   const ReaderLock lock(mutex_);
-  if (const auto job = jobs_.find(id); job != jobs_.end()) return job->second->head();
   const auto head = heads_.find(id);
   if (head == heads_.end()) return std::nullopt;
   return head->second;
@@ -109,16 +142,25 @@ void JobService::Load(const std::string& id, bool ask_for_work, const FoundCallb
   };
   readers_.Read("load a job", load, [this, id](const Outcome<JobPointer>& job) {
     const bool is_absent = !job && job.error().code == FailureCode::kNotFound;
+    bool is_news = false;
     std::vector<FoundCallback> waiting;
     {
       const MutexLock lock(lookup_mutex_);
+      is_news = IsDamaged(job) && damaged_.insert(id).second;
       if (absent_.size() >= kMostAbsent) absent_.clear();
       if (is_absent) absent_.insert(id);
       waiting = std::exchange(loading_[id], {});
       loading_.erase(id);
     }
     if (is_absent) Forget(id);
-    for (const FoundCallback& each : waiting) each(job);
+    if (is_news && options_.on_problem) options_.on_problem(job.error().message);
+    for (const FoundCallback& each : waiting) {
+      const Result<void> told = WithoutThrowing("answer with a job", [&]() -> Result<void> {
+        each(job);
+        return {};
+      });
+      if (!told && options_.on_problem) options_.on_problem(told.error().message);
+    }
   });
 }
 
@@ -247,16 +289,21 @@ Outcome<store::ProfileRecord> JobService::FindProfile(const std::string& id) {
   return **std::move(profile);
 }
 
-Outcome<void> JobService::DeleteProfile(const std::string& id) {
-  if (auto known = FindProfile(id); !known) return tl::unexpected(known.error());
+Outcome<void> JobService::DeleteProfile(const std::string& id, const Caller& caller) {
+  const auto known = FindProfile(id);
+  if (!known) return tl::unexpected(known.error());
   if (auto deleted = store_.DeleteProfile(id); !deleted) return Unavailable(deleted.error());
+  if (context_.on_change) {
+    context_.on_change({known->job, "profile", id, "deleted", caller.token_name, caller.peer});
+  }
   return {};
 }
 
 bool JobService::PerformWork(const std::string& id, const std::function<bool()>& keep_going) {
   const auto job = Await<Outcome<JobPointer>>([&](auto&& found) { Get(id, found); });
   if (job) return WorkOnPlans(**job, store_, keep_going);
-  return job.error().code == FailureCode::kNotFound;
+  // What is damaged waits for an operator.
+  return job.error().code == FailureCode::kNotFound || IsDamaged(job);
 }
 
 }  // namespace perseus::server

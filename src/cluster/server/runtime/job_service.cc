@@ -152,10 +152,7 @@ Result<void> JobService::Restore() {
   // or the one before gave up is tried again.
   for (const store::JobHead& head : *heads) {
     if (head.state == store::JobState::kFinished) continue;
-    Load(head.id, /*ask_for_work=*/true, [this](const Outcome<JobPointer>& job) {
-      const bool is_damaged = !job && job.error().code == FailureCode::kInvalid;
-      if (is_damaged && options_.on_problem) options_.on_problem(job.error().message);
-    });
+    Load(head.id, /*ask_for_work=*/true, [](const Outcome<JobPointer>&) {});
   }
   return {};
 }
@@ -235,7 +232,7 @@ void JobService::Create(const JobSpec& spec, store::JobOrigin origin, const Call
     store::StoredJob stored;
     stored.job = record;
     stored.marks = *written;
-    JobPointer job = Add({.life = Replay(stored, built), .iterations = {}}, /*ask_for_work=*/false);
+    JobPointer job = Add({.life = Replay(stored, built), .sums = {}}, /*ask_for_work=*/false);
     worker_->Wake();
     events_.Emit({.kind = EventKind::kJob,
                   .job = record.id,
@@ -289,7 +286,6 @@ std::size_t JobService::unfinished_jobs() const {
 // Finished jobs leave the memory when nobody asks for them, and the store when they are old.
 void JobService::Rest() {
   const Moment now = Now();
-  std::vector<std::string> old;
   {
     const WriterLock lock(mutex_);
     for (auto next = jobs_.begin(); next != jobs_.end();) {
@@ -300,21 +296,24 @@ void JobService::Rest() {
       heads_[entry->first] = job->head();
       jobs_.erase(entry);
     }
-    for (const auto& [id, head] : heads_) {
-      const bool is_old =
-          options_.keep_finished_seconds && head.finished_at_seconds > 0 &&
-          head.state == store::JobState::kFinished &&
-          now.day_seconds - head.finished_at_seconds > *options_.keep_finished_seconds;
-      if (is_old) old.push_back(id);
-    }
   }
+  if (!options_.keep_finished_seconds) return;
+  std::vector<std::string> old;
+  for (const Listed& each : All()) {
+    const store::JobHead& head = each.head;
+    const bool is_old =
+        head.state == store::JobState::kFinished && head.finished_at_seconds > 0 &&
+        now.day_seconds - head.finished_at_seconds > *options_.keep_finished_seconds;
+    if (is_old) old.push_back(head.id);
+  }
+  const Caller caller{"--keep-finished", "", std::nullopt, {}};
   for (const std::string& id : old) {
-    Get(id, [this](const Outcome<JobPointer>& job) {
+    Get(id, [this, id, caller](const Outcome<JobPointer>& job) {
+      if (IsDamaged(job)) return DeleteDamaged(id, caller, [](const auto&) {});
       if (!job) return;
-      (*job)->Do(DeleteJob{}, Caller{"--keep-finished", "", std::nullopt, {}},
-                 [this, id = (*job)->id()](const auto& deleted) {
-                   if (deleted) Forget(id);
-                 });
+      (*job)->Do(DeleteJob{}, caller, [this, id](const auto& deleted) {
+        if (deleted) Forget(id);
+      });
     });
   }
 }

@@ -32,6 +32,11 @@
 
 namespace perseus::server {
 
+// Whether the store has the job and cannot read it.
+inline bool IsDamaged(const Outcome<std::shared_ptr<ManagedJob>>& job) {
+  return !job && job.error().code == FailureCode::kInvalid;
+}
+
 struct ServiceOptions {
   std::optional<GivenPlan> given_plan = {};
   std::size_t max_jobs = 10'000;             // Limit of unfinished jobs.
@@ -103,10 +108,16 @@ class JobService {
   // Drops a deleted job from memory.
   void Forget(const std::string& id);
 
+  // Deletes a job that Get() refuses as damaged (kInvalid), without reading it.
+  using DeletedCallback = std::function<void(const Outcome<void>&)>;
+  void DeleteDamaged(const std::string& id, const Caller& caller, DeletedCallback deleted);
+  // Number of jobs that are there and were found damaged or set aside (ManagedJob::is_aside()).
+  std::size_t damaged_jobs() const;
+
   // The library of profiles, the newest first. List entries have no CSV.
   Outcome<std::vector<store::ProfileRecord>> ListProfiles();
   Outcome<store::ProfileRecord> FindProfile(const std::string& id);
-  Outcome<void> DeleteProfile(const std::string& id);
+  Outcome<void> DeleteProfile(const std::string& id, const Caller& caller);
 
   EventHub& events() { return events_; }
   const std::optional<GivenPlan>& given_plan() const { return options_.given_plan; }
@@ -161,9 +172,10 @@ class JobService {
   std::map<std::string, store::JobHead> heads_ PERSEUS_GUARDED_BY(mutex_);
   std::map<std::string, std::string> ids_ PERSEUS_GUARDED_BY(mutex_);  // Of both, by client key.
 
-  Mutex lookup_mutex_;
+  mutable Mutex lookup_mutex_;
   // Ids that the store did not have. None is ever used again.
   std::set<std::string> absent_ PERSEUS_GUARDED_BY(lookup_mutex_);
+  std::set<std::string> damaged_ PERSEUS_GUARDED_BY(lookup_mutex_);  // Ids.
   // Who waits for it.
   std::map<std::string, std::vector<FoundCallback>> loading_ PERSEUS_GUARDED_BY(lookup_mutex_);
   std::chrono::steady_clock::time_point lookups_since_ PERSEUS_GUARDED_BY(lookup_mutex_);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "server/base/without_throwing.h"
+#include "server/runtime/ask_store.h"
 #include "server/runtime/tentative_change.h"
 
 namespace perseus::server {
@@ -24,6 +25,10 @@ using store::Fact;
 // Of changes that another server was always faster than.
 constexpr double kPatienceSeconds = 5;
 constexpr double kRetrySeconds = 5;
+// A job whose rules throw so often, one time after the other, is set aside.
+constexpr int kMostThrows = 5;
+constexpr std::string_view kDecide = "decide a command";
+constexpr std::string_view kApply = "apply a change";
 
 template <typename T>
 bool Holds(const std::vector<Fact>& facts) {
@@ -39,25 +44,26 @@ std::set<std::int64_t> IdsOf(const std::vector<store::StragglerRecord>& straggle
 
 }  // namespace
 
-ManagedJob::ManagedJob(JobContext* context, JobLife life)
+ManagedJob::ManagedJob(JobContext* context, JobLife life, const StoredSums& sums)
     : context_(context),
       record_(life.record),
       shape_(life.shape),
+      places_(shape_.world_size()),
       strand_(context->on_problem),
       life_(std::move(life)),
-      sums_(record_.id) {
+      sums_(record_.id, sums) {
   const Moment now = context_->now();
   last_measured_seconds_ = now.seconds;
   iterations_read_at_seconds_ = now.seconds;
   checked_rows_ = life_.marks.rows;
   highest_version_ = life_.phase.version.version;
   asked_at_seconds_ = now.seconds;
+  places_.SetAll(life_.ranks);
   SeeMarks();
 }
 
-void ManagedJob::Resume(const std::vector<store::IterationSummary>& elsewhere, bool ask_for_work) {
+void ManagedJob::Resume(bool ask_for_work) {
   const Strand::Turn turn(strand_);
-  sums_.SetElsewhere(elsewhere);
   watch_.SetState(life_.phase.watch, IdsOf(life_.phase.stragglers), context_->now().day_seconds);
   Publish();
   AdvanceJob();
@@ -94,7 +100,8 @@ void ManagedJob::RunInternal(Command command, Reply reply) {
   operation->reply = std::move(reply);
   // What fails is tried again by Tick().
   operation->has_looked = true;
-  Run(operation);
+  if (!is_aside_) return Run(operation);
+  Settle(operation, Fail(FailureCode::kInternal, "the job is set aside"));
 }
 
 Outcome<Decision> ManagedJob::DecideNow(Operation* operation, Moment* now) const {
@@ -116,7 +123,7 @@ void ManagedJob::Run(const OperationPointer& operation) {
     return;
   }
   Moment now;
-  Outcome<Decision> decision = WithoutThrowing("decide a command", [&] {
+  Outcome<Decision> decision = WithoutThrowing(kDecide, [&] {
     strand_.IsHeld();
     return DecideNow(operation.get(), &now);
   });
@@ -124,8 +131,12 @@ void ManagedJob::Run(const OperationPointer& operation) {
   const bool is_doubtful = decision ? decision->facts.empty() && operation->is_change()
                                     : MayRetry(*operation, decision.error());
   if (is_doubtful && is_shared() && !operation->has_looked) return RefreshThenRun(operation);
+  const Attempt attempt(kDecide, operation->command.index());
+  if (decision || decision.error().code != FailureCode::kInternal) throws_.erase(attempt);
   if (decision) return Carry(operation, *std::move(decision), now);
-  if (decision.error().code == FailureCode::kInternal) Tell(decision.error().message);
+  if (decision.error().code == FailureCode::kInternal) {
+    NoteThrow(attempt, decision.error().message, *operation);
+  }
   Settle(operation, tl::unexpected(decision.error()));
   RunNext();
 }
@@ -180,12 +191,19 @@ void ManagedJob::Carry(const OperationPointer& operation, Decision decision, con
   }
   const auto shared = std::make_shared<const Decision>(std::move(decision));
   strand_.Then([self = shared_from_this(), operation, shared, expected, looked_at] {
-    self->context_->store.Add(
-        shared->facts, expected, operation->caller.is_wanted,
-        [self, operation, shared, looked_at](const Result<store::JobMarks>& written) {
-          const Strand::Turn turn(self->strand_);
-          self->OnWritten(operation, *shared, looked_at, written);
-        });
+    const auto add = [&] {
+      self->context_->store.Add(
+          shared->facts, expected, operation->caller.is_wanted,
+          [self, operation, shared, looked_at](const Result<store::JobMarks>& written) {
+            const Strand::Turn turn(self->strand_);
+            self->OnWritten(operation, *shared, looked_at, written);
+          });
+    };
+    AskStore("write a change", add, [&](const Error& why) {
+      const Strand::Turn turn(self->strand_);
+      self->Tell(why.message);
+      self->OnWritten(operation, *shared, looked_at, tl::unexpected(why));
+    });
   });
 }
 
@@ -200,7 +218,7 @@ void ManagedJob::OnWritten(const OperationPointer& operation, const Decision& de
     OnRefused(operation, written.error());
     return RunNext();
   }
-  const Result<void> applied = WithoutThrowing("apply a change", [&]() -> Result<void> {
+  const Result<void> applied = WithoutThrowing(kApply, [&]() -> Result<void> {
     strand_.IsHeld();
     if (!operation->is_change()) {
       ApplyRows(decision, *written);
@@ -212,9 +230,11 @@ void ManagedJob::OnWritten(const OperationPointer& operation, const Decision& de
   });
   if (!applied) {
     Settle(operation, tl::unexpected<Failure>({FailureCode::kInternal, applied.error().message}));
-    ReadAnew(applied.error());
+    NoteThrow({kApply, operation->command.index()}, applied.error().message, *operation);
+    ReadAnew();
     return RunNext();
   }
+  throws_.erase({kApply, operation->command.index()});
   for (const Announcement& announcement : decision.announcements) Announce(announcement);
   Audit(*operation, decision);
   if (Holds<store::WorkWanted>(decision.facts)) {
@@ -260,6 +280,9 @@ void ManagedJob::OnRefused(const OperationPointer& operation, const Error& error
 void ManagedJob::ApplyWritten(const Decision& decision, const store::JobMarks& marks) {
   if (Holds<store::JobGone>(decision.facts)) return ApplyEnd(decision);
   if (marks.revision <= life_.marks.revision) return;
+  // The store lost the revision that this was decided on, and another server's change has its
+  // number now.
+  if (marks.revision > life_.marks.revision + 1) return WhenRead([](const Result<void>&) {});
   TentativeChange change(&life_);
   for (const Fact& fact : decision.facts) Apply(fact, decision.built, &life_);
   life_.marks.revision = marks.revision;
@@ -276,8 +299,7 @@ void ManagedJob::ApplyEnd(const Decision& decision) {
 }
 
 // What is durable threw when it was applied: it is read from the store, whole.
-void ManagedJob::ReadAnew(const Error& why) {
-  Tell(why.message);
+void ManagedJob::ReadAnew() {
   life_.marks.rows = 0;
   WhenRead([](const Result<void>&) {});
 }
@@ -293,7 +315,10 @@ void ManagedJob::ApplyRows(const Decision& decision, const store::JobMarks& mark
   }
   // A rank asks for its plan next, so it is known here at once; other rows come by reading.
   if (own == OwnRows::kAdd || (own == OwnRows::kReadFirst && has_rank)) {
-    for (const Fact& fact : decision.facts) Apply(fact, {}, &life_);
+    for (const Fact& fact : decision.facts) {
+      Apply(fact, {}, &life_);
+      if (const auto* const rank = std::get_if<store::RankRecord>(&fact)) places_.Set(*rank);
+    }
   }
   if (has_rank) looked_at_day_seconds_.reset();  // A straggling node may have one more.
   if (has_measured) last_measured_seconds_ = context_->now().seconds;
@@ -314,6 +339,7 @@ void ManagedJob::SeeMarks() {
   is_gone_ = life_.phase.is_gone;
   if (is_gone_) CountUnwritten();
   is_finished_ = life_.phase.state == store::JobState::kFinished;
+  is_profiling_ = life_.phase.state == store::JobState::kProfiling;
 }
 
 // The phase was `before`, and is now another.
@@ -350,6 +376,18 @@ void ManagedJob::Tell(const std::string& problem) const {
   strand_.Then([context = context_, sentence = fmt::format("job {}: {}", id(), problem)] {
     context->on_problem(sentence);
   });
+}
+
+// What no client asked for would be tried again and again: by each tick, or by the planners.
+void ManagedJob::NoteThrow(const Attempt& attempt, std::string problem,
+                           const Operation& operation) {
+  const bool is_of_client = operation.caller.is_wanted != nullptr;
+  if (!is_of_client && ++throws_[attempt] >= kMostThrows && !is_aside_.exchange(true)) {
+    problem += fmt::format(
+        "; after {} times the job is set aside until the server starts again, or it is deleted",
+        kMostThrows);
+  }
+  Tell(problem);
 }
 
 void ManagedJob::Announce(const Announcement& announcement) {

@@ -14,6 +14,8 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "server/base/failure.h"
@@ -25,6 +27,7 @@
 #include "server/runtime/events.h"
 #include "server/runtime/job_store.h"
 #include "server/runtime/plan_board.h"
+#include "server/runtime/rank_places.h"
 #include "server/runtime/strand.h"
 #include "server/watch/drift_watch.h"
 #include "server/watch/iteration_sums.h"
@@ -71,10 +74,12 @@ struct JobView {
   std::shared_ptr<const PublishedPlan> plan;  // Null: none was published.
   bool refined = false;                       // No better plan will come.
   std::vector<store::IterationSummary> iterations;
-  double progress = 0;                               // Share of the planning step done, 0..1.
-  std::map<std::string, double> client_counts = {};  // Sums over ranks.
-  std::vector<ClientReport> troubled_clients = {};   // Clients that report an error.
-  std::int64_t shadow_clients = 0;                   // Clients in shadow mode: they set no clock.
+  double progress = 0;                                     // Share of the planning step done, 0..1.
+  std::map<std::string, double> client_counts = {};        // Sums over ranks.
+  std::map<std::string, std::int64_t> client_states = {};  // Ranks by the state they report.
+  std::int64_t complaining_clients = 0;                    // Clients that report an error,
+  std::vector<ClientReport> troubled_clients = {};         // and the first of them.
+  std::int64_t shadow_clients = 0;  // Clients in shadow mode: they set no clock.
   WatchView watch = {};
   std::string profile_source = {};  // Empty: there is no profile yet.
   bool sweeps_again = false;        // Ranks measure again and follow the old profile's plans.
@@ -107,14 +112,14 @@ struct Answer {
 // rules.
 class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
  public:
-  ManagedJob(JobContext* context, JobLife life);
+  ManagedJob(JobContext* context, JobLife life, const StoredSums& sums);
   ManagedJob(const ManagedJob&) = delete;
   ManagedJob& operator=(const ManagedJob&) = delete;
 
-  // Continues a loaded job. Call it once, before anything else. `elsewhere`: the sums of iterations
-  // that the store has. `ask_for_work`: also ask for the plans that the job lacks. Usually the
-  // server that changed the job has asked already, but an older version may not have.
-  void Resume(const std::vector<store::IterationSummary>& elsewhere, bool ask_for_work);
+  // Continues a loaded job. Call it once, before anything else. `ask_for_work`: also ask for the
+  // plans that the job lacks. Usually the server that changed the job has asked already, but an
+  // older version may not have.
+  void Resume(bool ask_for_work);
 
   const std::string& id() const { return record_.id; }
   const std::string& client_key() const { return record_.client_key; }
@@ -127,6 +132,9 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   PlanBoard& board() { return board_; }
   bool is_gone() const { return is_gone_; }
   bool is_finished() const { return is_finished_; }
+  // The rules threw again and again, so the server does nothing with the job by itself until it is
+  // started again. Plans are read and commands are carried out as ever.
+  bool is_aside() const { return is_aside_; }
   // The job's entry in a list.
   store::JobHead head() const;
   // Notes that a client asks for the job; see MayRest().
@@ -177,17 +185,19 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   // ones.
   bool GiveUpBetterPlans(const PlanningStep& step);
   bool WantsWork() const;
-  // Whether ranks must measure now.
-  bool WantsProfile() const;
+  // Whether ranks must measure now. Takes no lock.
+  bool WantsProfile() const { return is_profiling_; }
 
   JobView View() const;
   // A copy of the durable state.
   JobLife Life() const;
   std::vector<store::RankRecord> Ranks() const;
-  // Finds a rank's record. Reads the store if the rank may have registered with another server.
-  // kUnavailable: the store does not answer.
-  using RankFound = std::function<void(const Outcome<store::RankRecord>&)>;
+  // Finds a rank's place; takes no lock if the rank is known. If it may have registered with
+  // another server, reads the store. kUnavailable: the store does not answer.
+  using RankFound = std::function<void(const Outcome<RankPlace>&)>;
   void FindRank(int rank, RankFound found);
+  // The rank's record, as far as this server knows it.
+  std::optional<store::RankRecord> KnownRank(int rank) const;
   // What the rank has reported of its present or last sweep.
   struct ReportedRows {
     std::vector<ProfileKey> rows;
@@ -209,8 +219,10 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   };
   using OperationPointer = std::shared_ptr<Operation>;
 
+  // What may throw, and at which command; 0 if at none.
+  using Attempt = std::pair<std::string_view, std::size_t>;
+
   void Begin(const OperationPointer& operation);
-  std::optional<store::RankRecord> KnownRank(int rank) const;
   bool MayReadIterations();
   void Run(const OperationPointer& operation) PERSEUS_REQUIRES(strand_);
   Outcome<Decision> DecideNow(Operation* operation, Moment* now) const PERSEUS_REQUIRES(strand_);
@@ -227,7 +239,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void ApplyWritten(const Decision& decision, const store::JobMarks& marks)
       PERSEUS_REQUIRES(strand_);
   void ApplyEnd(const Decision& decision) PERSEUS_REQUIRES(strand_);
-  void ReadAnew(const Error& why) PERSEUS_REQUIRES(strand_);
+  void ReadAnew() PERSEUS_REQUIRES(strand_);
   void ApplyRows(const Decision& decision, const store::JobMarks& marks) PERSEUS_REQUIRES(strand_);
   Answer AnswerWith(std::int64_t straggler) const PERSEUS_REQUIRES(strand_);
   void RunNext() PERSEUS_REQUIRES(strand_);
@@ -255,6 +267,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void WatchDrift(const std::vector<KindReport>& kinds) PERSEUS_REQUIRES(strand_);
   void WatchIterations(const std::vector<IterationReport>& reports) PERSEUS_REQUIRES(strand_);
   void Tell(const std::string& problem) const PERSEUS_REQUIRES(strand_);
+  void NoteThrow(const Attempt& attempt, std::string problem, const Operation& operation)
+      PERSEUS_REQUIRES(strand_);
   void Announce(const Announcement& announcement) PERSEUS_REQUIRES(strand_);
   void Audit(const Operation& operation, const Decision& decision) PERSEUS_REQUIRES(strand_);
   bool is_shared() const { return context_->store.is_shared(); }
@@ -263,8 +277,11 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   const store::JobRecord record_;  // As created, without profile.
   const Shape shape_;
   PlanBoard board_;
+  RankPlaces places_;
   std::atomic<bool> is_gone_ = false;
+  std::atomic<bool> is_profiling_ = false;
   std::atomic<bool> is_finished_ = false;
+  std::atomic<bool> is_aside_ = false;
   std::atomic<double> asked_at_seconds_ = 0;
   std::atomic<double> progress_ = 0;
   std::atomic<std::int64_t> seen_revision_ = 0;  // As life_.marks.
@@ -291,13 +308,14 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   double flush_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;
   double iterations_read_at_seconds_ PERSEUS_GUARDED_BY(strand_);
   std::map<int, ClientReport> clients_
-      PERSEUS_GUARDED_BY(strand_);              // The last of each rank; not durable.
-  JobWatch watch_ PERSEUS_GUARDED_BY(strand_);  // Its lock is a leaf.
+      PERSEUS_GUARDED_BY(strand_);  // The last of each rank; not durable.
+  JobWatch watch_ PERSEUS_GUARDED_BY(strand_);
   DriftWatch drift_ PERSEUS_GUARDED_BY(strand_);
   std::optional<double> looked_at_day_seconds_
       PERSEUS_GUARDED_BY(strand_);  // For stragglers. None: look again.
   double work_again_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;  // 0: not.
   bool has_given_up_ PERSEUS_GUARDED_BY(strand_) = false;  // No better plan is to come for long.
+  std::map<Attempt, int> throws_ PERSEUS_GUARDED_BY(strand_);  // One after the other.
 };
 
 }  // namespace perseus::server

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "server/base/without_throwing.h"
+#include "server/runtime/ask_store.h"
 #include "server/runtime/managed_job.h"
 #include "server/runtime/tentative_change.h"
 
@@ -49,25 +50,34 @@ void ManagedJob::StartReading() {
 
 void ManagedJob::ReadOnce(std::int64_t last_waiter, int readings) {
   strand_.Then([self = shared_from_this(), known = KnownOf(life_), last_waiter, readings] {
-    self->context_->store.ReadJob(self->id(), known,
-                                  [self, last_waiter, readings](const Result<Reading>& reading) {
-                                    const Strand::Turn turn(self->strand_);
-                                    self->OnRead(reading, last_waiter, readings);
-                                  });
+    const auto read = [&] {
+      self->context_->store.ReadJob(self->id(), known,
+                                    [self, last_waiter, readings](const Result<Reading>& reading) {
+                                      const Strand::Turn turn(self->strand_);
+                                      self->OnRead(reading, last_waiter, readings);
+                                    });
+    };
+    AskStore("read a job", read, [&](const Error& why) {
+      const Strand::Turn turn(self->strand_);
+      self->Tell(why.message);
+      self->OnRead(tl::unexpected(why), last_waiter, readings);
+    });
   });
 }
 
 void ManagedJob::OnRead(const Result<Reading>& reading, std::int64_t last_waiter, int readings) {
   if (!reading) return EndReading(tl::unexpected(reading.error()), last_waiter);
-  const Result<bool> fits = WithoutThrowing("take what was read", [&] {
+  constexpr std::string_view kTake = "take what was read";
+  const Result<bool> fits = WithoutThrowing(kTake, [&] {
     strand_.IsHeld();
     return TakeReading(*reading);
   });
   if (!fits) {
-    Tell(fits.error().message);
+    NoteThrow({kTake, 0}, fits.error().message, {});
     life_.marks.rows = 0;  // Half of them may have come.
     return EndReading(tl::unexpected(fits.error()), last_waiter);
   }
+  throws_.erase({kTake, 0});
   if (!*fits && readings < kMostReadings) return ReadOnce(last_waiter, readings + 1);
   if (!*fits) {
     return EndReading(
@@ -94,6 +104,7 @@ Result<bool> ManagedJob::TakeReading(const Reading& reading) {
     OnPhase(before);
   }
   if (life_.marks.rows != rows) {
+    places_.SetAll(life_.ranks);
     looked_at_day_seconds_.reset();  // A slow node may have one more rank.
     if (life_.measurements != measurements) last_measured_seconds_ = now.seconds;
   }
@@ -129,13 +140,16 @@ void ManagedJob::RefreshAll(Refreshed done) {
   Refresh([self = shared_from_this(), done = std::move(done)](const Result<void>& read) {
     if (!read || !self->MayReadIterations()) return done(read);
     // What cannot be read now is shown as it was.
-    self->context_->store.ReadIterations(self->id(), [self, done](const auto& iterations) {
-      if (iterations) {
-        const Strand::Turn turn(self->strand_);
-        self->sums_.SetElsewhere(*iterations);
-      }
-      done({});
-    });
+    const auto ask = [&] {
+      self->context_->store.ReadIterations(self->id(), [self, done](const auto& iterations) {
+        if (iterations) {
+          const Strand::Turn turn(self->strand_);
+          self->sums_.SetElsewhere(*iterations);
+        }
+        done({});
+      });
+    };
+    AskStore("read the sums of iterations", ask, [&](const Error&) { done({}); });
   });
 }
 
@@ -164,7 +178,7 @@ std::optional<store::RankRecord> ManagedJob::KnownRank(int rank) const {
 }
 
 void ManagedJob::FindRank(int rank, RankFound found) {
-  if (const auto record = KnownRank(rank)) return found(*record);
+  if (const auto place = places_.Find(rank)) return found(*place);
   const auto none = [rank] {
     return Fail(FailureCode::kNotFound,
                 fmt::format("rank {} is not registered; register it first", rank), "rank");
@@ -173,8 +187,8 @@ void ManagedJob::FindRank(int rank, RankFound found) {
   if (!may_be_elsewhere) return found(none());
   Refresh([self = shared_from_this(), rank, found = std::move(found), none](const auto& read) {
     if (!read) return found(Unavailable(read.error()));
-    const auto record = self->KnownRank(rank);
-    found(record ? Outcome<store::RankRecord>(*record) : none());
+    const auto place = self->places_.Find(rank);
+    found(place ? Outcome<RankPlace>(*place) : none());
   });
 }
 

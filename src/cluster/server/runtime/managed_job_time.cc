@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/json_text.h"
+#include "server/runtime/ask_store.h"
 #include "server/runtime/managed_job.h"
 
 namespace perseus::server {
@@ -68,14 +69,17 @@ void ManagedJob::AdvanceJob() {
 void ManagedJob::AskLibrary(const std::string& layout) {
   is_asking_library_ = true;
   strand_.Then([self = shared_from_this(), layout] {
-    self->context_->store.FindProfile(layout, self->record_,
-                                      [self](std::optional<UseProfile> found) {
-                                        const Strand::Turn turn(self->strand_);
-                                        self->is_asking_library_ = false;
-                                        self->has_asked_library_ = true;
-                                        if (found) return self->RunInternal(*std::move(found));
-                                        self->AdvanceJob();
-                                      });
+    const auto on_found = [self](std::optional<UseProfile> found) {
+      const Strand::Turn turn(self->strand_);
+      self->is_asking_library_ = false;
+      self->has_asked_library_ = true;
+      if (found) return self->RunInternal(*std::move(found));
+      self->AdvanceJob();
+    };
+    AskStore(
+        "reuse a profile",
+        [&] { self->context_->store.FindProfile(layout, self->record_, on_found); },
+        [&](const Error&) { on_found(std::nullopt); });
   });
 }
 
@@ -88,8 +92,13 @@ void ManagedJob::FlushIterations() {
   if (!sums_.has_news()) return;
   flush_at_seconds_ = context_->now().seconds + kFlushSeconds;
   strand_.Then([self = shared_from_this(), facts = sums_.Take()] {
-    self->context_->store.Add(facts, std::nullopt, {}, [self, facts](const auto& written) {
-      self->OnIterationsWritten(facts, written.has_value());
+    const auto add = [&] {
+      self->context_->store.Add(facts, std::nullopt, {}, [self, facts](const auto& written) {
+        self->OnIterationsWritten(facts, written.has_value());
+      });
+    };
+    AskStore("write the sums of iterations", add, [self, facts](const Error&) {
+      self->OnIterationsWritten(facts, /*are_written=*/false);
     });
   });
 }

@@ -51,8 +51,11 @@ JobView ManagedJob::View() const {
   view.watch.ranks = life_.ranks.size();
   for (const auto& [rank, client] : clients_) {
     for (const auto& [name, count] : client.counts) view.client_counts[name] += count;
+    ++view.client_states[client.state];
     view.shadow_clients += client.shadow ? 1 : 0;
-    if (!client.error.empty() && view.troubled_clients.size() < kMostTroubledClients) {
+    if (client.error.empty()) continue;
+    ++view.complaining_clients;
+    if (view.troubled_clients.size() < kMostTroubledClients) {
       view.troubled_clients.push_back(client);
     }
   }
@@ -108,11 +111,6 @@ bool ManagedJob::IsPast(const PlanningStep& step) const {
 bool ManagedJob::WantsWork() const {
   const Strand::Turn turn(strand_);
   return LacksPlans(life_.phase);
-}
-
-bool ManagedJob::WantsProfile() const {
-  const Strand::Turn turn(strand_);
-  return life_.phase.state == store::JobState::kProfiling;
 }
 
 }  // namespace perseus::server

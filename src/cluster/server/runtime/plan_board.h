@@ -14,6 +14,7 @@
 
 #include "common/mutex.h"
 #include "server/domain/published_plan.h"
+#include "server/runtime/plan_texts.h"
 
 namespace perseus::server {
 
@@ -27,6 +28,9 @@ class PlanBoard {
 
   // Null: nothing was published yet.
   std::shared_ptr<const PublishedPlan> Current() const;
+
+  // The texts of the plans that are published here.
+  const std::shared_ptr<PlanTexts>& texts() const { return texts_; }
 
   // Makes `plan` the current one. Ignores a plan that is older than the current one, so that no
   // rank goes back. Returns a function that calls the waiters which this plan satisfies (all of
@@ -66,6 +70,7 @@ class PlanBoard {
   void ForgetExpired() PERSEUS_REQUIRES(mutex_);
   static void Call(const Entries& woken, const std::shared_ptr<const PublishedPlan>& plan);
 
+  const std::shared_ptr<PlanTexts> texts_ = std::make_shared<PlanTexts>();
   mutable Mutex mutex_;
   std::shared_ptr<const PublishedPlan> current_ PERSEUS_GUARDED_BY(mutex_);
   Entries waiting_ PERSEUS_GUARDED_BY(mutex_);

@@ -74,6 +74,7 @@ bool IsOfStore(const Error& error) { return error.code == ErrorCode::kIo; }
 }  // namespace
 
 bool WorkOnPlans(ManagedJob& job, store::Store& store, const std::function<bool()>& keep_going) {
+  if (job.is_aside()) return true;
   // Another server may have done it, and another target be wanted.
   if (!RefreshAndWait(job)) return false;
   std::optional<PlanningStep> step = job.NextStep();

@@ -34,7 +34,7 @@ Result<Reading> ReadNow(store::Store& store, const std::string& id, Known known)
   reading.known = std::move(known);
   if (auto read = ReadParts(store, id, &reading); !read) return tl::unexpected(read.error());
   if (reading.is_gone) return reading;
-  reading.parts = PartsToRead(reading.stored.marks, reading.known.marks);
+  reading.parts = PartsToRead(reading.stored.marks, reading.known);
   if (reading.parts == Parts::kNone) return reading;
   if (auto read = ReadParts(store, id, &reading); !read) return tl::unexpected(read.error());
   if (reading.is_gone || !reading.stored.curve) return reading;
@@ -58,7 +58,8 @@ LoadedJob LifeOf(const store::StoredJob& stored) {
   Built built;
   // Without a curve whoever plans the job builds it.
   if (stored.curve && stored.job.state != store::JobState::kFinished) Build(stored, &built);
-  return {.life = Replay(stored, built), .iterations = stored.iterations_elsewhere};
+  return {.life = Replay(stored, built),
+          .sums = {.own = stored.iterations_here, .elsewhere = stored.iterations_elsewhere}};
 }
 
 Result<std::optional<LoadedJob>> LoadJobLife(store::Store& store, const std::string& id) {

@@ -36,7 +36,7 @@ class StoreGate : public JobStore {
 // A job as loaded from the store. LoadJobLife() waits for the store.
 struct LoadedJob {
   JobLife life;
-  std::vector<store::IterationSummary> iterations;  // Sums that the store has.
+  StoredSums sums;
 };
 Result<std::optional<LoadedJob>> LoadJobLife(store::Store& store, const std::string& id);
 LoadedJob LifeOf(const store::StoredJob& stored);

@@ -4,9 +4,15 @@
 #include "server/watch/iteration_sums.h"
 
 #include <algorithm>
+#include <utility>
 #include <variant>
 
 namespace perseus::server {
+
+IterationSums::IterationSums(std::string job, const StoredSums& stored) : job_(std::move(job)) {
+  for (const store::IterationSummary& sum : stored.own) own_[sum.plan_version] = sum;
+  SetElsewhere(stored.elsewhere);
+}
 
 void IterationSums::Add(const IterationReport& report) {
   // A plan that the trainer made for one step: no version's, and not at maximum clocks.

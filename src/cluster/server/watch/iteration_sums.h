@@ -15,16 +15,24 @@
 
 namespace perseus::server {
 
+// What the store has of the sums of a job.
+struct StoredSums {
+  std::vector<store::IterationSummary> own = {};  // Written by this process.
+  // Written by other servers, and by this server before its restart.
+  std::vector<store::IterationSummary> elsewhere = {};
+};
+
 // Sums of the iterations that ranks reported, by version of the plan; version 0 is maximum clocks.
-// Each write to the store replaces the sum that this server wrote before. So a sum must stay in
-// memory as long as the process lives; otherwise a new sum would replace acknowledged reports.
+// Each write to the store replaces the sum that this process wrote before. So a job that
+// is loaded again must begin with the sums that this process has stored; otherwise a new sum would
+// replace acknowledged reports.
 class IterationSums {
  public:
-  explicit IterationSums(std::string job) : job_(std::move(job)) {}
+  IterationSums(std::string job, const StoredSums& stored);
 
   // Adds a report that a rank sent to this server.
   void Add(const IterationReport& report);
-  // Sets the sums of other servers, and of this server before its restart.
+  // Replaces StoredSums::elsewhere.
   void SetElsewhere(const std::vector<store::IterationSummary>& summaries);
 
   bool has_news() const { return !unwritten_.empty(); }

@@ -72,7 +72,6 @@ void JobWatch::Settle(const WatchState& before) {
 
 void JobWatch::SetState(const WatchState& state, const std::set<std::int64_t>& stragglers,
                         double now_seconds) {
-  const MutexLock lock(mutex_);
   const WatchState before = std::exchange(state_, state);
   detector_.Set(state.settings.shift);
   savings_.Set(state.settings.comparison);
@@ -121,7 +120,6 @@ void JobWatch::Remember(const std::shared_ptr<const PublishedPlan>& plan) {
 void JobWatch::Take(const std::vector<WatchedIteration>& iterations,
                     const std::shared_ptr<const PublishedPlan>& plan, std::size_t ranks,
                     double now_seconds) {
-  const MutexLock lock(mutex_);
   Remember(plan);
   collector_.Expect(ranks);
   for (const WatchedIteration& iteration : iterations) {

@@ -16,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/mutex.h"
 #include "server/domain/published_plan.h"
 #include "server/domain/watch_settings.h"
 #include "server/watch/iteration_collector.h"
@@ -82,8 +81,8 @@ struct WatchView {
 };
 
 // Watches one job's iterations: finds stragglers, and compares the plan with maximum clocks. Knows
-// only the reports that ranks sent to this server. Only its WatchState is durable. Thread-safe; it
-// takes no other lock while it holds its own.
+// only the reports that ranks sent to this server. Only its WatchState is durable. One thread at a
+// time.
 class JobWatch {
  public:
   // Sets the state that the store has now. `stragglers`: ids of the job's stragglers. If somebody
@@ -116,50 +115,40 @@ class JobWatch {
   static constexpr std::size_t kMostPlans = 8;
   static constexpr std::size_t kMostEvents = 32;
 
-  bool ReportsHere(int rank, double now_seconds) const PERSEUS_REQUIRES(mutex_);
-  void Settle(const WatchState& before) PERSEUS_REQUIRES(mutex_);
-  void Process(std::int64_t iteration, const std::vector<WatchedIteration>& reports)
-      PERSEUS_REQUIRES(mutex_);
-  void Detect(std::int64_t iteration, const std::vector<WatchedIteration>& reports)
-      PERSEUS_REQUIRES(mutex_);
-  void Compare(std::int64_t iteration, const std::vector<WatchedIteration>& reports)
-      PERSEUS_REQUIRES(mutex_);
-  void Tell(std::int64_t iteration, const Finding& finding) PERSEUS_REQUIRES(mutex_);
-  const PublishedPlan* PlanOfVersion(std::int64_t version) const PERSEUS_REQUIRES(mutex_);
+  bool ReportsHere(int rank, double now_seconds) const;
+  void Settle(const WatchState& before);
+  void Process(std::int64_t iteration, const std::vector<WatchedIteration>& reports);
+  void Detect(std::int64_t iteration, const std::vector<WatchedIteration>& reports);
+  void Compare(std::int64_t iteration, const std::vector<WatchedIteration>& reports);
+  void Tell(std::int64_t iteration, const Finding& finding);
+  const PublishedPlan* PlanOfVersion(std::int64_t version) const;
   const std::vector<SecondsByType>& BusyOf(const std::shared_ptr<const Curve>& curve,
-                                           const CurvePlan* plan) PERSEUS_REQUIRES(mutex_);
-  std::optional<RankIteration> Expected(const WatchedIteration& report) PERSEUS_REQUIRES(mutex_);
-  void Remember(const std::shared_ptr<const PublishedPlan>& plan) PERSEUS_REQUIRES(mutex_);
-  void Announce(std::string kind, const Finding& finding, std::string sentence)
-      PERSEUS_REQUIRES(mutex_);
-  std::string Together(const std::map<int, SlowRank>& slow) const PERSEUS_REQUIRES(mutex_);
-  std::string PlaceText(int rank) const PERSEUS_REQUIRES(mutex_);
-  std::string CauseText(const Finding& finding) const PERSEUS_REQUIRES(mutex_);
-  std::string SlowCause() const PERSEUS_REQUIRES(mutex_);
-  double PredictedGrowth(const std::map<int, SlowRank>& slow) const PERSEUS_REQUIRES(mutex_);
+                                           const CurvePlan* plan);
+  std::optional<RankIteration> Expected(const WatchedIteration& report);
+  void Remember(const std::shared_ptr<const PublishedPlan>& plan);
+  void Announce(std::string kind, const Finding& finding, std::string sentence);
+  std::string Together(const std::map<int, SlowRank>& slow) const;
+  std::string PlaceText(int rank) const;
+  std::string CauseText(const Finding& finding) const;
+  std::string SlowCause() const;
+  double PredictedGrowth(const std::map<int, SlowRank>& slow) const;
 
-  mutable Mutex mutex_;
-  WatchState state_ PERSEUS_GUARDED_BY(mutex_);
-  std::set<int> dismissed_ PERSEUS_GUARDED_BY(mutex_);
-  std::map<int, double> settled_
-      PERSEUS_GUARDED_BY(mutex_);  // What the detector said of ranks when the store last did.
-  std::deque<std::shared_ptr<const PublishedPlan>> plans_
-      PERSEUS_GUARDED_BY(mutex_);  // By version; the last ones.
-  std::map<std::pair<const Curve*, std::int64_t>, std::vector<SecondsByType>> busy_
-      PERSEUS_GUARDED_BY(mutex_);
-  std::map<int, Place> places_ PERSEUS_GUARDED_BY(mutex_);
-  IterationCollector<WatchedIteration> collector_ PERSEUS_GUARDED_BY(mutex_);
-  StragglerDetector detector_ PERSEUS_GUARDED_BY(mutex_);
-  std::map<int, std::string> causes_ PERSEUS_GUARDED_BY(mutex_);  // Of ranks that are slow.
-  double waiting_share_ PERSEUS_GUARDED_BY(mutex_) = 0;           // Of the slow iterations.
-  std::shared_ptr<const PublishedPlan> slow_plan_
-      PERSEUS_GUARDED_BY(mutex_);  // When they began to be slow.
-  std::optional<std::pair<std::int64_t, Finding>> slow_at_
-      PERSEUS_GUARDED_BY(mutex_);  // To be announced then.
-  RealisedSavings savings_ PERSEUS_GUARDED_BY(mutex_);
-  std::vector<WatchEvent> untold_ PERSEUS_GUARDED_BY(mutex_);
-  std::deque<WatchEvent> last_ PERSEUS_GUARDED_BY(mutex_);
-  std::map<std::string, std::int64_t> counts_ PERSEUS_GUARDED_BY(mutex_);
+  WatchState state_;
+  std::set<int> dismissed_;
+  std::map<int, double> settled_;  // What the detector said of ranks when the store last did.
+  std::deque<std::shared_ptr<const PublishedPlan>> plans_;  // By version; the last ones.
+  std::map<std::pair<const Curve*, std::int64_t>, std::vector<SecondsByType>> busy_;
+  std::map<int, Place> places_;
+  IterationCollector<WatchedIteration> collector_;
+  StragglerDetector detector_;
+  std::map<int, std::string> causes_;                        // Of ranks that are slow.
+  double waiting_share_ = 0;                                 // Of the slow iterations.
+  std::shared_ptr<const PublishedPlan> slow_plan_;           // When they began to be slow.
+  std::optional<std::pair<std::int64_t, Finding>> slow_at_;  // To be announced then.
+  RealisedSavings savings_;
+  std::vector<WatchEvent> untold_;
+  std::deque<WatchEvent> last_;
+  std::map<std::string, std::int64_t> counts_;
 };
 
 }  // namespace perseus::server

@@ -46,13 +46,9 @@ void JobWatch::Compare(std::int64_t iteration, const std::vector<WatchedIteratio
   Announce("compared", {.iteration = iteration}, std::move(sentence));
 }
 
-std::vector<WatchEvent> JobWatch::TakeEvents() {
-  const MutexLock lock(mutex_);
-  return std::exchange(untold_, {});
-}
+std::vector<WatchEvent> JobWatch::TakeEvents() { return std::exchange(untold_, {}); }
 
 std::vector<DetectedStraggler> JobWatch::Wanted() const {
-  const MutexLock lock(mutex_);
   std::vector<DetectedStraggler> wanted;
   if (state_.settings.mode != DetectionMode::kAct) return wanted;
   for (const auto& [rank, slow] : detector_.SlowRanks()) {
@@ -70,7 +66,6 @@ std::vector<DetectedStraggler> JobWatch::Wanted() const {
 }
 
 WatchView JobWatch::View(double now_seconds) const {
-  const MutexLock lock(mutex_);
   WatchView view;
   view.settings = state_.settings;
   view.watched_ranks = detector_.learned();

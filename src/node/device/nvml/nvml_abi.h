@@ -25,8 +25,6 @@ inline constexpr Return kNotFound = 6;
 inline constexpr Return kInsufficientSize = 7;
 inline constexpr Return kDriverNotLoaded = 9;
 inline constexpr Return kTimeout = 10;
-inline constexpr Return kLibraryNotFound = 12;
-inline constexpr Return kFunctionNotFound = 13;
 inline constexpr Return kGpuIsLost = 15;
 inline constexpr Return kResetRequired = 16;
 inline constexpr Return kOperatingSystem = 17;
@@ -37,13 +35,11 @@ inline constexpr Return kArgumentVersionMismatch = 25;
 inline constexpr Return kNotReady = 27;
 inline constexpr Return kUnknown = 999;
 
-inline constexpr unsigned kClockGraphics = 0;  // nvmlClockType_t
-inline constexpr unsigned kClockSm = 1;
+inline constexpr unsigned kClockSm = 1;  // nvmlClockType_t
 inline constexpr unsigned kClockMemory = 2;
 inline constexpr unsigned kTemperatureGpu = 0;  // nvmlTemperatureSensors_t
 
 inline constexpr unsigned kNameSize = 96;  // NVML_DEVICE_NAME_V2_BUFFER_SIZE
-inline constexpr unsigned kUuidSize = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE
 inline constexpr unsigned kPowerProfiles = 255;
 
 // nvmlFieldValue_t
@@ -84,7 +80,6 @@ constexpr SmoothingFields SmoothingFieldsOf(int driver_branch) {
 // nvmlValueType_t
 inline constexpr unsigned kTypeDouble = 0;
 inline constexpr unsigned kTypeUnsigned = 1;
-inline constexpr unsigned kTypeUnsignedLong = 2;
 inline constexpr unsigned kTypeUnsignedLongLong = 3;
 
 // A structure's version holds its size: 0x01000064 is version 1 of 100 bytes.

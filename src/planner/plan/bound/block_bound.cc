@@ -79,18 +79,8 @@ class BlockSearch {
       found_ = true;
       return bound;
     }
-    std::vector<std::pair<Int128, int>> children;
-    const std::vector<std::pair<Int128, int>> priced = program_.ByPrice(activity);
-    for (const auto& [price, knob] : priced) {
-      // The difference in price is a bound on what the child costs more.
-      if (bound + (price - priced.front().first) >= best_) break;
-      program_.Fix(activity, knob);
-      if (program_.Optimise(best_ - 1)) children.emplace_back(program_.objective(), knob);
-    }
-    std::stable_sort(children.begin(), children.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
     Int128 least = kNoLimit;
-    for (const auto& [child_bound, knob] : children) {
+    for (const auto& [child_bound, knob] : program_.ByBound(activity, best_)) {
       if (child_bound >= best_) break;
       if (program_.work() >= work_limit_) {
         out_of_work_ = true;

@@ -283,19 +283,6 @@ class FewKnobsSearch {
 
 }  // namespace
 
-Result<CostedPipeline> KeepFewKnobs(const CostedPipeline& pipeline, const Guard& guard,
-                                    double seconds, int max_knobs, double slope_quantum) {
-  const auto optimum = OptimumAt(pipeline, guard, seconds, slope_quantum, nullptr);
-  if (!optimum) return tl::unexpected(optimum.error());
-  PricedKnobs priced(pipeline, guard, *optimum, std::vector<bool>(pipeline.knobs.size(), true));
-  while (priced.CountKept() > max_knobs) {
-    if (!priced.DropLeastMissed(seconds)) {
-      return tl::unexpected(NotEnough(max_knobs, seconds, priced.CountKept()));
-    }
-  }
-  return Restricted(pipeline, priced.kept());
-}
-
 std::vector<CostOption> OneKnobForAll(const CostedPipeline& pipeline, const Guard& guard,
                                       double seconds) {
   std::vector<CostOption> best;

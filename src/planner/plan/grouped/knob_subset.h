@@ -13,14 +13,6 @@
 
 namespace perseus::plan {
 
-// The pipeline with at most `max_knobs` distinct knobs left: those with which
-// it costs least at the optimal prices of time for this deadline. One at a
-// time the knob is dropped that is missed least and without which the deadline
-// can still be met. The prices are those of slopes rounded to multiples of
-// `slope_quantum` (0: exact). Errors: kInfeasible.
-Result<CostedPipeline> KeepFewKnobs(const CostedPipeline& pipeline, const Guard& guard,
-                                    double seconds, int max_knobs, double slope_quantum);
-
 // The cheapest plan within the deadline that has one knob for all; empty where
 // there is none.
 std::vector<CostOption> OneKnobForAll(const CostedPipeline& pipeline, const Guard& guard,
@@ -30,11 +22,12 @@ std::vector<CostOption> OneKnobForAll(const CostedPipeline& pipeline, const Guar
 // the limit, where that keeps it. Else the best of one knob for all, of the plan
 // at the next coarser granularity, and of what `search` finds with few knobs
 // left: those of the plan without the limit, and all, from which one after the
-// other is dropped as KeepFewKnobs() does, down to one. So fewer knobs are never
+// other is dropped, down to one: the knob that is missed least at the optimal prices
+// of time, and without which the deadline can still be met. The prices are those of
+// slopes rounded to multiples of `slope_quantum` (0: exact). So fewer knobs are never
 // better (unless than a plan without the limit that `search` left poor), nor is a
-// coarser granularity, and none is worse than policy zeus-global. Errors: those of
-// KeepFewKnobs() and of `search`, where there is none. False of `goes_on` ends it
-// with the best so far, once there is one.
+// coarser granularity, and none is worse than policy zeus-global. Errors: kInfeasible,
+// and those of `search`. False of `goes_on` ends it with the best so far, once there is one.
 using OptionSearch =
     std::function<Result<std::vector<CostOption>>(const CostedPipeline&, const PlanConstraints&)>;
 Result<std::vector<CostOption>> SearchFewKnobs(const CostedPipeline& pipeline, double seconds,

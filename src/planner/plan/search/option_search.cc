@@ -196,18 +196,7 @@ class Search {
       if (program_.objective() < best_cost_) Better(program_.chosen(), program_.objective());
       return;
     }
-    std::vector<std::pair<Int128, int>> children;
-    const Int128 bound = program_.objective();
-    // The difference in price is a bound on what the child costs more.
-    const std::vector<std::pair<Int128, int>> priced = program_.ByPrice(activity);
-    for (const auto& [price, knob] : priced) {
-      if (bound + (price - priced.front().first) >= best_cost_) break;
-      program_.Fix(activity, knob);
-      if (program_.Optimise(best_cost_ - 1)) children.emplace_back(program_.objective(), knob);
-    }
-    std::stable_sort(children.begin(), children.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (const auto& [child_bound, knob] : children) {
+    for (const auto& [child_bound, knob] : program_.ByBound(activity, best_cost_)) {
       if (child_bound >= best_cost_ || Work() >= work_limit || IsOver()) break;
       program_.Fix(activity, knob);
       if (program_.Optimise(kNoLimit)) Branch(activities, work_limit);

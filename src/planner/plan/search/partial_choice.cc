@@ -61,6 +61,21 @@ std::vector<std::pair<Int128, int>> PartialChoice::ByPrice(int activity) const {
   return priced;
 }
 
+std::vector<std::pair<Int128, int>> PartialChoice::ByBound(int activity, Int128 limit) {
+  const Int128 bound = objective();
+  const std::vector<std::pair<Int128, int>> priced = ByPrice(activity);
+  std::vector<std::pair<Int128, int>> bounded;
+  for (const auto& [price, knob] : priced) {
+    // The difference in price is a bound on what this knob costs more.
+    if (bound + (price - priced.front().first) >= limit) break;
+    Fix(activity, knob);
+    if (Optimise(limit - 1)) bounded.emplace_back(objective(), knob);
+  }
+  std::stable_sort(bounded.begin(), bounded.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  return bounded;
+}
+
 bool PartialChoice::IsBetween(int activity) const {
   return program_.Duration(activity) < network_.CurveOf(activity).lengths[program_.Level(activity)];
 }

@@ -50,6 +50,10 @@ class PartialChoice {
   // Knobs with what they cost at the current prices, least first.
   std::vector<std::pair<frontier::Int128, int>> ByPrice(int activity) const;
 
+  // Knobs with the bound of this choice and that knob, least first: those below `limit` alone.
+  // Expects an optimal program, and leaves it at one of the knobs.
+  std::vector<std::pair<frontier::Int128, int>> ByBound(int activity, frontier::Int128 limit);
+
   // Whether the relaxation mixes two options.
   bool IsBetween(int activity) const;
 

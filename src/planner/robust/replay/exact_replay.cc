@@ -9,25 +9,15 @@
 #include <memory>
 
 #include "common/word_hash.h"
+#include "model/nearest_options.h"
+#include "model/noise.h"
 #include "perseus/pipeline.h"
-#include "robust/replay/option_table.h"
 #include "switching/clock_state.h"
 #include "switching/forecast.h"
 #include "switching/rank_caller.h"
 
 namespace perseus::robust {
 namespace {
-
-// The first word of a hash says what is drawn (docs/explanation/emulation.md).
-constexpr std::uint64_t kComputationWord = 1;
-constexpr std::uint64_t kStageWord = 2;
-constexpr std::uint64_t kGpuWord = 3;
-constexpr std::uint64_t kLatencyWord = 5;
-
-struct RankNoise {
-  double slowest = 1;
-  double mean = 1;
-};
 
 class JobReplay {
  public:
@@ -39,25 +29,7 @@ class JobReplay {
         rules_(conditions.switching, pipeline.knobs_are_numbers),
         pipelines_(pipelines),
         seed_(seed),
-        stage_(pipeline.tables.size(), 1.0),
-        ranks_(static_cast<std::size_t>(pipelines) * pipeline.dag.num_ranks) {
-    const TimeNoise& noise = conditions.noise;
-    for (std::size_t t = 0; t < pipeline.tables.size() && noise.per_stage > 0; ++t) {
-      const auto stage = static_cast<std::uint64_t>(pipeline.tables[t].stage);
-      stage_[t] = 1 + noise.per_stage * WordHash(seed).With(kStageWord).With(stage).StandardDraw();
-    }
-    const int num_ranks = pipeline.dag.num_ranks;
-    for (std::size_t k = 0; k < ranks_.size() && noise.per_gpu > 0; ++k) {
-      const WordHash prefix = WordHash(seed).With(kGpuWord).With(k / num_ranks).With(k % num_ranks);
-      RankNoise& rank = ranks_[k];
-      rank = {.slowest = 0, .mean = 0};
-      for (int gpu = 0; gpu < pipeline.tensor_parallel; ++gpu) {
-        const double draw = 1 + noise.per_gpu * prefix.With(gpu).StandardDraw();
-        rank.slowest = std::max(rank.slowest, draw);
-        rank.mean += draw;
-      }
-      rank.mean /= pipeline.tensor_parallel;
-    }
+        noise_(model::DrawFixedNoise(pipeline, conditions.noise, pipelines, seed)) {
     std::vector<int> knobs;
     std::vector<double> durations;
     for (int i = 0; i < pipeline.dag.size(); ++i) {
@@ -66,14 +38,15 @@ class JobReplay {
     }
     rows_ = std::make_shared<const switching::PlannedRows>(
         switching::MakeRows(pipeline.dag, knobs, durations));
-    for (std::size_t k = 0; k < ranks_.size(); ++k) {
-      const auto own = rows_->KnobsOf(static_cast<int>(k) % num_ranks);
-      state_.clocks.push_back(switching::SettledAt(own.empty() ? 0 : own.front()));
+    for (int p = 0; p < pipelines; ++p) {
+      for (int rank = 0; rank < pipeline.dag.num_ranks; ++rank) {
+        const auto own = rows_->KnobsOf(rank);
+        state_.clocks.push_back(switching::SettledAt(own.empty() ? 0 : own.front()));
+      }
     }
     if (rules_.late() && rules_.predicts()) state_.forecasts.resize(pipelines);
-    nearest_.resize(pipeline.tables.size());
-    for (std::size_t t = 0; t < nearest_.size(); ++t)
-      nearest_[t] = NearestOptions(pipeline, pipeline.tables[t]);
+    for (const CostTable& table : pipeline.tables)
+      nearest_.push_back(model::NearestOptions(pipeline, table));
   }
 
   // What an iteration leaves to the next.
@@ -95,7 +68,7 @@ class JobReplay {
       for (int p = 0; p < pipelines_; ++p) {
         for (int rank = 0; rank < num_ranks; ++rank) {
           calls += switching::EndIteration(
-              rules_, Latencies(p, iteration, rank), slowest,
+              rules_, model::LatencyDraws(seed_, p, iteration, rank), slowest,
               &state_.clocks[static_cast<std::size_t>(p) * num_ranks + rank]);
         }
       }
@@ -107,13 +80,9 @@ class JobReplay {
   }
 
  private:
-  WordHash Latencies(int p, std::int64_t iteration, int rank) const {
-    return WordHash(seed_).With(kLatencyWord).With(p).With(iteration).With(rank);
-  }
-
   double Pipeline(int p, std::int64_t iteration, double* joules, double* calls) {
     const PipelineDag& dag = pipeline_.dag;
-    const WordHash prefix = WordHash(seed_).With(kComputationWord).With(p).With(iteration);
+    const WordHash prefix = WordHash(seed_).With(model::kComputationNoise).With(p).With(iteration);
     const double sigma = conditions_.noise.per_computation;
     switching::ClockState* const clocks =
         state_.clocks.data() + static_cast<std::ptrdiff_t>(p) * dag.num_ranks;
@@ -121,7 +90,7 @@ class JobReplay {
     if (rules_.late()) {
       if (!state_.forecasts.empty()) state_.forecasts[p].Follow(rows_);
       for (int rank = 0; rank < dag.num_ranks; ++rank) {
-        const WordHash draws = Latencies(p, iteration, rank);
+        const WordHash draws = model::LatencyDraws(seed_, p, iteration, rank);
         if (state_.forecasts.empty()) {
           callers_.emplace_back(rules_, rows_->KnobsOf(rank), draws, &clocks[rank]);
         } else {
@@ -135,10 +104,14 @@ class JobReplay {
       const bool changes = planned.knob != clocks[rank].planned;
       if (changes) ready += conditions_.switching.stall_seconds;
       *start = ready;
-      const RankNoise& gpus = ranks_[static_cast<std::size_t>(p) * dag.num_ranks + rank];
+      const model::GpuNoise gpus =
+          noise_.gpus_of_rank.empty()
+              ? model::GpuNoise{}
+              : noise_.gpus_of_rank[static_cast<std::size_t>(p) * dag.num_ranks + rank];
       const double watts = pipeline_.rank_blocking_power_watts[rank];
       const double drawn = sigma > 0 ? 1 + sigma * prefix.With(i).StandardDraw() : 1;
-      const double noise = stage_[pipeline_.table_of[i]] * drawn;
+      const double stage = noise_.stage[pipeline_.tables[pipeline_.table_of[i]].stage];
+      const double noise = stage * drawn;
       const double blocked = watts * (gpus.mean / gpus.slowest);
       if (rules_.late()) {
         const auto& nearest = nearest_[pipeline_.table_of[i]];
@@ -146,7 +119,7 @@ class JobReplay {
         const auto seconds_at = [&](int knob) {
           option = knob == planned.knob ? &planned : nearest[knob];
           if (option == nullptr) option = &planned;
-          return option->time_seconds * stage_[pipeline_.table_of[i]] * gpus.slowest * drawn;
+          return option->time_seconds * stage * gpus.slowest * drawn;
         };
         const auto piece = [&](int /*knob*/, double from, double to, double share) {
           *joules += share * option->energy_joules * gpus.mean * noise - blocked * (to - from);
@@ -158,7 +131,7 @@ class JobReplay {
       } else {
         if (changes) ++*calls;
         clocks[rank] = switching::SettledAt(planned.knob);
-        *end = ready + planned.time_seconds * stage_[pipeline_.table_of[i]] * gpus.slowest * drawn;
+        *end = ready + planned.time_seconds * stage * gpus.slowest * drawn;
         *joules += planned.energy_joules * gpus.mean * noise - blocked * (*end - ready);
       }
     };
@@ -175,8 +148,7 @@ class JobReplay {
   switching::SwitchingRules rules_;
   int pipelines_;
   std::uint64_t seed_;
-  std::vector<double> stage_;     // [table]
-  std::vector<RankNoise> ranks_;  // [pipeline x ranks + rank]
+  model::FixedNoise noise_;
   std::shared_ptr<const switching::PlannedRows> rows_;
   State state_;
   std::vector<switching::RankCaller> callers_;

@@ -11,11 +11,6 @@
 
 namespace perseus::robust {
 
-// [knob] The option of a table that counts at a clock, which may be one that the table lacks: the
-// nearest, the lower clock of two equally near; none where knobs are labels.
-std::vector<const CostOption*> NearestOptions(const CostedPipeline& pipeline,
-                                              const CostTable& table);
-
 // What every computation takes at every knob, where searches look it up.
 class OptionTable {
  public:
@@ -27,7 +22,7 @@ class OptionTable {
   // The pipeline must outlive it.
   explicit OptionTable(const CostedPipeline& pipeline);
 
-  // At a knob by NearestOptions(). Where there is none: as at the table's first.
+  // At a knob by model::NearestOptions(). Where there is none: as at the table's first.
   const Option& Of(int computation, int knob) const { return CellOf(computation, knob).option; }
   // While the knob before is still in effect. Where there is none: as at its own, which is what
   // the replay of a job takes.

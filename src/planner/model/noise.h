@@ -1,19 +1,19 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PERSEUS_EMULATE_NOISE_H_
-#define PERSEUS_EMULATE_NOISE_H_
+#ifndef PERSEUS_MODEL_NOISE_H_
+#define PERSEUS_MODEL_NOISE_H_
 
 #include <cstdint>
 #include <vector>
 
 #include "common/word_hash.h"
+#include "perseus/conditions.h"
 #include "perseus/costed_pipeline.h"
-#include "perseus/emulator.h"
 
-namespace perseus::emulate {
+namespace perseus::model {
 
-// The first word of every hash says what is drawn.
+// The first word of every hash says what is drawn (docs/explanation/emulation.md).
 inline constexpr std::uint64_t kComputationNoise = 1;
 inline constexpr std::uint64_t kStageNoise = 2;
 inline constexpr std::uint64_t kGpuNoise = 3;
@@ -31,13 +31,14 @@ struct GpuNoise {
   double mean = 1;
 };
 
-// What is drawn once for a whole emulation. Each is 1 where it is not asked for.
+// What is drawn once for all iterations. Each is 1 where it is not asked for.
 struct FixedNoise {
   std::vector<double> stage;           // [stage]
   std::vector<GpuNoise> gpus_of_rank;  // [pipeline x ranks + rank]; empty without noise per GPU.
 };
-FixedNoise DrawFixedNoise(const CostedPipeline& pipeline, const EmulationSpec& spec);
+FixedNoise DrawFixedNoise(const CostedPipeline& pipeline, const TimeNoise& noise, int pipelines,
+                          std::uint64_t seed);
 
-}  // namespace perseus::emulate
+}  // namespace perseus::model
 
-#endif  // PERSEUS_EMULATE_NOISE_H_
+#endif  // PERSEUS_MODEL_NOISE_H_

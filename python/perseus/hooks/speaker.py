@@ -1,0 +1,117 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""How problems reach whoever trains: in one line, once a job."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import importlib
+import logging
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+_log = logging.getLogger("perseus")
+
+_PAUSE_SECONDS = 1.0  # Ranks that have the same problem notice it within this time.
+_LEAVE_SECONDS = 1.0  # At most, for what is still to be said when the job is closed.
+_MOST_NAMED = 8  # Ranks that a sentence names.
+_NO_DIGITS = str.maketrans("", "", "0123456789")
+
+
+def say(text: str) -> None:
+    """Warn and log one sentence; never raises, even where warnings are errors."""
+    # One line, whatever a stranger's server answered.
+    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(text.split()))
+    text = f"perseus: {line.rstrip('.')}; training goes on"
+    _log.warning("%s", text)
+    with contextlib.suppress(Warning):  # -W error: it is in the log.
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+
+def kind_of(text: str) -> str:
+    """Return what two complaints have in common that differ in numbers alone."""
+    return text.translate(_NO_DIGITS)
+
+
+class Speaker:
+    """Says what several ranks complain of once, with their numbers.
+
+    The first rank that has a complaint waits a second for others, and speaks for all. The ranks
+    count themselves in a store of `torch.distributed`, on a thread beside training.
+
+    Parameters
+    ----------
+    store
+        A `torch.distributed.Store` that all ranks share.
+    rank, world
+        Of this process, and how many there are.
+    """
+
+    def __init__(self, store: Any, rank: int, world: int) -> None:
+        self._store = store
+        self._rank = rank
+        self._world = world
+        self._hurry = threading.Event()
+        self._threads: list[threading.Thread] = []
+        atexit.register(self.close)
+
+    def say(self, text: str) -> None:
+        """Say it, unless another rank has. Returns at once."""
+        thread = threading.Thread(target=self._speak, args=(text,), name="perseus-say", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def close(self) -> None:
+        """Say now what waits for other ranks. May be called again."""
+        atexit.unregister(self.close)
+        self._hurry.set()
+        for thread in self._threads:
+            thread.join(_LEAVE_SECONDS)
+        self._threads.clear()
+
+    def _speak(self, text: str) -> None:
+        try:
+            ranks = self._ranks_with(text)
+        except Exception:  # The store has gone with its rank: each speaks for itself.
+            ranks = [self._rank]
+        if ranks:
+            say(f"{text.rstrip('.')} ({self._named(ranks)})")
+
+    def _ranks_with(self, text: str) -> list[int]:
+        """Return the ranks with this complaint; none: another rank speaks for them."""
+        # A connection of its own: training must not wait for one that is in use here.
+        clone: Callable[[], Any] | None = getattr(self._store, "clone", None)
+        store = self._store if clone is None else clone()
+        key = f"perseus/said/{hashlib.sha256(kind_of(text).encode()).hexdigest()[:24]}"
+        number = store.add(key, 1)
+        store.set(f"{key}/{number}", str(self._rank))
+        if number > 1:
+            return []
+        self._hurry.wait(_PAUSE_SECONDS)
+        places = [f"{key}/{place}" for place in range(1, store.add(key, 0) + 1)]
+        return sorted(int(store.get(place)) for place in places if store.check([place]))
+
+    def _named(self, ranks: list[int]) -> str:
+        if len(ranks) == self._world:
+            return f"all {self._world} ranks"
+        named = ", ".join(map(str, ranks[:_MOST_NAMED]))
+        more = len(ranks) - _MOST_NAMED
+        return f"{'rank' if len(ranks) == 1 else 'ranks'} {named}" + (
+            f" and {more} more" if more > 0 else ""
+        )
+
+
+def speaker_of_job(rank: int) -> Speaker | None:
+    """Return the speaker of a job of several ranks; None: this process speaks for itself."""
+    try:
+        distributed = importlib.import_module("torch.distributed")
+        if not distributed.is_initialized() or distributed.get_world_size() < 2:
+            return None
+        c10d = importlib.import_module("torch.distributed.distributed_c10d")
+        return Speaker(c10d._get_default_store(), rank, distributed.get_world_size())
+    except Exception:  # A PyTorch that keeps its store elsewhere.
+        return None

@@ -1,0 +1,39 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "model/noise.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace perseus::model {
+
+FixedNoise DrawFixedNoise(const CostedPipeline& pipeline, const TimeNoise& noise, int pipelines,
+                          std::uint64_t seed) {
+  FixedNoise drawn;
+  drawn.stage.assign(pipeline.dag.num_stages, 1.0);
+  if (noise.per_stage > 0) {
+    for (int stage = 0; stage < pipeline.dag.num_stages; ++stage) {
+      const WordHash word = WordHash(seed).With(kStageNoise).With(stage);
+      drawn.stage[stage] = 1 + noise.per_stage * word.StandardDraw();
+    }
+  }
+  if (noise.per_gpu <= 0) return drawn;
+  drawn.gpus_of_rank.reserve(static_cast<std::size_t>(pipelines) * pipeline.dag.num_ranks);
+  for (int p = 0; p < pipelines; ++p) {
+    for (int rank = 0; rank < pipeline.dag.num_ranks; ++rank) {
+      const WordHash prefix = WordHash(seed).With(kGpuNoise).With(p).With(rank);
+      GpuNoise gpus = {.slowest = 0, .mean = 0};
+      for (int gpu = 0; gpu < pipeline.tensor_parallel; ++gpu) {
+        const double draw = 1 + noise.per_gpu * prefix.With(gpu).StandardDraw();
+        gpus.slowest = std::max(gpus.slowest, draw);
+        gpus.mean += draw;
+      }
+      gpus.mean /= pipeline.tensor_parallel;
+      drawn.gpus_of_rank.push_back(gpus);
+    }
+  }
+  return drawn;
+}
+
+}  // namespace perseus::model

@@ -1,0 +1,93 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/domain/reading.h"
+
+#include <gtest/gtest.h>
+
+#include <variant>
+
+#include "server/domain/decide.h"
+#include "server/service_testing.h"
+#include "server/simulation/simulated_store.h"
+
+namespace perseus::server {
+namespace {
+
+constexpr int kThisServer = 1;
+constexpr int kOtherServer = 2;
+
+// The other server's rows before its own were not read, so the store that lost all of them looks as
+// this server last read it.
+TEST(ReadingTest, ARankThatThisServerWroteAndTheStoreLostIsForgotten) {
+  PlanMaker maker;
+  SimulatedRows rows;
+  ASSERT_TRUE(rows.Commit(kThisServer, {maker.record()}, {}));
+  JobLife job = maker.LifeOf(rows);
+  const SimulatedRows standby = rows;
+  ASSERT_TRUE(rows.Commit(kOtherServer, {SmallRank(0)}, {}));
+  ASSERT_TRUE(rows.Commit(kThisServer, {SmallRank(1)}, {}));
+  ASSERT_EQ(NoteOwnRows(rows.job.marks, &job), OwnRows::kReadFirst);
+  Apply(SmallRank(1), {}, &job);
+  ASSERT_EQ(job.marks.rows, standby.job.marks.rows);
+
+  Reading reading;
+  reading.known = KnownOf(job);
+  reading.parts = PartsToRead(standby.job.marks, reading.known);
+  reading.stored = standby.job;
+  EXPECT_TRUE(Absorb(reading, &job));
+  EXPECT_TRUE(job.ranks.empty());
+  EXPECT_TRUE(job.positions.empty());
+  // Nothing is lost any more.
+  EXPECT_EQ(PartsToRead(standby.job.marks, KnownOf(job)), store::Parts::kNone);
+}
+
+// They would be dropped: they are of a sweep that this server does not know yet.
+TEST(ReadingTest, RowsAreNotTakenWithoutThePhaseThatTheyBelongTo) {
+  PlanMaker maker;
+  SimulatedRows rows;
+  ASSERT_TRUE(rows.Commit(kThisServer, {maker.record()}, {}));
+  ASSERT_TRUE(rows.Commit(kOtherServer, {SmallRank(0)}, {}));
+  JobLife job = maker.LifeOf(rows);
+  ASSERT_TRUE(rows.Commit(kOtherServer, {SmallRank(1)}, {}));
+  Reading reading;
+  reading.known = KnownOf(job);
+  reading.parts = PartsToRead(rows.job.marks, reading.known);
+  ASSERT_FALSE(Has(reading.parts, store::Parts::kPhase));
+  // Between the look at the marks and the reading.
+  store::Measurements measured = Sweep(0, /*done=*/true);
+  measured.sweep_round = 1;
+  const store::StateChange sweep{.state = store::JobState::kProfiling, .sweep_round = 1};
+  ASSERT_TRUE(rows.Commit(kOtherServer, {sweep}, {}));
+  ASSERT_TRUE(rows.Commit(kOtherServer, {measured}, {}));
+  reading.stored = rows.job;
+  EXPECT_FALSE(Absorb(reading, &job));
+
+  reading.known = KnownOf(job);
+  reading.parts = PartsToRead(rows.job.marks, reading.known);
+  EXPECT_TRUE(Absorb(reading, &job));
+  EXPECT_EQ(job.measurements, 1U);
+  EXPECT_EQ(job.ranks.size(), 2U);
+}
+
+// Else its ranks would follow the plan that is lost, and not measure what is lost with it.
+TEST(ReadingTest, AJobWithoutPlansTakesBackAVersionThatTheStoreLost) {
+  PlanMaker maker;
+  SimulatedRows rows;
+  ASSERT_TRUE(rows.Commit(kThisServer, {maker.record()}, {}));
+  const JobLife job = maker.LifeOf(rows);
+  const auto none = Decide(job, {}, /*last_version=*/0, LookAtTime{}, {});
+  ASSERT_TRUE(none);
+  EXPECT_TRUE(none->facts.empty());
+
+  const auto decision = Decide(job, {}, /*last_version=*/1, LookAtTime{}, {});
+  ASSERT_TRUE(decision);
+  ASSERT_EQ(decision->facts.size(), 1U);
+  const auto* const version = std::get_if<store::PlanVersion>(&decision->facts.front());
+  ASSERT_NE(version, nullptr);
+  EXPECT_EQ(version->version, 2);
+  EXPECT_EQ(version->plan, 0);
+}
+
+}  // namespace
+}  // namespace perseus::server
