@@ -352,7 +352,8 @@ TEST_F(SafetyTest, WordsThatAServersClientDoesNotTakeAreRefused) {
   for (const Words& words :
        {Words{"job", "point", "b", "2", "x"}, Words{"job", "delete", "b", "c"},
         Words{"job", "list", "all"}, Words{"job", "show", "b", "now"},
-        Words{"job", "straggler", "set", "b", "hour"}, Words{"profile", "list", "extra"}}) {
+        Words{"job", "straggler", "set", "b", "hour"}, Words{"profile", "list", "extra"},
+        Words{"-V", "extra"}, Words{"--version", "plan"}}) {
     const RunResult run = RunPerseus(words);
     EXPECT_EQ(run.exit_code, 2);
     EXPECT_THAT(run.err, Mentions("'" + words.back() + "'"));

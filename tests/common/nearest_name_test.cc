@@ -28,6 +28,8 @@ TEST(NearestNameTest, FoldsCaseAndSeparators) {
 TEST(NearestNameTest, OffersNoUnrelatedShortWord) {
   EXPECT_EQ(NearestName("-x", {"--at", "--tp"}), "");
   EXPECT_EQ(NearestName("-tq", {"--at", "--tp"}), "--tp");
+  EXPECT_EQ(NearestName("foo", {"job"}), "");
+  EXPECT_EQ(NearestName("jib", {"job"}), "job");
 }
 
 }  // namespace

@@ -365,5 +365,14 @@ TEST(CheckWritable, SaysWhatIsInTheWayAndMakesNothing) {
   EXPECT_EQ(directory.Names(), Names{"file"});
 }
 
+// It says that root may write, and makes nothing.
+TEST(CheckWritable, BelievesNoRightsThatTheFileSystemDoesNotKeep) {
+  for (const std::string path : {"/proc", "/proc/none/below"}) {
+    const Result<void> checked = CheckWritable(path, {"x"});
+    ASSERT_FALSE(checked) << path;
+    EXPECT_EQ(checked.error().message.find(path + ": cannot "), 0U) << checked.error().message;
+  }
+}
+
 }  // namespace
 }  // namespace perseus

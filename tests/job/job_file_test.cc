@@ -130,6 +130,11 @@ TEST(JobFile, ANumberWithoutUnitIsNoTarget) {
   }
 }
 
+TEST(JobFile, APlanIsNoJobFile) {
+  EXPECT_THAT(JsonError(R"({"schema_version": 4, "stages": 2, "ranks": []})"),
+              ::testing::HasSubstr("this is a plan; give"));
+}
+
 TEST(JobFile, NamesTheNearestKey) {
   EXPECT_EQ(TomlError("stages = 8\nblocking-power = 80\n"),
             "job.toml:2:1: unknown key 'blocking-power'; did you mean 'blocking_power'?");

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <variant>
 #include <vector>
 
@@ -49,6 +50,26 @@ TEST(IterationSumsTest, WhatTheStoreRefusedIsWrittenAgain) {
   sums.Unwritten(refused);
   sums.Add({.plan_version = 3, .time_seconds = 2, .clocks = ReportedClocks::kPlan});
   EXPECT_EQ(Of(sums.Take(), 3)->reports, 2);
+}
+
+TEST(IterationSumsTest, CountsTheReportsThatTheStoreDoesNotHave) {
+  IterationSums sums("j-1");
+  const auto add = [&](std::int64_t version) {
+    sums.Add({.plan_version = version, .time_seconds = 2, .clocks = ReportedClocks::kPlan});
+  };
+  add(3);
+  add(3);
+  const std::vector<store::Fact> first = sums.Take();
+  add(3);
+  add(4);
+  const std::vector<store::Fact> second = sums.Take();
+  EXPECT_EQ(sums.unwritten_reports(), 4);
+  sums.Written(first);
+  EXPECT_EQ(sums.unwritten_reports(), 2);
+  sums.Written(second);
+  EXPECT_EQ(sums.unwritten_reports(), 0);
+  sums.Written(first);
+  EXPECT_EQ(sums.unwritten_reports(), 0);
 }
 
 // After a rest of the job, and beside what other servers have.

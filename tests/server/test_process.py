@@ -180,6 +180,24 @@ def test_it_obeys_while_a_commit_does_not_end(tmp_path: Path, is_blocked: bool) 
     assert again.stop() == 0, again.log()
 
 
+@pytest.mark.parametrize("is_stuck", [True, False])
+def test_reports_that_the_store_did_not_take_are_told_of(tmp_path: Path, is_stuck: bool) -> None:
+    """The last line of the log counts them, and the exit code is 1."""
+    store = tmp_path / "jobs.db"
+    server = Server(BINARY, store)
+    created = server.call("POST", "/api/v1/jobs", {"job": SETTINGS, "profile_csv": PROFILE})
+    path = "/api/v1/jobs/" + created[1]["id"]
+    place = {"rank": 0, "dp_rank": 0, "pp_rank": 0}
+    assert server.call("POST", path + "/ranks", place)[0] == 200
+    reports = [{"rank": 0, "iteration": i, "plan_version": 0, "time_s": 5.5} for i in range(7)]
+    with contextlib.closing(sqlite3.connect(store, isolation_level=None, timeout=60)) as other:
+        if is_stuck:
+            other.execute("BEGIN IMMEDIATE")
+        assert server.call("POST", path + "/iterations", {"reports": reports})[0] == 202
+        assert server.stop() == (1 if is_stuck else 0)
+    assert ("reports_lost reports=7 " in server.log()) == is_stuck, server.log()
+
+
 def test_it_answers_and_obeys_while_it_starts() -> None:
     """The database is away: the server listens, says so, and ends when it is told to."""
     port = free_port()
@@ -237,6 +255,15 @@ def test_an_error_at_the_start_ends_it(tmp_path: Path) -> None:
     assert server.wait(PATIENCE_SECONDS) == 2
     assert server.stderr is not None
     assert "jobs.db" in server.stderr.read()
+
+
+@pytest.mark.parametrize("store", ["foo:bar", "sqlite:FOLDER", "sqlite:FOLDER/no/a.db"])
+def test_a_store_that_cannot_be_takes_no_address(tmp_path: Path, store: str) -> None:
+    """Nothing listens before the store's name is known to be good."""
+    server = start(0, store.replace("FOLDER", str(tmp_path)))
+    assert server.wait(PATIENCE_SECONDS) == 2
+    assert server.stderr is not None
+    assert "listening" not in server.stderr.read()
 
 
 def test_a_taken_port_makes_no_files(tmp_path: Path) -> None:

@@ -72,7 +72,38 @@ TEST_F(StoreFailuresTest, SpecsThatCannotBe) {
   EXPECT_THAT(OpenError("mysql://root:secret@db/x"),
               AllOf(Mentions("'mysql'"), Not(HasSubstr("secret"))));
   EXPECT_THAT(OpenError("root.secret"), Not(HasSubstr("secret")));
-  EXPECT_THAT(OpenError("sqlite:/nowhere/at/all/x.db"), Mentions("/nowhere/at/all/x.db"));
+  EXPECT_THAT(OpenError("sqlite:/nowhere/at/all/x.db"),
+              AllOf(Mentions("/nowhere/at/all/x.db"), Not(HasSubstr(".lock"))));
+  EXPECT_THAT(OpenError("sqlite:" + directory_.Path()), HasSubstr("is a directory"));
+}
+
+TEST_F(StoreFailuresTest, CheckSaysWhatShowsAtOnceAndMakesNothing) {
+  EXPECT_TRUE(Store::Check("sqlite:" + file_));
+  EXPECT_TRUE(Store::Check("postgresql://nobody@127.0.0.1:1/nothing"));
+  for (const std::string& spec :
+       {std::string("foo:bar"), std::string("postgresql://u:s/ecret@localhost:x/perseus"),
+        std::string("sqlite:/nowhere/at/all/x.db"), "sqlite:" + directory_.Path()}) {
+    EXPECT_FALSE(Store::Check(spec)) << spec;
+  }
+  EXPECT_EQ(directory_.Names(), std::vector<std::string>());
+  directory_.Put("text", "stage,type\n");
+  const Result<void> text = Store::Check("sqlite:" + directory_.Path("text"));
+  ASSERT_FALSE(text);
+  EXPECT_THAT(text.error().message, Not(HasSubstr("::")));
+  {
+    const auto store = OpenOrThrow(file_);
+    const Result<void> used = Store::Check("sqlite:" + file_);
+    ASSERT_FALSE(used);
+    EXPECT_THAT(used.error().message, HasSubstr("in use"));
+  }
+  EXPECT_TRUE(Store::Check("sqlite:" + file_));
+}
+
+// Its head is a database's.
+TEST_F(StoreFailuresTest, ADamagedDatabaseIsNotDescribedInTheLibrarysWords) {
+  directory_.Put("store.sqlite", "SQLite format 3" + std::string(8192, '\0'));
+  EXPECT_THAT(OpenError("sqlite:" + file_),
+              AllOf(HasSubstr("damaged"), Not(HasSubstr("sqlite3_"))));
 }
 
 TEST_F(StoreFailuresTest, ASecondProcessIsRefused) {

@@ -48,9 +48,9 @@ bool SameName(std::string_view a, std::string_view b) { return FoldedName(a) == 
 
 std::string NearestName(std::string_view given, const std::vector<std::string>& names) {
   const std::string folded = FoldedName(given);
-  // As many changes as letters make any word of any other.
+  // Where more than half of the letters must change, it is another word.
   std::size_t best_distance =
-      std::min(std::max<std::size_t>(2, folded.size() / 3) + 1, folded.size());
+      std::min(std::max<std::size_t>(2, folded.size() / 3), folded.size() / 2) + 1;
   std::string best;
   for (const std::string& name : names) {
     const std::size_t distance = EditDistance(folded, FoldedName(name));

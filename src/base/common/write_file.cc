@@ -118,6 +118,15 @@ int NoEntryReason(const std::string& directory) {
   return ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) == 0 ? 0 : errno;
 }
 
+// Makes a folder and removes it: /proc and the like grant root all rights and still refuse.
+Result<void> TryToMakeFolder(const std::string& directory, const std::string& stem,
+                             const std::string& target) {
+  const SignalHold hold;
+  const Result<Staged> tried = Staged::MakeFolder(directory, stem, target);
+  if (!tried) return tl::unexpected(tried.error());
+  return {};
+}
+
 tl::unexpected<Error> CannotMake(const std::string& directory, const std::string& reason) {
   return MakeError(ErrorCode::kIo,
                    fmt::format("{}: cannot make the directory: {}", directory, reason));
@@ -327,7 +336,8 @@ Result<void> CheckWritable(const std::string& directory, const std::vector<std::
       return CannotWrite(directory, WriteFailure(error));
     }
     if (auto recovered = Recover(there.string()); !recovered) return recovered;
-    return CheckTargets(there.string(), names);
+    if (auto good = CheckTargets(there.string(), names); !good) return good;
+    return TryToMakeFolder(there.string(), kSetStem, directory);
   }
   if (auto good = CheckDirectory(directory, there); !good) return good;
   // The nearest part of the path that is there.
@@ -339,7 +349,7 @@ Result<void> CheckWritable(const std::string& directory, const std::vector<std::
   if (const int error = NoEntryReason(there.string()); error != 0) {
     return CannotMake(directory, WriteFailure(error));
   }
-  return {};
+  return TryToMakeFolder(there.string(), StemOf(Normal(directory).filename().string()), directory);
 }
 
 }  // namespace perseus

@@ -59,6 +59,12 @@ bool FollowsDoubleDash(const std::vector<std::string>& arguments, const std::str
   return std::find(dashes, arguments.end(), word) != arguments.end();
 }
 
+Error NoFurther(const std::string& word, const std::string& name) {
+  return {ErrorCode::kInvalidInput,
+          fmt::format("'{}' takes no further argument '{}'; '{} --help' shows what it takes", name,
+                      word, name)};
+}
+
 // CLI11's exceptions in our words. `name` as it is typed.
 Error Explain(const CLI::ParseError& error, const CLI::App& app, const std::string& name,
               const std::vector<std::string>& arguments) {
@@ -80,8 +86,7 @@ Error Explain(const CLI::ParseError& error, const CLI::App& app, const std::stri
                                nearest.empty() ? fmt::format("'{} --help' lists them", name)
                                                : fmt::format("did you mean '{}'?", nearest)));
     }
-    return usage(fmt::format("'{}' takes no further argument '{}'; '{} --help' shows what it takes",
-                             name, words.empty() ? "" : words.back(), name));
+    return NoFurther(words.empty() ? "" : words.back(), name);
   }
   std::string what = error.what();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
@@ -324,6 +329,7 @@ Result<ParsedArguments> CommandParser::Parse(std::vector<std::string> arguments,
     parsed.text = FormatHelp(DescribeNode(node), columns);
     return parsed;
   } catch (const CLI::CallForVersion& version) {
+    if (arguments.size() > 1) return tl::unexpected(NoFurther(arguments[1], node.title));
     parsed.text = fmt::format("{}\n", version.what());
     return parsed;
   } catch (const CLI::ParseError& error) {

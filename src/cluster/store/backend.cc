@@ -13,11 +13,23 @@
 #include "store/sqlite.h"
 
 namespace perseus::store {
+namespace {
+
+constexpr std::string_view kSqlite = "sqlite:";
+
+}  // namespace
+
+Result<void> CheckSpec(const std::string& spec) {
+  if (spec.starts_with(kSqlite)) return CheckSqliteFile(spec.substr(kSqlite.size()));
+  const auto backend = OpenBackend(spec);
+  if (!backend) return tl::unexpected(backend.error());
+  return {};
+}
 
 Result<std::shared_ptr<const Backend>> OpenBackend(const std::string& spec) {
-  constexpr std::string_view kSqlite = "sqlite:";
   const std::string_view text = spec;
   if (text.starts_with(kSqlite)) return OpenSqlite(spec.substr(kSqlite.size()));
+  // Nothing is asked of a database before Connect().
   if (text.starts_with("postgresql://") || text.starts_with("postgres://")) {
     return OpenPostgresql(spec);
   }

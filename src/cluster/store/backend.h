@@ -105,6 +105,8 @@ class Backend {
 // Makes the backend for `spec`: "sqlite:FILE" or a URI "postgresql://...". A SQLite backend creates
 // the file if necessary and holds its lock as long as it lives.
 Result<std::shared_ptr<const Backend>> OpenBackend(const std::string& spec);
+// What can be said against `spec` at once, without making or locking a file or asking a database.
+Result<void> CheckSpec(const std::string& spec);
 
 }  // namespace perseus::store
 

@@ -86,6 +86,14 @@ Result<FileDescriptor> OpenLock(const std::string& path) {
   return lock;
 }
 
+tl::unexpected<Error> InUse(const std::string& file, const FileDescriptor& lock) {
+  const std::string owner = LockOwner(lock).value_or("");
+  return MakeError(ErrorCode::kIo,
+                   fmt::format("{}: the store is in use by another process{}; stop that one, or "
+                               "name another file",
+                               file, owner.empty() ? "" : fmt::format(" (id {})", owner)));
+}
+
 // One process keeps what it knows of jobs in memory, so that a second one must
 // not write behind its back.
 Result<FileDescriptor> TakeLock(const std::string& file) {
@@ -97,11 +105,7 @@ Result<FileDescriptor> TakeLock(const std::string& file) {
       return MakeError(ErrorCode::kIo,
                        fmt::format("{}: cannot be locked: {}", path, SystemMessage(errno)));
     }
-    const std::string owner = LockOwner(*lock).value_or("");
-    return MakeError(ErrorCode::kIo,
-                     fmt::format("{}: the store is in use by another process{}; stop that one, or "
-                                 "name another file",
-                                 file, owner.empty() ? "" : fmt::format(" (id {})", owner)));
+    return InUse(file, *lock);
   }
   const std::string own = fmt::format("{:<16}\n", ::getpid());
   // The id is a courtesy: the lock holds without it.
@@ -264,7 +268,9 @@ class Sqlite : public Backend {
 
   Fault FaultOf(const std::exception& exception) const override {
     const auto* const error = dynamic_cast<const soci::sqlite3_soci_error*>(&exception);
-    const std::string detail = error == nullptr ? exception.what() : error->get_error_message();
+    std::string detail = error == nullptr ? exception.what() : error->get_error_message();
+    // The name of SOCI's own function: "sqlite3_statement_backend::prepare: ".
+    if (detail.starts_with("sqlite3_")) detail.erase(0, detail.find(": ") + 2);
     const int code = error == nullptr ? CodeOfText(detail) : error->result();
     const int kind = code & 0xFF;
     const bool is_refused =
@@ -311,12 +317,53 @@ Result<void> CheckNotAStranger(const Sqlite& backend) {
   }
 }
 
+// What is there already can be a database.
+Result<void> CheckKind(const std::string& file) {
+  const std::string folder = std::filesystem::path(file).parent_path().string();
+  struct stat status = {};
+  if (::stat(folder.empty() ? "." : folder.c_str(), &status) != 0) {
+    return MakeError(ErrorCode::kIo,
+                     fmt::format("{}: the store's folder is not there ({}); make it, or name "
+                                 "another file",
+                                 file, SystemMessage(errno)));
+  }
+  if (::stat(file.c_str(), &status) != 0) return {};
+  if (!S_ISREG(status.st_mode)) {
+    return MakeError(ErrorCode::kIo,
+                     fmt::format("{}: this is {}; name a file for the store", file,
+                                 S_ISDIR(status.st_mode) ? "a directory" : "no regular file"));
+  }
+  const FileDescriptor opened = OpenFile(file, O_RDONLY);
+  if (status.st_size == 0 || !opened.valid()) return {};
+  std::array<char, 16> head = {};  // Of every database of SQLite.
+  const ssize_t size = ::pread(opened.get(), head.data(), head.size(), 0);
+  if (size < 0 || std::string_view(head.data(), head.size()) ==
+                      std::string_view("SQLite format 3\0", head.size())) {
+    return {};
+  }
+  return MakeError(ErrorCode::kIo,
+                   SqliteSentence(file, SQLITE_NOTADB, "the file is not a database"));
+}
+
+Result<void> CheckNotInUse(const std::string& file) {
+  const FileDescriptor lock = OpenFile(file + ".lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  if (!lock.valid() || ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0) return {};
+  if (errno != EWOULDBLOCK) return {};
+  return InUse(file, lock);
+}
+
 }  // namespace
 
-Result<std::shared_ptr<const Backend>> OpenSqlite(const std::string& file) {
+Result<void> CheckSqliteFile(const std::string& file) {
   if (file.empty() || file.find_first_of(std::string_view("\"\0", 2)) != std::string::npos) {
     return InvalidInput("the store's file has no name, or one with a quote; write sqlite:FILE");
   }
+  if (auto good = CheckKind(file); !good) return good;
+  return CheckNotInUse(file);
+}
+
+Result<std::shared_ptr<const Backend>> OpenSqlite(const std::string& file) {
+  if (auto good = CheckSqliteFile(file); !good) return tl::unexpected(good.error());
   if (auto own = CheckNotAStranger(Sqlite(file, FileDescriptor())); !own) {
     return tl::unexpected(own.error());
   }

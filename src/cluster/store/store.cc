@@ -180,6 +180,8 @@ class Store::Impl {
 Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Store::~Store() = default;
 
+Result<void> Store::Check(const std::string& spec) { return CheckSpec(spec); }
+
 Result<std::unique_ptr<Store>> Store::Open(
     const std::string& spec, std::function<void(const std::string& sentence)> on_problem,
     const std::function<bool()>& keep_going) {

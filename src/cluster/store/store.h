@@ -72,6 +72,9 @@ class Store {
       const std::string& spec, std::function<void(const std::string& sentence)> on_problem = {},
       const std::function<bool()>& keep_going = {});
 
+  // The errors of Open() that show at once: makes no file, and asks no database.
+  static Result<void> Check(const std::string& spec);
+
   // Completes and acknowledges all writes, then closes.
   ~Store();
   Store(const Store&) = delete;

@@ -45,6 +45,9 @@ class JobParser {
         directory_(std::filesystem::path(name).parent_path()) {}
 
   Result<JobFile> Parse() {
+    if (root_.Find("schema_version") && root_.Find("ranks")) {
+      root_.Fail("this is a plan; give the profile or the job file that it was made of");
+    }
     ReadTable(root_, false);
     if (const auto conditions = root_.Find(job::kConditionsTable)) ReadTable(*conditions, true);
     // After a fault Find() finds nothing more.

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -20,6 +21,7 @@
 
 #include "common/json_text.h"
 #include "common/log.h"
+#include "common/mutex.h"
 #include "common/signal_hold.h"
 #include "http/server.h"
 #include "server/api/api.h"
@@ -46,6 +48,8 @@ constexpr milliseconds kLook{250};
 constexpr milliseconds kOpeningPatience{400};
 // For what is left to do beyond the grace: with the default, SIGTERM is obeyed within a second.
 constexpr milliseconds kEndPatience{50};
+// For the log at the end.
+constexpr milliseconds kLogPatience{200};
 
 void LogAccess(Log* log, const http::AccessRecord& record) {
   const bool is_wait = record.pattern == "/api/v1/jobs/{id}/plan" ||
@@ -124,6 +128,38 @@ std::function<void(const AuditRecord&)> LogChange(Log* log) {
   };
 }
 
+// What is left to say when the process ends. Outlives the server, as what ends it does.
+class Ending {
+ public:
+  std::atomic<std::int64_t> unwritten_reports = 0;
+
+  // Ends the process at once, unless Finish() came first. Waits for no store.
+  void EndAtOnce(Log* log) {
+    const MutexLock lock(mutex_);
+    if (!is_finished_) Exit(log);
+  }
+  // The server has ended: only what the store refused is left.
+  void Finish(Log* log) {
+    const MutexLock lock(mutex_);
+    is_finished_ = true;
+    if (unwritten_reports != 0) Exit(log);
+  }
+
+ private:
+  void Exit(Log* log) const {
+    const std::int64_t reports = unwritten_reports;
+    if (reports == 0) ::_exit(0);
+    log->Write(LogLevel::kWarning, "reports_lost",
+               {{"reports", reports},
+                {"message", "the store did not take the sums of these iteration reports in time"}});
+    log->Flush(kLogPatience);
+    ::_exit(1);
+  }
+
+  Mutex mutex_;
+  bool is_finished_ PERSEUS_GUARDED_BY(mutex_) = false;
+};
+
 // All parts of the server, in the order in which they depend on each other.
 class Process {
  public:
@@ -174,6 +210,7 @@ class Process {
     if (service_) service_->StopWork();
     server_->Stop(options_.grace_seconds);
     service_.reset();
+    ending_->Finish(&log_);
     log_.Write(LogLevel::kInfo, "stopped", {});
     return {};
   }
@@ -186,6 +223,9 @@ class Process {
     ServiceOptions service;
     service.on_problem = LogProblem(&log_);
     service.on_change = LogChange(&log_);
+    service.on_unwritten = [ending = ending_](std::int64_t change) {
+      ending->unwritten_reports += change;
+    };
     service.keep_finished_seconds = options_.keep_finished_seconds;
     service.max_jobs = static_cast<std::size_t>(options_.max_jobs);
     service.given_plan = std::move(given_plan_);
@@ -243,18 +283,18 @@ class Process {
   }
 
   // On a second signal, or where something hangs, without more ado: what was acknowledged is
-  // durable.
-  void EndInTime(const std::shared_ptr<const StopSignals>& signals) const {
+  // durable, but for sums of iterations, of which the last line of the log tells.
+  void EndInTime(const std::shared_ptr<const StopSignals>& signals) {
     using Clock = std::chrono::steady_clock;
     using Seconds = std::chrono::duration<double>;
     const auto end = Clock::now() + kEndPatience + Seconds(options_.grace_seconds);
-    std::thread([signals, end] {
+    std::thread([signals, end, ending = ending_, log = &log_] {
       int signal = 0;
       while (signal != SIGTERM && signal != SIGINT && Clock::now() < end) {
         const auto left = std::clamp<Seconds>(end - Clock::now(), Seconds(0), kLook);
         signal = signals->Wait(std::chrono::ceil<milliseconds>(left), -1);
       }
-      ::_exit(0);
+      ending->EndAtOnce(log);
     }).detach();
   }
 
@@ -262,6 +302,7 @@ class Process {
   std::optional<GivenPlan> given_plan_;
   const std::function<void(const std::string&)>& ready_;
   Log log_;
+  const std::shared_ptr<Ending> ending_ = std::make_shared<Ending>();
   Metrics metrics_;
   StoreWatch store_watch_;
   Opening opening_;
@@ -282,6 +323,7 @@ Result<void> Serve(const ServeOptions& options,
     if (!plan) return tl::unexpected(plan.error());
     given_plan = *std::move(plan);
   }
+  if (auto good = store::Store::Check(options.store); !good) return good;
   Process process(options, std::move(given_plan), ready);
   Result<void> listening = process.Listen();
   if (!listening) return listening;

@@ -33,7 +33,8 @@ struct ServeOptions {
 // `ready` is called once with the address when the server answers requests, on a thread of its own
 // that may outlive this call. The calling thread must be the only one of the process: all threads
 // that start later inherit that signals are blocked. If the store hangs beyond the grace at the
-// end, or a second signal comes, this function ends the process.
+// end, or a second signal comes, this function ends the process. Its exit code is 1 if sums of
+// acknowledged reports were not written.
 Result<void> Serve(const ServeOptions& options,
                    const std::function<void(const std::string&)>& ready);
 

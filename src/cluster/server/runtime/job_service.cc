@@ -79,6 +79,7 @@ JobService::JobService(std::unique_ptr<store::Store> store, ServiceOptions optio
                      if (store_.is_shared()) refresher_->Ask(id);
                    },
                .on_change = options_.on_change,
+               .on_unwritten = options_.on_unwritten,
                .on_problem = options_.on_problem},
       own_store_(std::move(store)) {
   if (!options_.steady_seconds) options_.steady_seconds = SteadySeconds;
@@ -120,7 +121,10 @@ JobService::~JobService() {
   for (const JobPointer& job : Jobs()) {
     std::vector<store::Fact> facts = job->TakeIterations();
     // There is no next time for what the store refuses. It ends after it has written all.
-    if (!facts.empty() && !job->is_gone()) store_.Add(std::move(facts), [](const auto&) {});
+    if (facts.empty() || job->is_gone()) continue;
+    store_.Add(facts, [job, facts](const auto& written) {
+      job->OnIterationsWritten(facts, written.has_value());
+    });
   }
   if (worker_ != nullptr) {
     worker_->Stop();

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -51,6 +52,8 @@ struct ServiceOptions {
   // gets each change that somebody asked for.
   std::function<void(const std::string& sentence)> on_problem = {};
   std::function<void(const AuditRecord&)> on_change = {};
+  // Gets each change of how many reports were acknowledged whose sums are not written yet.
+  std::function<void(std::int64_t change)> on_unwritten = {};
 };
 
 // All jobs of a server, without HTTP. If servers share the store, also the jobs that other servers

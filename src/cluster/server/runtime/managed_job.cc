@@ -337,6 +337,7 @@ void ManagedJob::SeeMarks() {
   seen_revision_ = life_.marks.revision;
   seen_rows_ = life_.marks.rows;
   is_gone_ = life_.phase.is_gone;
+  if (is_gone_) CountUnwritten();
   is_finished_ = life_.phase.state == store::JobState::kFinished;
   is_profiling_ = life_.phase.state == store::JobState::kProfiling;
 }

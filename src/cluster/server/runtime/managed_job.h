@@ -58,6 +58,7 @@ struct JobContext {
   // Asks for the job to be read from the store again soon.
   std::function<void(const std::string& id)> refresh_soon;
   std::function<void(const AuditRecord&)> on_change = {};
+  std::function<void(std::int64_t change)> on_unwritten = {};  // See ServiceOptions.
   std::function<void(const std::string& sentence)> on_problem = {};
 };
 
@@ -161,6 +162,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
 
   // The sums from Report() that are not in the store yet. For the end of the process.
   std::vector<store::Fact> TakeIterations();
+  // How writing these sums ended.
+  void OnIterationsWritten(const std::vector<store::Fact>& facts, bool are_written);
 
   // Reads what other servers wrote and publishes it. When `done` is called, this object knows all
   // that any server acknowledged before the call. Calls at the same time share one reading. Does
@@ -247,6 +250,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void AdvanceJob() PERSEUS_REQUIRES(strand_);
   void AskLibrary(const std::string& layout) PERSEUS_REQUIRES(strand_);
   void FlushIterations() PERSEUS_REQUIRES(strand_);
+  void CountUnwritten() PERSEUS_REQUIRES(strand_);
   void LookAtWatch() PERSEUS_REQUIRES(strand_);
   void LookAtTimeNow() PERSEUS_REQUIRES(strand_);
   void WhenRead(Refreshed done) PERSEUS_REQUIRES(strand_);
@@ -300,6 +304,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   bool has_asked_library_ PERSEUS_GUARDED_BY(strand_) = false;
   double last_measured_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;
   IterationSums sums_ PERSEUS_GUARDED_BY(strand_);
+  std::int64_t counted_unwritten_ PERSEUS_GUARDED_BY(strand_) = 0;  // As told to on_unwritten.
   double flush_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;
   double iterations_read_at_seconds_ PERSEUS_GUARDED_BY(strand_);
   std::map<int, ClientReport> clients_

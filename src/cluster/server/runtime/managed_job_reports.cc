@@ -54,6 +54,7 @@ void ManagedJob::TakeReports(const Reports& reports) {
     sums_.Add(report);
     WatchDrift(report.kinds);
   }
+  CountUnwritten();
   WatchIterations(reports.iterations);
 }
 

@@ -4,6 +4,7 @@
 // What time brings: the next state, stragglers that begin or expire, what is written again.
 
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -91,18 +92,32 @@ void ManagedJob::FlushIterations() {
   if (!sums_.has_news()) return;
   flush_at_seconds_ = context_->now().seconds + kFlushSeconds;
   strand_.Then([self = shared_from_this(), facts = sums_.Take()] {
-    // Kept for the next time where the store cannot take them now.
-    const auto keep = [self, facts](const Error&) {
-      const Strand::Turn turn(self->strand_);
-      self->sums_.Unwritten(facts);
-    };
     const auto add = [&] {
-      self->context_->store.Add(facts, std::nullopt, {}, [keep](const auto& written) {
-        if (!written) keep(written.error());
+      self->context_->store.Add(facts, std::nullopt, {}, [self, facts](const auto& written) {
+        self->OnIterationsWritten(facts, written.has_value());
       });
     };
-    AskStore("write the sums of iterations", add, keep);
+    AskStore("write the sums of iterations", add, [self, facts](const Error&) {
+      self->OnIterationsWritten(facts, /*are_written=*/false);
+    });
   });
+}
+
+void ManagedJob::OnIterationsWritten(const std::vector<store::Fact>& facts, bool are_written) {
+  const Strand::Turn turn(strand_);
+  if (are_written) {
+    sums_.Written(facts);
+  } else {
+    sums_.Unwritten(facts);  // Kept for the next time.
+  }
+  CountUnwritten();
+}
+
+// Nobody misses those of a job that was deleted.
+void ManagedJob::CountUnwritten() {
+  if (!context_->on_unwritten) return;
+  const std::int64_t reports = is_gone_ ? 0 : sums_.unwritten_reports();
+  context_->on_unwritten(reports - std::exchange(counted_unwritten_, reports));
 }
 
 // Tells what was found, and has the plans answer it where the operator wants that.

@@ -37,6 +37,7 @@ void IterationSums::Add(const IterationReport& report) {
     sum.square_joules2 += *report.energy_joules * *report.energy_joules;
   }
   unwritten_.insert(version);
+  ++unwritten_reports_[version];
 }
 
 void IterationSums::SetElsewhere(const std::vector<store::IterationSummary>& summaries) {
@@ -55,6 +56,20 @@ void IterationSums::Unwritten(const std::vector<store::Fact>& facts) {
   for (const store::Fact& fact : facts) {
     unwritten_.insert(std::get<store::IterationSummary>(fact).plan_version);
   }
+}
+
+void IterationSums::Written(const std::vector<store::Fact>& facts) {
+  for (const store::Fact& fact : facts) {
+    const auto& sum = std::get<store::IterationSummary>(fact);
+    std::int64_t& left = unwritten_reports_[sum.plan_version];
+    left = std::min(left, own_.at(sum.plan_version).reports - sum.reports);
+  }
+}
+
+std::int64_t IterationSums::unwritten_reports() const {
+  std::int64_t reports = 0;
+  for (const auto& [version, left] : unwritten_reports_) reports += left;
+  return reports;
 }
 
 std::vector<store::IterationSummary> IterationSums::All() const {

@@ -41,6 +41,10 @@ class IterationSums {
   std::vector<store::Fact> Take();
   // The store refused these facts of Take().
   void Unwritten(const std::vector<store::Fact>& facts);
+  // The store has these facts of Take().
+  void Written(const std::vector<store::Fact>& facts);
+  // The reports whose sums the store is not known to have.
+  std::int64_t unwritten_reports() const;
 
   // The sums of all servers, by version.
   std::vector<store::IterationSummary> All() const;
@@ -50,6 +54,7 @@ class IterationSums {
   std::map<std::int64_t, store::IterationSummary> own_;
   std::map<std::int64_t, store::IterationSummary> elsewhere_;
   std::set<std::int64_t> unwritten_;
+  std::map<std::int64_t, std::int64_t> unwritten_reports_;  // By version.
 };
 
 }  // namespace perseus::server
