@@ -53,7 +53,7 @@ TEST(IterationSumsTest, WhatTheStoreRefusedIsWrittenAgain) {
 }
 
 TEST(IterationSumsTest, CountsTheReportsThatTheStoreDoesNotHave) {
-  IterationSums sums("j-1");
+  IterationSums sums("j-1", {});
   const auto add = [&](std::int64_t version) {
     sums.Add({.plan_version = version, .time_seconds = 2, .clocks = ReportedClocks::kPlan});
   };
@@ -91,6 +91,9 @@ TEST(IterationSumsTest, WhatThisProcessHasStoredGoesOn) {
   EXPECT_EQ(Of(facts, 1)->reports, 501);
   EXPECT_EQ(Of(facts, 1)->total_seconds, 751.5);
   EXPECT_EQ(Of(facts, 1)->least_seconds, 1);
+  EXPECT_EQ(sums.unwritten_reports(), 1);
+  sums.Written(facts);
+  EXPECT_EQ(sums.unwritten_reports(), 0);
 }
 
 }  // namespace
