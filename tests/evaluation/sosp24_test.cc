@@ -304,12 +304,13 @@ TEST(Sosp24Test, TakesTheParentFolderAndIsDeterministic) {
 }
 
 TEST(Sosp24Test, NamesWhatIsMissingAndSkipsIt) {
+  using Matching = testing::Matcher<const std::string&>;
   const TinyArtifact artifact;
   const Sosp24Options options = OptionsOf(artifact);
   EXPECT_THAT(Evaluated(options).missing,
-              testing::IsSupersetOf({Mentions("gpt3-175b", "a40:", "24", "48", "96"),
-                                     Mentions("a100_sxm", "12", "24", "48", "96"),
-                                     Mentions("A40", "dp1+pp2+tp1)", "EnvPipe")}));
+              testing::IsSupersetOf<Matching>({Mentions("gpt3-175b", "a40:", "24", "48", "96"),
+                                               Mentions("a100_sxm", "12", "24", "48", "96"),
+                                               Mentions("A40", "dp1+pp2+tp1)", "EnvPipe")}));
 
   artifact.Remove("sosp24_data/envpipe");
   artifact.Remove("sosp24_data/emulation/envpipe_result.csv");
@@ -317,7 +318,7 @@ TEST(Sosp24Test, NamesWhatIsMissingAndSkipsIt) {
   artifact.Remove(TinyArtifact::RunFile("perseus", "3.sched.json"));
   const Sosp24Evaluation less = Evaluated(options);
   EXPECT_THAT(less.missing,
-              testing::IsSupersetOf(
+              testing::IsSupersetOf<Matching>(
                   {HasSubstr("no row of EnvPipe"), Mentions("A40", "dp1+pp2+tp1)", "EnvPipe"),
                    Mentions("zeus_global.csv"), Mentions("zeus_local.csv", "ZeusPerStage"),
                    Mentions("N.sched.json", "3")}));
@@ -471,8 +472,8 @@ TEST(Sosp24Test, PassesOverForeignNames) {
   EXPECT_THAT(evaluation.emulations, SizeIs(1));
   EXPECT_THAT(evaluation.jobs, SizeIs(1));
   EXPECT_THAT(evaluation.missing,
-              testing::IsSupersetOf({Mentions("7", "1536"), Mentions("h100", "12"),
-                                     Mentions("H100", "dp1+pp2+tp1)")}));
+              testing::IsSupersetOf<Matching>({Mentions("7", "1536"), Mentions("h100", "12"),
+                                               Mentions("H100", "dp1+pp2+tp1)")}));
 }
 
 }  // namespace
