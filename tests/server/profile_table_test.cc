@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "perseus/profile.h"
-#include "support/mentions.h"
 
 namespace perseus::server {
 namespace {
@@ -91,7 +90,7 @@ TEST(ProfileTableTest, StandardErrorsOfReportsAreCombined) {
   EXPECT_THAT(table.Csv(), ::testing::HasSubstr("0,forward,1400,1,100,0.1767766952966369,0\n"));
   table.Add(Reported(2, {.time_seconds = 1, .energy_joules = 100, .time_std_seconds = 0.25}), 0);
   table.Add(Reported(3, {.time_seconds = 1, .energy_joules = 100, .time_std_seconds = 0.25}), 0);
-  EXPECT_THAT(table.Csv(), Mentions("0,forward,1400,1,100,0.15666"));
+  EXPECT_THAT(table.Csv(), ::testing::HasSubstr("0,forward,1400,1,100,0.15666"));
 }
 
 TEST(ProfileTableTest, ThrottledReportsCountOnlyWhereThereAreNoOthers) {
