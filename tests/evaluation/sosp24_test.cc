@@ -35,6 +35,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
+using Matching = testing::Matcher<const std::string&>;
+
 Sosp24Options OptionsOf(const TinyArtifact& artifact) {
   Sosp24Options options;
   options.directory = artifact.Root();
@@ -304,7 +306,6 @@ TEST(Sosp24Test, TakesTheParentFolderAndIsDeterministic) {
 }
 
 TEST(Sosp24Test, NamesWhatIsMissingAndSkipsIt) {
-  using Matching = testing::Matcher<const std::string&>;
   const TinyArtifact artifact;
   const Sosp24Options options = OptionsOf(artifact);
   EXPECT_THAT(Evaluated(options).missing,
