@@ -336,7 +336,7 @@ TEST_F(CheckCommandTest, AProfileAloneMayHaveOneClock) {
   const RunResult run =
       RunPerseus({"check", folder_.Write("profile.csv", Csv({{"1400", 0.1, 25}}))});
   EXPECT_EQ(run.exit_code, 0);
-  EXPECT_THAT(run.out, Mentions("one clock"));
+  EXPECT_THAT(run.out, Mentions("one", "clock"));
 }
 
 TEST_F(CheckCommandTest, LimitsOfStragglersAreWithinTheProfile) {

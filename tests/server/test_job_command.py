@@ -202,7 +202,7 @@ def test_the_job_command(server: Server, tmp_path: Path) -> None:
 
 
 def test_lists_of_more_than_a_page(server: Server) -> None:
-    """All pages are shown, or as many jobs as are asked for; and a job of the last page is found."""
+    """All pages are shown, or as many jobs as are asked for; a job of the last page is found."""
     for i in range(1002):
         body = {"name": f"n{i % 501}", "client_key": f"k{i}", "job": SETTINGS}
         assert server.call("POST", "/api/v1/jobs", body)[0] == 201
