@@ -41,6 +41,7 @@ constexpr std::string_view kSampleText = R"({
   "knob_changes": 3,
   "distinct_knobs": 2,
   "shared_clocks": {"lower_bound_j": 480.25, "gap_percent": 0.05, "proven": true},
+  "discrete_bound": {"lower_bound_j": 480.125, "gap_percent": 0.08},
   "certificate": {"lower_bound_j": 480, "gap_percent": 0.1, "method": "dual bound of the coarse frontier", "slope_quantum_w": 2, "certified_error": 0.0002, "cost_curve": "measured"},
   "baseline": {
     "iteration_time_s": 1.1,
@@ -429,11 +430,14 @@ TEST(PlanFile, HasTheLimitsOfSchedules) {
 TEST(PlanFile, MayLackTheBoundOfSharedClocks) {
   PlanDocument plan = SamplePlan();
   plan.shared_knobs.reset();
+  plan.discrete_bound.reset();
   const std::string text = FormatPlanJson(plan);
   EXPECT_EQ(text.find("shared_clocks"), std::string::npos);
+  EXPECT_EQ(text.find("discrete_bound"), std::string::npos);
   const Result<PlanDocument> read = ParsePlanJson(text, "plan.json");
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_FALSE(read->shared_knobs.has_value());
+  EXPECT_FALSE(read->discrete_bound.has_value());
   EXPECT_NE(ErrorWith("\"proven\": true", "\"proven\": 1"), "accepted");
 }
 
