@@ -41,7 +41,6 @@ constexpr std::string_view kSampleText = R"({
   "knob_changes": 3,
   "distinct_knobs": 2,
   "shared_clocks": {"lower_bound_j": 480.25, "gap_percent": 0.05, "proven": true},
-  "discrete_bound": {"lower_bound_j": 480.125, "gap_percent": 0.08},
   "certificate": {"lower_bound_j": 480, "gap_percent": 0.1, "method": "dual bound of the coarse frontier", "slope_quantum_w": 2, "certified_error": 0.0002, "cost_curve": "measured"},
   "baseline": {
     "iteration_time_s": 1.1,
@@ -430,7 +429,6 @@ TEST(PlanFile, HasTheLimitsOfSchedules) {
 TEST(PlanFile, MayLackTheBoundOfSharedClocks) {
   PlanDocument plan = SamplePlan();
   plan.shared_knobs.reset();
-  plan.discrete_bound.reset();
   const std::string text = FormatPlanJson(plan);
   EXPECT_EQ(text.find("shared_clocks"), std::string::npos);
   EXPECT_EQ(text.find("discrete_bound"), std::string::npos);
@@ -462,6 +460,8 @@ RC_GTEST_PROP(PlanFile, ReadsBackTheSameBits, ()) {
   plan.shared_knobs = {.lower_bound_joules = *rc::gen::arbitrary<double>(),
                        .gap_percent = *rc::gen::arbitrary<double>(),
                        .proven_best = *rc::gen::arbitrary<bool>()};
+  plan.discrete_bound = {.lower_bound_joules = *rc::gen::arbitrary<double>(),
+                         .gap_percent = *rc::gen::arbitrary<double>()};
   for (PlannedRank& rank : plan.ranks) {
     for (PlannedComputation& computation : rank.computations) {
       computation.start_seconds = *amount;
@@ -478,6 +478,9 @@ RC_GTEST_PROP(PlanFile, ReadsBackTheSameBits, ()) {
   RC_ASSERT(read->shared_knobs.has_value());
   RC_ASSERT(read->shared_knobs->lower_bound_joules == plan.shared_knobs->lower_bound_joules);
   RC_ASSERT(read->shared_knobs->gap_percent == plan.shared_knobs->gap_percent);
+  RC_ASSERT(read->discrete_bound.has_value());
+  RC_ASSERT(read->discrete_bound->lower_bound_joules == plan.discrete_bound->lower_bound_joules);
+  RC_ASSERT(read->discrete_bound->gap_percent == plan.discrete_bound->gap_percent);
   RC_ASSERT(read->shared_knobs->proven_best == plan.shared_knobs->proven_best);
   for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
     for (std::size_t i = 0; i < plan.ranks[r].computations.size(); ++i) {
