@@ -114,14 +114,14 @@ struct PlanFigures {
   // their number, and the search found a bound: with a dwell there is none, but
   // for one knob per rank.
   std::optional<SharedKnobBound> shared_knobs;
-  // Where it was asked for: Planner::AddDiscreteBound().
-  std::optional<DiscreteBound> discrete_bound;
 };
 
 // The baseline, or a point of the frontier made real: one option for every
 // computation, and what they come to.
 struct Plan : PlanFigures {
   std::vector<CostOption> options;  // [computation]
+  // Where it was asked for: Planner::AddDiscreteBound().
+  std::optional<DiscreteBound> discrete_bound;
   // CostedPipeline::Fingerprint() of the pipeline that it was made for; 0: not said.
   std::uint64_t pipeline = 0;
 

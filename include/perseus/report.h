@@ -31,7 +31,8 @@ struct ReportRow : PlanFigures {
   std::string label;     // For people: "no slowdown", "+1 %", "T*", ...
   std::string name;      // For programs: "no_slowdown", "t_star", ...
   bool feasible = true;  // Else the constraints allow no plan; figures are 0.
-  bool chosen = false;   // The plan that the report shows. It alone has a discrete_bound.
+  std::optional<DiscreteBound> discrete_bound;  // As in Plan; of the chosen row.
+  bool chosen = false;                          // The plan that the report shows.
 };
 
 // The row of a plan.

@@ -431,11 +431,9 @@ TEST(PlanFile, MayLackTheBoundOfSharedClocks) {
   plan.shared_knobs.reset();
   const std::string text = FormatPlanJson(plan);
   EXPECT_EQ(text.find("shared_clocks"), std::string::npos);
-  EXPECT_EQ(text.find("discrete_bound"), std::string::npos);
   const Result<PlanDocument> read = ParsePlanJson(text, "plan.json");
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_FALSE(read->shared_knobs.has_value());
-  EXPECT_FALSE(read->discrete_bound.has_value());
   EXPECT_NE(ErrorWith("\"proven\": true", "\"proven\": 1"), "accepted");
 }
 
@@ -460,8 +458,6 @@ RC_GTEST_PROP(PlanFile, ReadsBackTheSameBits, ()) {
   plan.shared_knobs = {.lower_bound_joules = *rc::gen::arbitrary<double>(),
                        .gap_percent = *rc::gen::arbitrary<double>(),
                        .proven_best = *rc::gen::arbitrary<bool>()};
-  plan.discrete_bound = {.lower_bound_joules = *rc::gen::arbitrary<double>(),
-                         .gap_percent = *rc::gen::arbitrary<double>()};
   for (PlannedRank& rank : plan.ranks) {
     for (PlannedComputation& computation : rank.computations) {
       computation.start_seconds = *amount;
@@ -478,9 +474,6 @@ RC_GTEST_PROP(PlanFile, ReadsBackTheSameBits, ()) {
   RC_ASSERT(read->shared_knobs.has_value());
   RC_ASSERT(read->shared_knobs->lower_bound_joules == plan.shared_knobs->lower_bound_joules);
   RC_ASSERT(read->shared_knobs->gap_percent == plan.shared_knobs->gap_percent);
-  RC_ASSERT(read->discrete_bound.has_value());
-  RC_ASSERT(read->discrete_bound->lower_bound_joules == plan.discrete_bound->lower_bound_joules);
-  RC_ASSERT(read->discrete_bound->gap_percent == plan.discrete_bound->gap_percent);
   RC_ASSERT(read->shared_knobs->proven_best == plan.shared_knobs->proven_best);
   for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
     for (std::size_t i = 0; i < plan.ranks[r].computations.size(); ++i) {

@@ -115,7 +115,6 @@ TEST(Reference, TablesAreThoseOfTheLists) {
       {"conditions", FieldTable(true)},
       {"figures", FigureTable<PlanFigures>("")},
       {"shared clocks", FigureTable<SharedKnobBound>(model::kSharedKnobGroup)},
-      {"discrete bound", FigureTable<DiscreteBound>(model::kDiscreteBoundGroup)},
       {"expected figures", FigureTable<ExpectedFigures>(model::kExpectedGroup)}};
   for (const auto& [name, table] : tables) {
     const std::string begin = fmt::format("<!-- {}: made from the code -->\n", name);

@@ -83,13 +83,9 @@ class OwnFigures {
     }
     if (auto good = CheckPercentages(); !good) return good;
     if (auto good = CheckBound("", plan_.lower_bound_joules, plan_.gap_percent); !good) return good;
-    if (const auto& shared = plan_.shared_knobs) {
-      auto good = CheckBound("shared_clocks.", shared->lower_bound_joules, shared->gap_percent);
-      if (!good) return good;
-    }
-    const auto& bound = plan_.discrete_bound;
-    if (!bound) return {};
-    return CheckBound("discrete_bound.", bound->lower_bound_joules, bound->gap_percent);
+    if (!plan_.shared_knobs) return {};
+    return CheckBound("shared_clocks.", plan_.shared_knobs->lower_bound_joules,
+                      plan_.shared_knobs->gap_percent);
   }
 
   Result<void> CheckChanges() const {

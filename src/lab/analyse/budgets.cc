@@ -76,8 +76,7 @@ Plan WithWait(const Planner& planner, Plan plan, double watts) {
   if (plan.lower_bound_joules > 0) {
     plan.gap_percent = std::max(0.0, 100 * (plan.energy_joules / plan.lower_bound_joules - 1));
   }
-  plan.shared_knobs.reset();  // Both are bounds for less time.
-  plan.discrete_bound.reset();
+  plan.shared_knobs.reset();  // It is one for less time.
   const double baseline = planner.baseline().energy_joules;
   plan.saving_percent = baseline > 0 ? 100 * (baseline - plan.energy_joules) / baseline : 0;
   // Not energy / time, which rounding may leave above the budget.

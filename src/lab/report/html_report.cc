@@ -321,6 +321,7 @@ ReportRow MakeReportRow(std::string label, const Plan& plan) {
   ReportRow row;
   static_cast<PlanFigures&>(row) = plan;
   row.label = std::move(label);
+  row.discrete_bound = plan.discrete_bound;
   return row;
 }
 

@@ -108,10 +108,6 @@ void AddFigures(std::string* json, const PlanDocument& plan) {
     fmt::format_to(out, "  \"{}\": {{{}}},\n", model::kSharedKnobGroup,
                    formats::FigureMembers(*plan.shared_knobs));
   }
-  if (plan.discrete_bound) {
-    fmt::format_to(out, "  \"{}\": {{{}}},\n", model::kDiscreteBoundGroup,
-                   formats::FigureMembers(*plan.discrete_bound));
-  }
   fmt::format_to(out,
                  "  \"certificate\": {{\"lower_bound_j\": {}, \"gap_percent\": {}, "
                  "\"method\": \"dual bound of the {} frontier\", \"slope_quantum_w\": {}, "

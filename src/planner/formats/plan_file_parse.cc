@@ -164,9 +164,6 @@ class HeadParser {
     if (const auto shared = root.Find(model::kSharedKnobGroup)) {
       formats::ReadFigures(*shared, &plan_.shared_knobs.emplace());
     }
-    if (const auto bound = root.Find(model::kDiscreteBoundGroup)) {
-      formats::ReadFigures(*bound, &plan_.discrete_bound.emplace());
-    }
     if (const auto certificate = root.Find("certificate")) {
       plan_.slope_quantum_watts = NumberOr(*certificate, "slope_quantum_w", 0);
       plan_.certified_error = NumberOr(*certificate, "certified_error", 0);

@@ -125,7 +125,6 @@ std::vector<FigureValue> FigureValues(const PlanDocument& plan) {
   std::vector<FigureValue> values;
   AddValues<PlanFigures>("", &plan, &values);
   AddValues(kSharedKnobGroup, Pointer(plan.shared_knobs), &values);
-  AddValues(kDiscreteBoundGroup, Pointer(plan.discrete_bound), &values);
   AddValues(kExpectedGroup, Pointer(plan.expected), &values);
   return values;
 }
