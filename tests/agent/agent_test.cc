@@ -19,6 +19,7 @@
 namespace perseus::agent {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -106,7 +107,8 @@ TEST(Agent, AnswersWhatIsNoRequest) {
   }
   Result<Answer> answer = control.Receive();
   while (answer) answer = control.Receive();
-  EXPECT_THAT(answer.error().message, Mentions("closed"));
+  // The kernel resets a connection that is closed with bytes in it that nobody read.
+  EXPECT_THAT(answer.error().message, AnyOf(Mentions("closed"), Mentions("reset")));
 }
 
 TEST(Agent, WantsHelloFirstOfItsVersion) {
