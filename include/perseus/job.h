@@ -75,7 +75,7 @@ struct Job {
   // The same with a profile in memory: `settings.profile` does not count.
   static Result<Job> Make(Profile profile, JobFile settings);
   // The same with a schedule in memory, too: `settings.schedule_file` is not read. If it is set,
-  // messages name the schedule by it.
+  // messages name the schedule by it. Neither a name nor a text may be set.
   static Result<Job> Make(Profile profile, const Schedule& schedule, JobFile settings);
 
   // What the settings say of constraints, target, effort and pipelines, or the default. `otherwise`

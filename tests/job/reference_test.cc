@@ -57,6 +57,7 @@ struct ValueText {
   }
   std::string operator()(std::optional<std::string> JobFile::* /*member*/) const {
     if (field.unit == job::Unit::kPath) return "path";
+    if (field.unit == job::Unit::kText) return "text";
     return field.unit == job::Unit::kLabel ? "label" : "name";
   }
   std::string operator()(std::optional<int> JobFile::* /*member*/) const {

@@ -33,6 +33,7 @@ enum class Unit : std::uint8_t {
   kNone,
   kPath,  // The name of a file. Servers read no files, so they refuse such fields.
   kLabel,
+  kText,  // Of several lines: what would be in a file.
   kScheduleName,
   kWatts,
   kJoules,
