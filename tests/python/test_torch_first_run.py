@@ -46,6 +46,19 @@ def test_without_an_agent_everybody_is_told_until_there_is_one(drill: Drill) -> 
     assert len(drill.said()) == 1
 
 
+def test_what_cannot_be_attached_is_said_once(drill: Drill) -> None:
+    """For both ranks, which train on."""
+    drill.train(profile="/nowhere/profile.csv")
+    drill.until(lambda: len(drill.said()) > 0, "nothing is said")
+    drill.goes_on()
+    (said,) = drill.said()
+    assert "not attached to Schedule1F1B" in said
+    assert "/nowhere/profile.csv" in said
+    assert "all 2 ranks" in said
+    assert "/nowhere/profile.csv" in drill.lines(1)[-1]["last_error"]
+    drill.end()
+
+
 def test_shadow_mode_measures_without_the_right_to_set_clocks(drill: Drill) -> None:
     """What is offered to whoever has no agent."""
     for gpu in (0, 1):

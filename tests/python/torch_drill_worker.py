@@ -96,7 +96,7 @@ def train(folder: str, options: dict[str, Any]) -> None:
                 attached = perseus.attach(made, **options)
             losses = train_one(attached, made, simulated, iteration, accumulate)
             report = attached.report()
-            stats = report.pop("stats")
+            stats = report.pop("stats", None)
             mismatches = getattr(stats, "order_mismatches", 0)
             refused = getattr(stats, "refused", 0)
             line = {"pid": os.getpid(), "iteration": iteration, "losses": losses, **report}
