@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Callable
 from perseus.hooks.attached import Attached, AttachError, open_job
 from perseus.hooks.job import Job
 from perseus.hooks.layout import Layout, LayoutError, layout_of_group, layout_of_mesh
-from perseus.hooks.speaker import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -120,7 +119,7 @@ def attach_ddp(
         attached.give_up(error, made)
         if strict:
             raise AttachError(attached.reason) from error
-        say(f"not attached to {type(model).__name__}: {attached.reason}")
+        attached.say_reason(type(model).__name__)
     return attached
 
 
@@ -297,10 +296,7 @@ class _Hook:
         self._tell = tell
 
     def __call__(self, *args: Any) -> None:
-        try:
-            self._tell(*args)
-        except Exception as error:
-            self._job.fail("a computation is not recorded", error)
+        self._job.guarded(self._tell, *args)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Nothing, ()
