@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -23,79 +24,75 @@ constexpr const char* kPage = "docs/reference/files.md";
 
 template <typename Of>
 std::string FigureTable(std::string_view group) {
-  std::string table = "| field | unit | may be missing | meaning |\n|---|---|---|---|\n";
+  std::string table = "| field | meaning |\n|---|---|\n";
   for (const model::Figure<Of>& figure : model::Figures<Of>()) {
-    table +=
-        fmt::format("| `{}{}{}` | {} | {} | {} |\n", group, group.empty() ? "" : ".", figure.name,
-                    model::FigureUnitName(figure.unit), figure.promised ? "" : "yes", figure.says);
+    // The star says that the field may be missing.
+    table += fmt::format("| `{}{}{}`{} | {} |\n", group, group.empty() ? "" : ".", figure.name,
+                         figure.promised ? "" : R"(\*)", figure.says);
   }
   return table;
 }
 
 std::string RangeText(const NumberRange& range) {
-  return fmt::format(" {} {:.10g} {} {:.10g}", range.above_least ? "above" : "from", range.least,
-                     range.below_most ? "to below" : "to", range.most);
+  return fmt::format("{}{:.10g} to {}{:.10g}", range.above_least ? "above " : "", range.least,
+                     range.below_most ? "below " : "", range.most);
 }
 
-// What a value may be, by the type and the unit of its field.
+// What a value may be, by the type and the unit of its field. Names are in the meaning.
 struct ValueText {
   const job::Field& field;
 
   std::string Number() const {
     switch (field.unit) {
       case job::Unit::kWatts:
-        return "watts" + RangeText(field.range) + " (`75`, `\"75W\"`)";
+        return RangeText(field.range) + " W";
       case job::Unit::kJoules:
-        return "joules" + RangeText(field.range) + " (`2`, `\"2J\"`)";
+        return RangeText(field.range) + " J";
       case job::Unit::kSeconds:
-        return "seconds" + RangeText(field.range) + " (`0.02`, `\"20ms\"`)";
-      case job::Unit::kShare:
-        return "share" + RangeText(field.range) + " (`0.01`, `\"1%\"`)";
+        return RangeText(field.range) + " s";
       default:
-        return "number" + RangeText(field.range);
+        return RangeText(field.range);
     }
   }
   std::string operator()(std::optional<std::string> JobFile::* /*member*/) const {
-    if (field.unit == job::Unit::kPath) return "path";
-    return field.unit == job::Unit::kLabel ? "label" : "name";
+    return field.unit == job::Unit::kPath ? "path" : "name";
   }
   std::string operator()(std::optional<int> JobFile::* /*member*/) const {
-    return "whole number" + RangeText(field.range);
+    return RangeText(field.range) + ", whole";
   }
   std::string operator()(std::optional<double> JobFile::* /*member*/) const { return Number(); }
   std::string operator()(std::vector<double> JobFile::* /*member*/) const {
-    return Number() + ", or an array of them";
+    return Number() + ", or an array";
   }
-  std::string operator()(std::optional<PlanTarget> JobFile::* /*member*/) const {
-    return "point (`\"1.02x\"`, `\"5.3s\"`, `\"economic\"`)";
-  }
-  std::string operator()(std::optional<Granularity> JobFile::* /*member*/) const {
-    return "`computation`, `phase`, `stage-type` or `stage`";
-  }
-  std::string operator()(std::optional<TimeMargin> JobFile::* /*member*/) const {
-    return "`\"1%\"`, `\"2sigma\"` or both";
-  }
-  std::string operator()(std::optional<CallAhead> JobFile::* /*member*/) const {
-    return "`none`, `end` or `predicted`";
-  }
-  std::string operator()(std::optional<bool> JobFile::* /*member*/) const {
-    return "`true` or `false`";
-  }
+  std::string operator()(std::optional<PlanTarget> JobFile::* /*member*/) const { return "text"; }
+  std::string operator()(std::optional<Granularity> JobFile::* /*member*/) const { return "name"; }
+  std::string operator()(std::optional<TimeMargin> JobFile::* /*member*/) const { return "text"; }
+  std::string operator()(std::optional<CallAhead> JobFile::* /*member*/) const { return "name"; }
+  std::string operator()(std::optional<bool> JobFile::* /*member*/) const { return "boolean"; }
   std::string operator()(std::optional<WorkSetting> JobFile::* /*member*/) const {
-    return "path, or an array with a number" + RangeText(field.range) + " for each microbatch";
+    return "path, or an array of " + RangeText(field.range);
   }
 };
 
+// The flag that the page says a key has, if its table names none.
+std::string UsualFlag(std::string_view key) {
+  std::string flag = "--" + std::string(key);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
 std::string FieldTable(bool conditions) {
-  std::string table = "| key | flag | value | meaning |\n|---|---|---|---|\n";
+  std::string table = "| key | value | meaning |\n|---|---|---|\n";
   for (const job::Field& field : job::Fields()) {
     if (field.condition() != conditions) continue;
     // The names of the schedules follow there.
-    const std::string says = field.unit == job::Unit::kScheduleName
-                                 ? "The pipeline schedule, of [schedules](schedules.md)."
-                                 : std::string(field.help);
-    table += fmt::format("| `{}` | {} | {} | {} |\n", field.key,
-                         field.flag.empty() ? "" : fmt::format("`{}`", field.flag),
+    std::string says = field.unit == job::Unit::kScheduleName
+                           ? "The pipeline schedule, of [schedules](schedules.md)."
+                           : std::string(field.help);
+    if (!field.flag.empty() && field.flag != UsualFlag(field.key)) {
+      says = fmt::format("(`{}`) {}", field.flag, says);
+    }
+    table += fmt::format("| `{}` | {} | {} |\n", field.key,
                          std::visit(ValueText{field}, field.member), says);
   }
   return table;
