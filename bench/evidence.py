@@ -49,6 +49,7 @@ ROWS = {
     "plans": r"^\| (gpt3|bloom)-a\d+-mb96 |^\|[^|]*\|.*[a-z]{3}",
     "discrete": r"-(4x6|6x6)-|^(?!.*\| 0\.00000 )|\| no \|",
     "gaps": r"-mb96 \| 1\.0x |-mb24 \| 1\.05x ",
+    "published": r" (a100_sxm|a40) \| (12|96) \|",
     "highs": r"-mb96 \| dual simplex \|",
     "emulation": r" everything |[1-9][0-9]* \|$",
     "emulate": r" 1,000 \| 12 ",
@@ -82,13 +83,13 @@ def shortened(name: str, text: str) -> str:
     """Return a section with the rows that the document keeps, and how many those are."""
     if name not in ROWS:
         return text
-    lines = text.split("\n")
-    rule = next(number for number, line in enumerate(lines) if line.startswith("|---"))
-    table = [line for line in lines[rule + 1 :] if line.startswith("|")]
-    kept = [line for line in table if re.search(ROWS[name], line)]
-    note = f"{len(kept)} of {len(table)} rows; the command prints all."
-    rest = lines[rule + 1 + len(table) :]
-    return "\n".join([*lines[: rule + 1], *kept, "", note, *rest]).strip()
+
+    def shorter(table: re.Match[str]) -> str:
+        rows = table[2].splitlines(keepends=True)
+        kept = [row for row in rows if re.search(ROWS[name], row.rstrip())]
+        return f"{table[1]}{''.join(kept)}\n({len(kept)} of {len(rows)} rows)\n"
+
+    return re.sub(r"(\|.*\n\|---.*\n)((?:\|.*\n)*)", shorter, text + "\n").strip()
 
 
 def insert(name: str, printed: str) -> None:
