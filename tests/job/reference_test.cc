@@ -85,10 +85,11 @@ std::string FieldTable(bool conditions) {
   std::string table = "| key | value | meaning |\n|---|---|---|\n";
   for (const job::Field& field : job::Fields()) {
     if (field.condition() != conditions) continue;
-    // The names of the schedules follow there.
+    // Its first sentence: the help has the rest, and the names of the schedules.
     std::string says = field.unit == job::Unit::kScheduleName
                            ? "The pipeline schedule, of [schedules](schedules.md)."
-                           : std::string(field.help);
+                           : std::string(field.help.substr(0, field.help.find(". ")));
+    if (!says.ends_with('.')) says += '.';
     if (!field.flag.empty() && field.flag != UsualFlag(field.key)) {
       says = fmt::format("(`{}`) {}", field.flag, says);
     }
