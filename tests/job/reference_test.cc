@@ -15,22 +15,37 @@
 #include "job/job_fields.h"
 #include "model/plan_figures.h"
 
-// The tables of docs/reference/files.md that are made from the lists of figures and of fields. With
+// The parts of docs/reference/files.md that are made from the lists of figures and of fields. With
 // PERSEUS_WRITE_REFERENCE=1 in the environment they are written anew.
 namespace perseus {
 namespace {
 
 constexpr const char* kPage = "docs/reference/files.md";
 
+// An item of a list, with lines of at most 100 columns.
+std::string Item(std::string_view text) {
+  std::string item = "-";
+  std::size_t column = 1;
+  std::istringstream words{std::string(text)};
+  for (std::string word; words >> word; column += 1 + word.size()) {
+    if (column + 1 + word.size() > 100) {
+      item += "\n ";
+      column = 1;
+    }
+    item += " " + word;
+  }
+  return item + "\n";
+}
+
 template <typename Of>
-std::string FigureTable(std::string_view group) {
-  std::string table = "| field | meaning |\n|---|---|\n";
+std::string FigureList(std::string_view group) {
+  std::string list;
   for (const model::Figure<Of>& figure : model::Figures<Of>()) {
     // The star says that the field may be missing.
-    table += fmt::format("| `{}{}{}`{} | {} |\n", group, group.empty() ? "" : ".", figure.name,
-                         figure.promised ? "" : R"(\*)", figure.says);
+    list += Item(fmt::format("`{}{}{}`{}: {}", group, group.empty() ? "" : ".", figure.name,
+                             figure.promised ? "" : R"(\*)", figure.says));
   }
-  return table;
+  return list;
 }
 
 std::string RangeText(const NumberRange& range) {
@@ -74,15 +89,15 @@ struct ValueText {
   }
 };
 
-// The flag that the page says a key has, if its table names none.
+// The flag that the page says a key has, if its item names none.
 std::string UsualFlag(std::string_view key) {
   std::string flag = "--" + std::string(key);
   std::replace(flag.begin(), flag.end(), '_', '-');
   return flag;
 }
 
-std::string FieldTable(bool conditions) {
-  std::string table = "| key | value | meaning |\n|---|---|---|\n";
+std::string FieldList(bool conditions) {
+  std::string list;
   for (const job::Field& field : job::Fields()) {
     if (field.condition() != conditions) continue;
     // Its first sentence: the help has the rest, and the names of the schedules.
@@ -93,10 +108,10 @@ std::string FieldTable(bool conditions) {
     if (!field.flag.empty() && field.flag != UsualFlag(field.key)) {
       says = fmt::format("(`{}`) {}", field.flag, says);
     }
-    table += fmt::format("| `{}` | {} | {} |\n", field.key,
-                         std::visit(ValueText{field}, field.member), says);
+    list += Item(
+        fmt::format("`{}` ({}): {}", field.key, std::visit(ValueText{field}, field.member), says));
   }
-  return table;
+  return list;
 }
 
 std::string PageText() {
@@ -105,21 +120,21 @@ std::string PageText() {
   return text.str();
 }
 
-TEST(Reference, TablesAreThoseOfTheLists) {
+TEST(Reference, PageHasWhatTheListsSay) {
   std::string page = PageText();
   const std::string before = page;
-  const std::pair<std::string_view, std::string> tables[] = {
-      {"job fields", FieldTable(false)},
-      {"conditions", FieldTable(true)},
-      {"figures", FigureTable<PlanFigures>("")},
-      {"shared clocks", FigureTable<SharedKnobBound>(model::kSharedKnobGroup)},
-      {"expected figures", FigureTable<ExpectedFigures>(model::kExpectedGroup)}};
-  for (const auto& [name, table] : tables) {
+  const std::pair<std::string_view, std::string> parts[] = {
+      {"job fields", FieldList(false)},
+      {"conditions", FieldList(true)},
+      {"figures", FigureList<PlanFigures>("")},
+      {"shared clocks", FigureList<SharedKnobBound>(model::kSharedKnobGroup)},
+      {"expected figures", FigureList<ExpectedFigures>(model::kExpectedGroup)}};
+  for (const auto& [name, part] : parts) {
     const std::string begin = fmt::format("<!-- {}: made from the code -->\n", name);
     const std::size_t first = page.find(begin);
     const std::size_t last = page.find("<!-- end -->", first);
     ASSERT_TRUE(first != std::string::npos && last != std::string::npos) << name;
-    page.replace(first + begin.size(), last - first - begin.size(), "\n" + table + "\n");
+    page.replace(first + begin.size(), last - first - begin.size(), "\n" + part + "\n");
   }
   if (std::getenv("PERSEUS_WRITE_REFERENCE") != nullptr) std::ofstream(kPage) << page;
   EXPECT_EQ(PageText(), page) << "write it anew: PERSEUS_WRITE_REFERENCE=1 ctest --preset release "
