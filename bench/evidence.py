@@ -5,7 +5,7 @@
 
 Usage: python bench/evidence.py [SECTION ...] [--paste SECTION=FILE ...]
 
-Without arguments all sections are run, which takes about an hour of CPU time; --paste takes what
+Without arguments all sections are run; --paste takes what
 was printed before from a file. Needs the measured data (PERSEUS_SHARED_DATA) and what
 bench/requirements.txt lists; PERSEUS_BINARY names the binary.
 """
@@ -28,23 +28,19 @@ DATA = shared_data() / "sosp24"
 
 # In the order of the document. Proofs run in tests/, benchmarks anywhere.
 SECTIONS: dict[str, list[str]] = {
-    "frontier": [*PROOF, "frontier"],
     "discrete": [*PROOF, "discrete"],
     "gaps": [sys.executable, "-u", str(BENCH / "gaps.py")],
     "published": [sys.executable, "-u", str(BENCH / "published.py"), str(DATA)],
     "lowtime": [sys.executable, "-u", str(BENCH / "compare_lowtime.py")],
     "large": [sys.executable, "-u", str(BENCH / "large.py")],
-    "emulate": [sys.executable, "-u", str(BENCH / "emulate.py")],
 }
 
 # The rows of long tables that the document keeps, and always those that show a fault; all others
 # stand in what the command prints.
 ROWS = {
-    "frontier": r"^\| (gpt3-a100|bloom-a40)-mb48 |^(?!.*\| right )",
     "discrete": r"-(4x6|6x6)-|^(?!.*\| 0\.00000 )|\| no \|",
     "gaps": r"-mb96 \| 1\.0x |-mb24 \| 1\.05x ",
     "published": r" (a100_sxm|a40) \| (12|96) \|",
-    "emulate": r" 1,000 \| 12 ",
 }
 
 
