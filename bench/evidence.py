@@ -1,7 +1,7 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""Runs the proofs and comparisons and puts what they print into docs/evidence/evidence.md.
+"""Runs the comparisons and puts what they print into docs/evidence/evidence.md.
 
 Usage: python bench/evidence.py [SECTION ...] [--paste SECTION=FILE ...]
 
@@ -22,23 +22,19 @@ from measure import print_header
 from oracle.binary import REPOSITORY, perseus_binary, shared_data
 
 DOCUMENT = REPOSITORY / "docs/evidence/evidence.md"
-PROOF = [sys.executable, "-u", "-m", "oracle.full"]
 BENCH = REPOSITORY / "bench"
 DATA = shared_data() / "sosp24"
 
-# In the order of the document. Proofs run in tests/, benchmarks anywhere.
+# In the order of the document.
 SECTIONS: dict[str, list[str]] = {
-    "discrete": [*PROOF, "discrete"],
     "gaps": [sys.executable, "-u", str(BENCH / "gaps.py")],
     "published": [sys.executable, "-u", str(BENCH / "published.py"), str(DATA)],
     "lowtime": [sys.executable, "-u", str(BENCH / "compare_lowtime.py")],
-    "large": [sys.executable, "-u", str(BENCH / "large.py")],
 }
 
 # The rows of long tables that the document keeps, and always those that show a fault; all others
 # stand in what the command prints.
 ROWS = {
-    "discrete": r"-(4x6|6x6)-|^(?!.*\| 0\.00000 )|\| no \|",
     "gaps": r"-mb96 \| 1\.0x |-mb24 \| 1\.05x ",
     "published": r" (a100_sxm|a40) \| (12|96) \|",
 }
