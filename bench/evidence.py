@@ -5,9 +5,9 @@
 
 Usage: python bench/evidence.py [SECTION ...] [--paste SECTION=FILE ...]
 
-Without arguments all sections are run; --paste takes what
-was printed before from a file. Needs the measured data (PERSEUS_SHARED_DATA) and what
-bench/requirements.txt lists; PERSEUS_BINARY names the binary.
+Without arguments all sections are run; --paste takes what was printed before from a file. Needs the
+measured data (PERSEUS_SHARED_DATA) and what bench/requirements.txt lists; PERSEUS_BINARY names the
+binary.
 """
 
 from __future__ import annotations
