@@ -263,8 +263,11 @@ using Fact = std::variant<JobRecord, StateChange, RankRecord, Measurements, Curv
                           PlanVersion, TargetChange, StragglerRecord, StragglerGone,
                           IterationSummary, DetectionChange, WorkWanted, ProfileRecord, JobGone>;
 
-// Counters of a job's changes. A server whose marks are older has rows to read. All counters only
-// grow. A job that does not exist has revision 0.
+// Counters of a job's changes. A server whose marks are older has rows to read. A job that does not
+// exist has revision 0. The counters grow by one, but not where another process has become the
+// database: a standby that took over may lack the last commits. Before it changes a job, it moves
+// revision and rows to a new history: beyond all that was ever counted. So no counter has two
+// meanings, and marks of two histories say nothing of each other.
 struct JobMarks {
   std::string id = {};
   std::int64_t revision = 0;  // Counts writes of state, target, detection, stragglers, curve or
@@ -274,6 +277,12 @@ struct JobMarks {
 
   friend bool operator==(const JobMarks&, const JobMarks&) = default;
 };
+
+// Where the history of a counter begins: below it are only counters of earlier ones.
+inline constexpr int kHistoryBits = 20;
+constexpr std::int64_t HistoryOf(std::int64_t counter) {
+  return counter >> kHistoryBits << kHistoryBits;
+}
 
 // A job in a list: without its long texts, so that 10,000 jobs can be read quickly.
 struct JobHead {

@@ -102,11 +102,4 @@ Outcome<Draft> DecideOn(const Situation& on, const AskForPlans& /*command*/) {
   return draft;
 }
 
-Outcome<Draft> DecideOn(const Situation& on, const PassLostRevision& /*command*/) {
-  Draft draft;
-  draft.decision.facts.emplace_back(
-      store::TargetChange{.job = on.id(), .target = PlanTargetText(on.phase().target)});
-  return draft;
-}
-
 }  // namespace perseus::server

@@ -64,9 +64,8 @@ struct JobLife {
   Phase phase;
   // How much of the stored job is in this value: all rows up to marks.rows.
   store::JobMarks marks;
-  std::int64_t read_rows = 0;      // Up to here, this server read the rows from the store.
-  std::int64_t own_rows = 0;       // The last rows that this server wrote.
-  std::int64_t lost_revision = 0;  // The last revision that the store lost. 0: it lost none.
+  std::int64_t read_rows = 0;  // Up to here, this server read the rows from the store.
+  std::int64_t own_rows = 0;   // The last rows that this server wrote.
   std::map<int, store::RankRecord> ranks;
   std::map<std::array<int, 3>, int> positions;  // (dp, pp, tp) -> rank, of `ranks`.
   ProfileTable table;                           // The measurements of this sweep.

@@ -38,9 +38,7 @@ Result<Reading> ReadNow(store::Store& store, const std::string& id, Known known)
   if (reading.parts == Parts::kNone) return reading;
   if (auto read = ReadParts(store, id, &reading); !read) return tl::unexpected(read.error());
   if (reading.is_gone || !reading.stored.curve) return reading;
-  // A sweep that was given up leaves the profile and the curve as they were.
-  const bool is_settled = reading.stored.job.settled_round != reading.known.settled_round;
-  reading.has_new_job = is_settled || reading.known.built.job == nullptr;
+  reading.has_new_job = HasNewJob(reading.stored, reading.known);
   if (reading.has_new_job) {
     reading.parts = reading.parts | Parts::kProfile;
     if (auto read = ReadParts(store, id, &reading); !read) return tl::unexpected(read.error());
