@@ -162,7 +162,7 @@ TEST_F(PostgresqlFailuresTest, WithoutADatabaseThereIsAnAnswer) {
   }
   EXPECT_TRUE(store->counters().is_failing);
   EXPECT_FALSE(store->LoadJob("a"));
-  EXPECT_FALSE(store->ListMarks());
+  EXPECT_FALSE(store->ListHeads());
   server_->Start();
   EXPECT_TRUE(store->Write({SampleRank("a", 9)}));
   EXPECT_FALSE(store->counters().is_failing);

@@ -322,11 +322,10 @@ struct StoredJob {
   std::vector<RankRecord> ranks = {};           // By rank.
   std::vector<Measurements> measurements = {};  // In the order in which they came.
   std::optional<CurveRecord> curve = {};
-  std::optional<PlanVersion> version = {};        // The last one.
-  std::vector<StragglerRecord> stragglers = {};   // By id, without those that were cleared.
-  std::int64_t last_straggler = 0;                // The highest id that was ever used.
-  std::vector<IterationSummary> iterations = {};  // By version; sums over all servers.
-  // The same sums in two parts: those that this process wrote, and all others.
+  std::optional<PlanVersion> version = {};       // The last one.
+  std::vector<StragglerRecord> stragglers = {};  // By id, without those that were cleared.
+  std::int64_t last_straggler = 0;               // The highest id that was ever used.
+  // By version: what this process wrote, and sums over all others.
   std::vector<IterationSummary> iterations_here = {};
   std::vector<IterationSummary> iterations_elsewhere = {};
 };

@@ -219,7 +219,7 @@ AdoptPlans PlanMaker::Make(const PlanningStep& step, const store::JobRecord& sto
     // Ids of plans are never used again.
     for (store::PlanRecord& plan : made.record.plans) plan.id += step.first_id - 1;
   }
-  made.built = {.job = job, .next_job = nullptr, .curve = CurveOf(job, made.record)};
+  made.built = {.job = job, .curve = CurveOf(job, made.record)};
   return made;
 }
 
@@ -236,7 +236,7 @@ JobLife PlanMaker::LifeOf(const SimulatedRows& rows) {
   store::StoredJob stored = rows.job;
   if (rows.curve != nullptr) {
     const std::shared_ptr<const Job>& job = JobOf(rows.job.job.profile_csv);
-    built = {job, nullptr, CurveOf(job, *rows.curve)};
+    built = {job, CurveOf(job, *rows.curve)};
     stored.curve = *rows.curve;
   }
   return Replay(stored, built);

@@ -66,7 +66,6 @@ inline tl::unexpected<Failure> HasFinished() {
 Announcement ProfilingNews(const std::string& sentence, int rank = -1);
 
 // The profile source of a job whose own ranks measured the profile.
-inline constexpr const char* kMeasuredSource = "measured";
 
 // The work that a job in this phase needs. First plans come before better ones, so that no job
 // waits for its first plan while better plans of another are computed.

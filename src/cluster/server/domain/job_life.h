@@ -31,11 +31,14 @@ struct Moment {
   double seconds = 0;      // Monotonic clock of this process.
 };
 
+// Phase::profile_source of a profile that came with the job, and of one that its ranks measured.
+inline constexpr const char* kGivenSource = "given";
+inline constexpr const char* kMeasuredSource = "measured";
+
 // Objects that are built from a job's stored texts. Building them is too slow for Apply(), so a
-// thread that may take the time builds them first. All three are immutable.
+// thread that may take the time builds them first. Both are immutable.
 struct Built {
-  std::shared_ptr<const Job> job;       // From the profile in use.
-  std::shared_ptr<const Job> next_job;  // From the profile of a new sweep that has no plans yet.
+  std::shared_ptr<const Job> job;  // From the profile in use.
   std::shared_ptr<const Curve> curve;
 };
 

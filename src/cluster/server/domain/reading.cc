@@ -30,7 +30,6 @@ bool AbsorbPhase(const Reading& reading, JobLife* job) {
     next.built.curve = old.built.curve;
   }
   if (!reading.has_new_job) next.built.job = old.built.job;
-  if (IsPending(next) && next.built.next_job == nullptr) next.built.next_job = old.built.next_job;
   const bool is_new_sweep = next.sweep_round != old.sweep_round;
   job->phase = std::move(next);
   job->marks.revision = marks.revision;
