@@ -112,7 +112,7 @@ Outcome<std::string> OtherThan(const JobView& known, const NewJob& job) {
     if (std::string key = DifferingKey(*before, *after, asks); !key.empty()) return key;
   }
   if (asks) return std::string();
-  const bool differs = known.profile_source == "given"
+  const bool differs = known.profile_source == kGivenSource
                            ? Sha256Hex(job.profile_csv) != known.profile_sha256
                            : known.profile_source.empty();
   return std::string(differs ? "profile_csv" : "");
@@ -169,16 +169,16 @@ void CreateJob(const CallPointer& call) {
   const Outcome<NewJob> job = ReadNewJob(call->request.body);
   if (!job) return Send(*call, FailureResponse(job.error()));
   if (job->client_key.empty()) return CreateNew(call, *job);
-  call->service.GetByKey(job->client_key, [call, job = *job](const Outcome<JobPointer>& known) {
-    if (known && Sees(call->request.binding, **known)) {
-      if ((*known)->has_ended_itself()) return Replace(*known, call, job);
-      return ShowCreated(*call, job, JobService::Created{*known, false});
-    }
-    if (!known && known.error().code == FailureCode::kUnavailable) {
-      return Send(*call, FailureResponse(known.error()));
-    }
-    CreateNew(call, job);
-  });
+  call->service.GetByKey(job->client_key, call->caller.is_wanted,
+                         [call, job = *job](const Outcome<JobPointer>& known) {
+                           if (known && Sees(call->request.binding, **known)) {
+                             return ShowCreated(*call, job, JobService::Created{*known, false});
+                           }
+                           if (!known && known.error().code == FailureCode::kUnavailable) {
+                             return Send(*call, FailureResponse(known.error()));
+                           }
+                           CreateNew(call, job);
+                         });
 }
 
 // A damaged job is deleted as its store has it: that is what its sentence asks for.

@@ -52,9 +52,6 @@ void ManagedJob::Tick() {
   const double now = context_->now().seconds;
   if (now >= flush_at_seconds_) FlushIterations();
   if (is_changing_) return;
-  // A store that was restored counts its rows again from a smaller number. Another server may
-  // still hold older rows under these numbers, so this job skips all that were used before.
-  if (life_.marks.revision <= life_.lost_revision) return RunInternal(PassLostRevision{});
   AdvanceJob();
   LookAtWatch();
   LookAtTimeNow();
