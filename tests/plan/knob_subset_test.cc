@@ -58,6 +58,13 @@ std::vector<CostedPipeline> Searched(const CostedPipeline& pipeline, double seco
   return searched;
 }
 
+// The first set of knobs that is searched; empty: none is.
+std::set<int> FirstSearched(const CostedPipeline& pipeline, double seconds, int most,
+                            double slope_quantum = 0) {
+  const std::vector<CostedPipeline> searched = Searched(pipeline, seconds, most, slope_quantum);
+  return searched.empty() ? std::set<int>{} : KnobsOf(searched.front());
+}
+
 TEST(KnobSubsetTest, SearchesAmongFewKnobsThatMeetTheDeadline) {
   std::mt19937 random(5);
   plan_testing::ProfileShape shape;
@@ -99,9 +106,9 @@ TEST(KnobSubsetTest, DropsTheKnobThatIsMissedLeast) {
       "0,forward,3,1,10\n0,forward,2,2,5\n0,forward,1,3,6\n"
       "0,backward,3,1,10\n0,backward,2,2,6\n0,backward,1,3,5\n",
       DagOf("1f1b", 1, 1), Blocking(0));
-  EXPECT_EQ(KnobsOf(Searched(pipeline, 10, 2).front()), (std::set<int>{1, 2}));
+  EXPECT_EQ(FirstSearched(pipeline, 10, 2), (std::set<int>{1, 2}));
   // In less time one of them has to be at the first.
-  EXPECT_EQ(KnobsOf(Searched(pipeline, 3, 2).front()), (std::set<int>{0, 1}));
+  EXPECT_EQ(FirstSearched(pipeline, 3, 2), (std::set<int>{0, 1}));
 }
 
 TEST(KnobSubsetTest, AtEqualPricesTheUselessKnobGoes) {
@@ -110,7 +117,7 @@ TEST(KnobSubsetTest, AtEqualPricesTheUselessKnobGoes) {
       "0,forward,3,1,10\n0,forward,2,2,11\n0,forward,1,3,5\n"
       "0,backward,3,1,10\n0,backward,2,2,11\n0,backward,1,3,5\n",
       DagOf("1f1b", 1, 1), Blocking(0));
-  EXPECT_EQ(KnobsOf(Searched(pipeline, 4, 2).front()), (std::set<int>{0, 2}));
+  EXPECT_EQ(FirstSearched(pipeline, 4, 2), (std::set<int>{0, 2}));
 }
 
 TEST(KnobSubsetTest, TheCoarseModeRoundsItsPrices) {
@@ -121,8 +128,8 @@ TEST(KnobSubsetTest, TheCoarseModeRoundsItsPrices) {
       "0,forward,4,1,10\n0,forward,3,2,8.1\n0,forward,2,3,6\n0,forward,1,4,5.9\n"
       "0,backward,4,1,10\n0,backward,3,2,8.1\n0,backward,2,3,6\n0,backward,1,4,5.9\n",
       DagOf("1f1b", 1, 1), Blocking(0));
-  EXPECT_EQ(KnobsOf(Searched(pipeline, 4, 2).front()), (std::set<int>{0, 2}));
-  EXPECT_EQ(KnobsOf(Searched(pipeline, 4, 2, 100).front()), (std::set<int>{1, 3}));
+  EXPECT_EQ(FirstSearched(pipeline, 4, 2), (std::set<int>{0, 2}));
+  EXPECT_EQ(FirstSearched(pipeline, 4, 2, 100), (std::set<int>{1, 3}));
 }
 
 TEST(KnobSubsetTest, OneKnobForAllIsTheCheapestInTime) {
