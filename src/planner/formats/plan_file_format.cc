@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

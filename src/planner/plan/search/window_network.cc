@@ -4,7 +4,6 @@
 #include "plan/search/window_network.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <limits>
 
 namespace perseus::plan {

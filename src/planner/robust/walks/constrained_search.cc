@@ -4,9 +4,7 @@
 #include "robust/walks/constrained_search.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <set>
 
