@@ -240,8 +240,8 @@ PERSEUS_PLANNER_API perseus_status perseus_planner_get_note(const perseus_planne
                                                             char** message);
 
 /* The plan that `perseus plan` makes. `settings_json` (NULL: none) is a JSON object that wins over
- * the job's own settings; of its keys these have a meaning here, others are refused: "at",
- * "granularity", "min_dwell", "max_clocks", "time_margin", "effort", "conditions". */
+ * the job's own settings. Of the keys of a job file it may have "at", those that constrain a plan,
+ * "effort" and "conditions" (docs/reference/files.md, "Job files"). Others are refused. */
 PERSEUS_PLANNER_API perseus_status perseus_planner_plan(
     const perseus_planner* planner, const char* settings_json, size_t settings_json_size,
     perseus_planner_progress progress, void* user, perseus_plan** plan, char** message);

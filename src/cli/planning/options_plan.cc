@@ -20,8 +20,7 @@ void AddPlanCommand(CommandParser* parser, Invocation* invocation) {
         "--at 1.02x -o plan/"},
        {"everything from a job file, but 48 microbatches",
         "perseus plan job.toml --microbatches 48"},
-       {"clocks change at most every 50 ms, as JSON",
-        "perseus plan job.toml --min-dwell 50ms --json"}});
+       {"one clock for each stage, as JSON", "perseus plan job.toml --granularity stage --json"}});
   AddPipelineOptions(parser, &invocation->job,
                      "Data-parallel pipelines of the job (default 1). Under conditions, an "
                      "iteration lasts as long as the slowest of them. Without conditions, only the "

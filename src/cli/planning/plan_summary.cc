@@ -239,12 +239,11 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
   out += '\n';
   out += Fact(
       "Plan",
-      fmt::format(
-          "{} and {} an iteration, saving {}; {} distinct {}, {}.",
-          FormatSeconds(chosen.iteration_time_seconds), FormatJoules(chosen.energy_joules),
-          FormatPercent(chosen.saving_percent, 2), chosen.distinct_knobs,
-          chosen.distinct_knobs == 1 ? KnobNoun(summary) : fmt::format("{}s", KnobNoun(summary)),
-          report::ChangesText(*CountKnobChanges(summary.pipeline->dag, chosen.options))),
+      fmt::format("{} and {} an iteration, saving {}; {}, {}.",
+                  FormatSeconds(chosen.iteration_time_seconds), FormatJoules(chosen.energy_joules),
+                  FormatPercent(chosen.saving_percent, 2),
+                  report::DistinctText(chosen, KnobNoun(summary)),
+                  report::ChangesText(*CountKnobChanges(summary.pipeline->dag, chosen.options))),
       style);
   if (chosen.shared_knobs) {
     out +=

@@ -28,6 +28,7 @@
 #include "common/file.h"
 #include "emulate/straggler_text.h"
 #include "job/job_fields.h"
+#include "model/constraints.h"
 #include "perseus/effort.h"
 #include "perseus/emulation_report.h"
 #include "perseus/emulator.h"
@@ -37,26 +38,34 @@
 namespace perseus::cli {
 namespace {
 
+// The flag of the first constraint that is given; "": none.
+std::string_view ConstraintIn(const JobFile& given) {
+  for (const model::Constraint& constraint : model::Constraints()) {
+    const job::Field& field = *job::FindField(constraint.field);
+    if (job::IsSet(field, given)) return field.flag;
+  }
+  return "";
+}
+
 Result<void> CheckFlags(const Invocation& invocation) {
   const EmulateFlags& flags = invocation.emulate;
   if (!flags.plan_file.empty() && flags.policy) {
     return InvalidInput("--plan and --policy exclude each other; keep one of them");
   }
   const JobFile& given = invocation.job.overrides;
-  if (!flags.plan_file.empty() && !flags.compare &&
-      (given.granularity || given.min_dwell_seconds || given.max_clocks)) {
-    return InvalidInput(
-        "--granularity, --min-dwell and --max-clocks are for making plans, and --plan replays one "
-        "that was made; leave them out");
-  }
   // A job file's hold for the plan that it makes.
   const std::string_view robust = given.max_slowdown  ? "--max-slowdown"
                                   : given.confidence  ? "--confidence"
                                   : given.max_changes ? "--max-changes"
                                                       : "";
-  if (!robust.empty() && !flags.plan_file.empty()) {
-    return InvalidInput(fmt::format(
-        "{} is for making plans, and --plan replays one that was made; leave it out", robust));
+  if (!flags.plan_file.empty()) {
+    const std::string_view constraint = flags.compare ? "" : ConstraintIn(given);
+    const std::string_view for_making = constraint.empty() ? robust : constraint;
+    if (!for_making.empty()) {
+      return InvalidInput(
+          fmt::format("{} is for making plans, and --plan replays one that was made; leave it out",
+                      for_making));
+    }
   }
   if (!robust.empty() && flags.policy.value_or(std::string(kPerseus)) != kPerseus) {
     return InvalidInput(fmt::format("{} is for the policy perseus; {} takes no notice of it",

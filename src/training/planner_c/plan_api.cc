@@ -212,10 +212,7 @@ perseus_status perseus_planner_plan(const perseus_planner* planner, const char* 
     const auto json =
         perseus::c_boundary::TextOf("settings_json", settings_json, settings_json_size);
     if (!json) return pc::Fail(json.error(), message);
-    auto made = pc::MakePlan(*planner->job, *json, {progress, user});
-    if (!made) return pc::Fail(made.error(), message);
-    *plan = made->release();
-    return PERSEUS_OK;
+    return pc::Give(pc::MakePlan(*planner->job, *json, {progress, user}), plan, message);
   });
 }
 
@@ -245,11 +242,9 @@ perseus_status perseus_planner_plan_work_among(const perseus_planner* planner, c
     const auto json =
         perseus::c_boundary::TextOf("settings_json", settings_json, settings_json_size);
     if (!json) return pc::Fail(json.error(), message);
-    auto made = pc::MakePlanForWork(*planner->job, work, work_count, others, num_others, *json,
-                                    {progress, user});
-    if (!made) return pc::Fail(made.error(), message);
-    *plan = made->release();
-    return PERSEUS_OK;
+    return pc::Give(pc::MakePlanForWork(*planner->job, work, work_count, others, num_others, *json,
+                                        {progress, user}),
+                    plan, message);
   });
 }
 
@@ -261,10 +256,8 @@ perseus_status perseus_planner_baseline(const perseus_planner* planner, perseus_
       return pc::FailInvalid("there is no planner, or no place for the plan", message);
     }
     const pc::PlannedJob& planned = *planner->job;
-    auto made = pc::NewPlan(planned, planned.planner, planned.planner.baseline(), {});
-    if (!made) return pc::Fail(made.error(), message);
-    *plan = made->release();
-    return PERSEUS_OK;
+    return pc::Give(pc::NewPlan(planned, planned.planner, planned.planner.baseline(), {}), plan,
+                    message);
   });
 }
 

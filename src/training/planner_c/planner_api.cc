@@ -98,10 +98,7 @@ perseus_status perseus_planner_create(const perseus_planner_input* input, perseu
     *planner = nullptr;
     const auto known = perseus::c_boundary::CopyIn("perseus_planner_input", input);
     if (!known) return pc::Fail(known.error(), message);
-    auto made = pc::CreatePlanner(*known);
-    if (!made) return pc::Fail(made.error(), message);
-    *planner = made->release();
-    return PERSEUS_OK;
+    return pc::Give(pc::CreatePlanner(*known), planner, message);
   });
 }
 
