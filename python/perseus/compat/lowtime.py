@@ -25,7 +25,7 @@ from typing import Any
 
 from perseus.dag import Dag
 from perseus.planner import Frontier
-from perseus.planner_library import PlannerError
+from perseus.planner_error import PlannerError
 
 __all__ = ["Assignment", "IterationResult", "PhillipsDessouky", "Solution"]
 
