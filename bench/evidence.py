@@ -36,6 +36,7 @@ SECTIONS: dict[str, list[str]] = {
     "gaps": [sys.executable, "-u", str(BENCH / "gaps.py")],
     "published": [sys.executable, "-u", str(BENCH / "published.py"), str(DATA)],
     "lowtime": [sys.executable, "-u", str(BENCH / "compare_lowtime.py")],
+    "lowtime-steps": [sys.executable, "-u", str(BENCH / "steps_lowtime.py")],
     "highs": [sys.executable, "-u", str(BENCH / "compare_highs.py")],
     "large": [sys.executable, "-u", str(BENCH / "large.py")],
     "emulation": [*PROOF, "emulation"],

@@ -73,7 +73,7 @@ class _Walk:
     @property
     def gap(self) -> float:
         """In per cent of the cost of all operations at their fastest, on average."""
-        return sum(self.gaps) / len(self.gaps)
+        return sum(self.gaps) / max(1, len(self.gaps))
 
 
 def compare(stages: int, microbatches: int, whole: bool, unit: float, repeat: int) -> str:
