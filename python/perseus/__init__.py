@@ -37,6 +37,7 @@ from perseus.shared_library import LibraryError
 if TYPE_CHECKING:
     from perseus.dag import Dag
     from perseus.hooks.attached import Attached, AttachError
+    from perseus.hooks.data_parallel import attach_ddp
     from perseus.hooks.deepspeed import attach_deepspeed
     from perseus.hooks.job import Job
     from perseus.hooks.megatron import attach_megatron
@@ -90,6 +91,7 @@ __all__ = [
     "TooLargeError",
     "__version__",
     "attach",
+    "attach_ddp",
     "attach_deepspeed",
     "attach_megatron",
     "emulate",
@@ -102,6 +104,7 @@ _LATER = {
     for module, names in {
         "dag": "Dag",
         "hooks.attached": "AttachError Attached",
+        "hooks.data_parallel": "attach_ddp",
         "hooks.deepspeed": "attach_deepspeed",
         "hooks.job": "Job",
         "hooks.megatron": "attach_megatron",
