@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from perseus.hooks.deepspeed import attach_deepspeed
     from perseus.hooks.job import Job
     from perseus.hooks.megatron import attach_megatron
+    from perseus.hooks.report import Report
     from perseus.hooks.torch_pipelining import attach
     from perseus.note import ImplausibleWarning, Note
     from perseus.planner import Frontier, Plan, Planner, plan
@@ -86,6 +87,7 @@ __all__ = [
     "PlannerError",
     "Profile",
     "ProgramError",
+    "Report",
     "State",
     "Stats",
     "TooLargeError",
@@ -108,6 +110,7 @@ _LATER = {
         "hooks.deepspeed": "attach_deepspeed",
         "hooks.job": "Job",
         "hooks.megatron": "attach_megatron",
+        "hooks.report": "Report",
         "hooks.torch_pipelining": "attach",
         "note": "ImplausibleWarning Note",
         "planner": "Frontier Plan Planner plan",
