@@ -110,10 +110,10 @@ def test_errors_are_raised_by_class(tmp_path: Path) -> None:
 
 
 def keys_of_the_reference(heading: str) -> set[str]:
-    """Return the keys of a table that is made from the one list of a job's fields."""
+    """Return the keys of a list that is made from the one list of a job's fields."""
     text = (ROOT / "docs/reference/files.md").read_text()
     table = text.partition(f"<!-- {heading}: made from the code -->")[2].partition("<!-- end")[0]
-    return set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
+    return set(re.findall(r"^(?:- |\| )`(\w+)`", table, re.MULTILINE))
 
 
 def test_typed_keywords_are_those_of_a_job() -> None:
