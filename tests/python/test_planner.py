@@ -355,9 +355,11 @@ def test_frames_of_pandas() -> None:
     plan = perseus.plan(pandas.DataFrame(columns), **SMALL)
     assert plan.json() == perseus.plan(columns, **SMALL).json()
     frame = plan.to_frame()
+    assert list(frame.index.names) == ["rank", "instruction", "stage", "microbatch"]
+    assert frame.loc[(1, "forward", 1, 5), "knob"] == plan.clocks(1, "forward")[5]
     assert len(frame) == 2 * 2 * 6
     assert frame.energy_joules.sum() < plan.energy_joules
-    assert list(plan.frontier.to_frame().time_seconds) == list(plan.frontier.time_seconds)
+    assert list(plan.frontier.to_frame().index) == list(plan.frontier.time_seconds)
 
 
 def test_without_pandas_frames_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -416,7 +418,7 @@ def test_plans_on_one_frontier() -> None:
     assert shared.shared_knob_bound_joules is not None
     assert shared.frontier is frontier
     with pytest.raises(perseus.PlannerError, match="cannot be set for one plan"):
-        fastest.at("1.1x", microbatches=3)
+        fastest.at("1.1x", microbatches=3)  # type: ignore[call-arg]
     for wrong in ((), (math.nan,), (True,), (0.5,), (1.05,), ("1.05",), ("0.5x",)):
         with pytest.raises(perseus.PlannerError):
             fastest.at(*wrong)

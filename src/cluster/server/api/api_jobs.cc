@@ -172,6 +172,7 @@ void CreateJob(const CallPointer& call) {
   call->service.GetByKey(job->client_key, call->caller.is_wanted,
                          [call, job = *job](const Outcome<JobPointer>& known) {
                            if (known && Sees(call->request.binding, **known)) {
+                             if ((*known)->has_ended_itself()) return Replace(*known, call, job);
                              return ShowCreated(*call, job, JobService::Created{*known, false});
                            }
                            if (!known && known.error().code == FailureCode::kUnavailable) {
