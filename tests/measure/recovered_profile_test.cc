@@ -15,29 +15,10 @@
 #include <vector>
 
 #include "measure/simulated_sweep.h"
+#include "measure/sweep_coverage.h"
 
 namespace perseus::measure {
 namespace {
-
-// Three stages whose forwards take `seconds` at the highest of `clocks` clocks.
-SimulatedPipeline Modelled(double seconds, int clocks) {
-  std::string csv = "stage,instruction,frequency,time,energy\n";
-  for (int stage = 0; stage < 3; ++stage) {
-    for (int i = 0; i < clocks; ++i) {
-      const double mhz = 1410 - 30 * i;
-      const double x = mhz / 1410;
-      const double time = seconds * (1 + 0.05 * stage) * (0.2 + 0.8 / x);
-      csv += fmt::format("{},forward,{},{},{}\n", stage, mhz, time, time * (90 + 330 * x * x * x));
-      csv += fmt::format("{},backward,{},{},{}\n", stage, mhz, 1.9 * time,
-                         1.9 * time * (90 + 380 * x * x * x));
-    }
-  }
-  SimulatedPipeline pipeline;
-  pipeline.truth = ParseProfile(csv, "modelled").value();
-  pipeline.microbatches = 8;
-  pipeline.sweep.order.least_mhz = 1410 - 30 * (clocks - 1);
-  return pipeline;
-}
 
 struct Errors {
   std::vector<double> time;  // Relative.
