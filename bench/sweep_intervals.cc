@@ -17,8 +17,8 @@ namespace {
 
 int Main(int argc, char** argv) {
   const int sweeps = argc > 1 ? std::max(1, std::atoi(argv[1])) : 200;
-  fmt::print("{:<44} {:>6} {:>7} {:>7} {:>9} {:>8} {:>7}\n", "noise", "sweeps", "times %",
-             "energies %", "waiting %", "saving %", "width");
+  fmt::print("{:<44} {:>6} {:>7} {:>7} {:>9} {:>8} {:>7} {:>7}\n", "noise", "sweeps", "times %",
+             "energies %", "waiting %", "saving %", "width", "error");
   Coverage all;
   for (const Noise& noise : Noises()) {
     Coverage coverage;

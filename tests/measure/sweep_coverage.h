@@ -42,6 +42,7 @@ struct Coverage {
   Share blocking;
   Share savings;
   double widths = 0;  // Sum, of the intervals of savings, in points.
+  double errors = 0;  // Sum, of plans' savings over their true ones, in points.
   void Add(const Coverage& other);
 };
 
