@@ -87,10 +87,14 @@ class ProfileTable {
     float work = 0;
     float seconds_per_work = 0;  // NaN: not reported.
     float joules_per_work = 0;
+    std::vector<float> time_sources;  // See OptionErrors; empty: not reported.
+    std::vector<float> power_sources;
     bool throttled = false;
   };
   using Cell = std::vector<Report>;  // At most one report per rank, sorted by rank.
 
+  std::string ErrorSourcesOf(const std::vector<const Report*>& reports) const;
+  double BlockingErrorOf(int rank) const;  // Relative.
   static bool IsThrottled(const Cell& cell);
   static std::vector<const Report*> Counted(const Cell& cell);
 
