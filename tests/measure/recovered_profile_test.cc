@@ -90,6 +90,21 @@ TEST(RecoveredProfile, StandardErrorsSayHowFarTheTruthIs) {
   EXPECT_LT(errors.energy_covered, 0.995 * errors.rows);
 }
 
+// Of few sweeps of each noise; bench/sweep_intervals.cc counts many.
+TEST(RecoveredProfile, IntervalsHoldTheTruthUnderHeavyTailsAndDrift) {
+  Coverage all;
+  for (const Noise& noise : Noises()) {
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) AddSweep(noise, seed, &all);
+  }
+  EXPECT_EQ(all.sweeps, 30);
+  EXPECT_GE(all.times.percent(), 90);
+  EXPECT_GE(all.energies.percent(), 90);
+  EXPECT_GE(all.savings.percent(), 86);  // 26 of 30; 93 % of many.
+  EXPECT_LE(all.times.percent(), 99);
+  EXPECT_LE(all.energies.percent(), 99);
+  EXPECT_LT(all.widths / all.sweeps, 1);  // Points.
+}
+
 TEST(RecoveredProfile, MoreIterationsAreNotLessSure) {
   double before_energy = 1e9;
   double before_time = 1e9;

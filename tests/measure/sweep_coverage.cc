@@ -56,8 +56,8 @@ void JudgeSaving(const SimulatedPipeline& pipeline, const SimulatedResult& resul
   const Profile recovered = ParseProfile(csv, "recovered").value();
   const auto planner = PlannerOf(recovered, pipeline, blocking);
   const auto truth_planner = PlannerOf(truth, pipeline, {pipeline.blocking_watts});
-  const auto plan = planner->PlanFor(
-      planner->baseline().iteration_time_seconds, {.constraints = {}, .effort = 0.001});
+  const auto plan = planner->PlanFor(planner->baseline().iteration_time_seconds,
+                                     {.constraints = {}, .effort = 0.001});
   const auto interval = plan::IntervalOfSaving(recovered, planner->pipeline(), plan->options);
   std::vector<CostOption> options;
   for (int i = 0; i < planner->pipeline().dag.size(); ++i) {

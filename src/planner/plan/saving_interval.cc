@@ -18,7 +18,12 @@ namespace perseus::plan {
 namespace {
 
 constexpr int kDraws = 256;
-constexpr double kSigmas = 1.96;
+// 95 % of Student's t with 10 degrees of freedom: a sweep goes back to few clocks, so how wide its
+// errors are is not well known either.
+constexpr double kSigmas = 2.23;
+// Share of the errors' variance that all ranks have in common: their curves are smoothed alike, and
+// stand in one room. Chosen by bench/sweep_intervals.cc.
+constexpr double kCommonShare = 0.25;
 // No time or power is less than this share of what was measured.
 constexpr double kLeastShare = 0.1;
 
@@ -112,9 +117,9 @@ class Draws {
   }
 
   void Draw() {
+    DrawSources(&time_values_);
+    DrawSources(&power_values_);
     for (std::size_t rank = 0; rank < blocking_.size(); ++rank) {
-      for (double& value : time_values_[rank]) value = normal_();
-      for (double& value : power_values_[rank]) value = normal_();
       blocking_[rank] = pipeline_.rank_blocking_power_watts[rank] *
                         std::max(kLeastShare, 1 + blocking_std_[rank] * normal_());
     }
@@ -148,6 +153,16 @@ class Draws {
   }
 
  private:
+  void DrawSources(std::vector<std::vector<double>>* values) {
+    std::vector<double> common(values->front().size());
+    for (double& value : common) value = normal_();
+    for (std::vector<double>& of_rank : *values) {
+      for (std::size_t k = 0; k < of_rank.size(); ++k) {
+        of_rank[k] = std::sqrt(1 - kCommonShare) * normal_() + std::sqrt(kCommonShare) * common[k];
+      }
+    }
+  }
+
   const Profile& profile_;
   const CostedPipeline& pipeline_;
   std::size_t times_ = 0;

@@ -12,6 +12,7 @@ namespace perseus::measure {
 namespace {
 
 constexpr double kApart = 0.3;
+constexpr double kFreeHighest = 0.01;  // As a jump of the highest clock alone.
 // How likely it is that a card drifts, over that it does not, before anything is measured.
 constexpr double kDriftWeight = 0.25;
 
@@ -51,6 +52,8 @@ double CovarianceOfCurves(const CurvePoint& a, const CurvePoint& b, const CurveP
   double value = prior.offset * prior.offset + prior.slope * prior.slope * near * far +
                  prior.bend * prior.bend * smooth;
   if (near == far) {
+    // Smoothing pulls the end of a bent curve to one side, and savings count from this end.
+    if (near == 0) value += kFreeHighest * kFreeHighest;
     value += prior.jump * prior.jump + (a.apart && b.apart ? kApart * kApart : 0);
   }
   return value;

@@ -35,7 +35,7 @@ struct CurvePrior {
 // The priors that are tried.
 inline constexpr std::array<double, 4> kBends = {0.12, 0.5, 2, 8};
 inline constexpr std::array<double, 4> kJumps = {0.0005, 0.002, 0.006, 0.02};
-inline constexpr std::array<double, 4> kDrifts = {0.0015, 0.003, 0.006, 0.012};
+inline constexpr std::array<double, 4> kDrifts = {0.002, 0.004, 0.008, 0.016};
 inline constexpr std::array<double, 3> kMemories = {0, 3, 12};
 
 // A value of a curve.

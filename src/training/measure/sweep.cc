@@ -44,6 +44,14 @@ void Sweep::Leave(const std::vector<int>& clocks_mhz) {
 
 void Sweep::ClockInEffect(std::int64_t at_ns) { in_effect_ns_ = at_ns; }
 
+void Sweep::StayAtDriverClocks(const std::string& why) {
+  if (!records_.empty()) return GiveUp(why);
+  Note(why);
+  at_driver_clocks_ = true;
+  order_ = ClockOrder({order_.highest_mhz()}, {});
+  ForgetClock();
+}
+
 void Sweep::GiveUp(const std::string& why) {
   if (!why.empty()) Note(why);
   ended_ = true;
@@ -143,6 +151,7 @@ int Sweep::WantedIterations() const {
 
 // Seen at another clock than was asked for, most of the time.
 bool Sweep::ClockDidNotTake() {
+  if (at_driver_clocks_) return false;
   int looks = 0;
   std::pair<int, int> most = {0, 0};
   for (const auto& [mhz, count] : clocks_seen_) {

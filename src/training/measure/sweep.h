@@ -43,8 +43,8 @@ struct SweepCost {
 // counter does not move, a clock is given up after kPatience times its iterations, and the sweep
 // after kFruitlessToStop such clocks in a row.
 //
-// At the end it goes back to a quarter of the clocks (at most kMostReturns), doubtful ones first: only what is measured
-// twice tells how much the card drifts.
+// At the end it goes back to a quarter of the clocks (at most kMostReturns), doubtful ones first:
+// only what is measured twice tells how much the card drifts.
 //
 // A pure state machine without clock, device or thread. Calls must come in order of time. For one
 // thread.
@@ -70,6 +70,10 @@ class Sweep {
   bool clock_in_effect() const { return in_effect_ns_.has_value(); }  // As it was told.
   // The clock was lost and must be locked again. Drops what was measured at it.
   void ClockLost() { ForgetClock(); }
+  // Clocks cannot be set. If nothing was measured yet, the sweep measures the clocks that the
+  // driver chooses and calls them the highest; else it ends. `why` becomes a note.
+  void StayAtDriverClocks(const std::string& why);
+  bool at_driver_clocks() const { return at_driver_clocks_; }
   // Ends the sweep without measuring more clocks. `why` becomes a note unless it is empty.
   void GiveUp(const std::string& why);
 
@@ -133,6 +137,7 @@ class Sweep {
 
   SweepSettings settings_;
   ClockOrder order_;
+  bool at_driver_clocks_ = false;
   bool ended_ = false;
   bool done_ = false;
 

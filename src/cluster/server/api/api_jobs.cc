@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -150,6 +151,19 @@ void CreateNew(const CallPointer& call, const NewJob& job) {
                        [call, job](const auto& created) { ShowCreated(*call, job, created); });
 }
 
+// A run whose ranks measured nothing to plan from is begun again under its name: its ranks measure
+// anew.
+bool MayStartAnew(const ManagedJob& known, const NewJob& job) {
+  const JobView view = known.View();
+  const Outcome<std::string> other = OtherThan(view, job);
+  return view.record.state == store::JobState::kFailed && job.profile_csv.empty() &&
+         view.profile_source != "given" && other && other->empty();
+}
+
+void StartAnew(const JobPointer& job, const Caller& caller, const std::function<void()>& then) {
+  job->Do(Reprofile{}, caller, [then](const Outcome<Answer>&) { then(); });
+}
+
 // Every rank may ask for the job: the key is looked up before anything is built.
 void CreateJob(const CallPointer& call) {
   const Outcome<NewJob> job = ReadNewJob(call->request.body);
@@ -157,7 +171,10 @@ void CreateJob(const CallPointer& call) {
   if (job->client_key.empty()) return CreateNew(call, *job);
   call->service.GetByKey(job->client_key, [call, job = *job](const Outcome<JobPointer>& known) {
     if (known && Sees(call->request.binding, **known)) {
-      return ShowCreated(*call, job, JobService::Created{*known, false});
+      const auto show = [call, job, known = *known] {
+        ShowCreated(*call, job, JobService::Created{known, false});
+      };
+      return MayStartAnew(**known, job) ? StartAnew(*known, call->caller, show) : show();
     }
     if (!known && known.error().code == FailureCode::kUnavailable) {
       return Send(*call, FailureResponse(known.error()));

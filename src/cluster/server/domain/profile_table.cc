@@ -134,6 +134,15 @@ std::vector<ProfileKey> ProfileTable::RowsOf(int rank) const {
   return found == rows_of_rank_.end() ? std::vector<ProfileKey>() : found->second;
 }
 
+bool ProfileTable::HasOneClock(int rank) const {
+  const auto found = rows_of_rank_.find(rank);
+  if (found == rows_of_rank_.end() || found->second.empty() || !IsDone(rank)) return false;
+  const std::vector<ProfileKey>& rows = found->second;
+  return std::all_of(rows.begin(), rows.end(), [&](const ProfileKey& key) {
+    return key.clock_mhz == rows.front().clock_mhz;
+  });
+}
+
 bool ProfileTable::IsThrottled(const Cell& cell) {
   return std::all_of(cell.begin(), cell.end(),
                      [](const Report& report) { return report.throttled; });

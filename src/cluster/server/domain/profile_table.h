@@ -59,6 +59,8 @@ class ProfileTable {
   // The cells that one rank has reported, in the order of its reports.
   std::vector<ProfileKey> RowsOf(int rank) const;
   bool IsDone(int rank) const { return done_.contains(rank); }
+  // Whether all that a rank has reported, done with its sweep, is of one clock.
+  bool HasOneClock(int rank) const;
 
   // The profile as CSV. Energies are of one GPU. The standard deviations combine the standard
   // errors of the reports with the spread among ranks.
