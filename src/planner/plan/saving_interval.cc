@@ -22,8 +22,8 @@ constexpr int kDraws = 256;
 // errors are is not well known either.
 constexpr double kSigmas = 2.23;
 // Share of the errors' variance that all ranks have in common: their curves are smoothed alike, and
-// stand in one room. Chosen by bench/sweep_intervals.cc.
-constexpr double kCommonShare = 0.25;
+// stand in one room. Chosen with bench/sweep_intervals.cc.
+constexpr double kCommonShare = 0.15;
 // No time or power is less than this share of what was measured.
 constexpr double kLeastShare = 0.1;
 
