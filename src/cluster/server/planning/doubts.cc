@@ -8,11 +8,22 @@
 #include <cmath>
 
 #include "perseus/note.h"
+#include "profile/plausible.h"
 
 namespace perseus::server {
 namespace {
 
 constexpr double kWidestError = 0.1;  // Relative standard error of an energy.
+
+// Odd in a file, where it may be milliseconds; what was measured is as long as it was.
+bool HasLongComputations(const Profile& profile) {
+  for (const OptionTable& table : profile.tables) {
+    for (const Option& option : table.options) {
+      if (option.time_seconds > profile::kLongTaskSeconds) return true;
+    }
+  }
+  return false;
+}
 
 bool WaitingDrawsMore(const CostedPipeline& pipeline) {
   for (const CostTable& table : pipeline.tables) {
@@ -26,9 +37,11 @@ bool WaitingDrawsMore(const CostedPipeline& pipeline) {
 }  // namespace
 
 std::string DoubtOf(const Job& job) {
+  const bool is_long = HasLongComputations(job.profile);
   for (const Note& note : job.profile.notes) {
     // Odd notes with a line are about a cell, the others about what was left out.
-    if (note.severity != Severity::kOdd || note.line > 0) return note.text;
+    const bool is_cell = note.line > 0 && !is_long;
+    if (note.severity != Severity::kOdd || is_cell) return note.text;
   }
   if (WaitingDrawsMore(job.pipeline)) {
     return "a GPU seems to draw more while it waits than while it computes";
