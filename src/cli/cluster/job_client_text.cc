@@ -37,6 +37,15 @@ std::string SavingOf(const Json& plan) {
   return percent ? FormatPercent(*percent, 2) : "";
 }
 
+// " (10.3 to 10.8 %)": where the saving is by the errors of the profile.
+std::string IntervalOf(const Json& plan) {
+  const Json& interval = ListOf(plan, "saving_interval_percent");
+  if (interval.size() != 2 || !interval[0].is_number() || !interval[1].is_number()) return "";
+  return fmt::format(" (95 %: {} to {}, by the errors of the profile)",
+                     FormatPercent(interval[0].get<double>(), 2),
+                     FormatPercent(interval[1].get<double>(), 2));
+}
+
 // Of all pipelines together; a server of before says the plan's alone.
 const Json& WholeJobOf(const Json& plan) {
   const Json& whole = ObjectOf(plan, "whole_job");
@@ -382,7 +391,13 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
                      text.ends_with('?') ? "" : "."));
   }
   for (const Json& note : ListOf(ObjectOf(job, "profiling"), "notes")) {
-    line("", fmt::format("{} ({} ranks)", MemberText(note, "note"), MemberText(note, "ranks")));
+    std::vector<std::string> ranks;
+    for (const Json& rank : ListOf(note, "first_ranks")) ranks.push_back(Printable(rank.dump()));
+    const bool are_all = MemberText(note, "ranks") == std::to_string(ranks.size());
+    line("", ranks.empty() ? fmt::format("{} ({} ranks)", MemberText(note, "note"),
+                                         MemberText(note, "ranks"))
+                           : fmt::format("rank {}{}: {}", fmt::join(ranks, ", "),
+                                         are_all ? "" : ", ...", MemberText(note, "note")));
   }
   line("sweep", SweepText(ObjectOf(ObjectOf(job, "profiling"), "sweep")));
   for (const Json& drift : ListOf(job, "drift")) line("drift", MemberText(drift, "sentence"));
@@ -409,7 +424,7 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
       line("saving", saving + ": no rank follows the plan");
     } else {
       line("saving", saving.empty() || !is_straggling
-                         ? saving
+                         ? saving + IntervalOf(plan)
                          : saving + " against maximum clocks with the same straggler");
     }
     const Json& pipelines = ObjectOf(plan, "pipelines");

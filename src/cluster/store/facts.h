@@ -116,6 +116,9 @@ struct MeasuredRow {
   // Standard errors of time and energy; 0: not reported.
   double time_std_seconds = 0;
   double energy_std_joules = 0;
+  // See OptionErrors in perseus/profile.h; empty: not reported.
+  std::vector<double> time_sources = {};
+  std::vector<double> power_sources = {};
   bool throttled = false;  // The GPU slowed itself down while this was measured.
   std::optional<double> temperature_celsius = {};  // Mean.
   // Only if the trainer reports how much work each computation does. `work`: its mean (0: not

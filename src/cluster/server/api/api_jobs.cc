@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -164,6 +165,27 @@ void Replace(const JobPointer& silent, const CallPointer& call, const NewJob& jo
   });
 }
 
+// A run whose ranks measured nothing to plan from is begun again under its name: its ranks measure
+// anew.
+bool MayStartAnew(const ManagedJob& known, const NewJob& job) {
+  const JobView view = known.View();
+  const Outcome<std::string> other = OtherThan(view, job);
+  return view.record.state == store::JobState::kFailed && job.profile_csv.empty() &&
+         view.profile_source != "given" && other && other->empty();
+}
+
+void StartAnew(const JobPointer& job, const Caller& caller, const std::function<void()>& then) {
+  job->Do(Reprofile{}, caller, [then](const Outcome<Answer>&) { then(); });
+}
+
+void AnswerKnown(const JobPointer& known, const CallPointer& call, const NewJob& job) {
+  if (known->has_ended_itself()) return Replace(known, call, job);
+  const auto show = [call, job, known] {
+    ShowCreated(*call, job, JobService::Created{known, false});
+  };
+  return MayStartAnew(*known, job) ? StartAnew(known, call->caller, show) : show();
+}
+
 // Every rank may ask for the job: the key is looked up before anything is built.
 void CreateJob(const CallPointer& call) {
   const Outcome<NewJob> job = ReadNewJob(call->request.body);
@@ -172,8 +194,7 @@ void CreateJob(const CallPointer& call) {
   call->service.GetByKey(job->client_key, call->caller.is_wanted,
                          [call, job = *job](const Outcome<JobPointer>& known) {
                            if (known && Sees(call->request.binding, **known)) {
-                             if ((*known)->has_ended_itself()) return Replace(*known, call, job);
-                             return ShowCreated(*call, job, JobService::Created{*known, false});
+                             return AnswerKnown(*known, call, job);
                            }
                            if (!known && known.error().code == FailureCode::kUnavailable) {
                              return Send(*call, FailureResponse(known.error()));
