@@ -37,7 +37,7 @@ struct JobPlan {
   Planner planner;
   Plan plan = {};
   // If the job has conditions, `plan` holds under them. Then these say what else the search found,
-  // and what the plan and the plan without conditions come to in an emulation with other seeds.
+  // and the figures of this plan and of the plan without conditions in an emulation.
   std::optional<RobustPlan> held = {};
   std::optional<ExpectedFigures> expected = {};
   std::optional<ExpectedFigures> expected_of_paper_plan = {};
