@@ -584,6 +584,7 @@ strict, ahead, options
         self._skipping += 1
         if self._open:
             self.step_abandon()
+        self.quiet = True
         self.client.close()
 
     def wait_for_complaint(self, seconds: float) -> None:

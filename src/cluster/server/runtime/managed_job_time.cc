@@ -160,8 +160,10 @@ bool ManagedJob::has_ended_itself() const {
 void ManagedJob::FinishIfSilent(double seconds) {
   const auto is_silent = [this, seconds] {
     const Strand::Turn turn(strand_);
-    return !life_.phase.is_gone && life_.phase.state != store::JobState::kFinished &&
-           !life_.ranks.empty() && context_->now().seconds - heard_at_seconds_ > seconds;
+    // Zeus' clients say nothing while they train.
+    return record_.origin == store::JobOrigin::kApi && !life_.phase.is_gone &&
+           life_.phase.state != store::JobState::kFinished && !life_.ranks.empty() &&
+           context_->now().seconds - heard_at_seconds_ > seconds;
   };
   if (!is_silent()) return;
   RefreshAll([self = shared_from_this(), is_silent, seconds](const Result<void>& read) {
