@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "perseus/job.h"
 #include "perseus/job_file.h"
@@ -183,6 +184,16 @@ TEST(JobClientTextTest, TheHeadlineIsTheWholeJobs) {
   const std::string table = JobTable(nlohmann::ordered_json::array({StragglingJob()}), plain);
   EXPECT_THAT(table, Mentions("1.0655"));
   EXPECT_THAT(table, Not(HasSubstr("1.0588")));
+}
+
+TEST(JobClientTextTest, ASavingThatCannotBeBelievedIsNotShown) {
+  nlohmann::ordered_json job = StragglingJob();
+  for (const auto& [severity, shown] : {std::pair("odd", true), {"implausible", false}}) {
+    job["notes"] = {{{"severity", severity}, {"text", "a GPU draws 0.59 W"}}};
+    const std::string text = JobText(job, Style{}, 1795307430);
+    EXPECT_THAT(text, Mentions("0.59", shown ? "note" : "WARNING"));
+    EXPECT_EQ(text.find("15.50") != std::string::npos, shown) << text;
+  }
 }
 
 TEST(JobClientTextTest, AFirstPlanIsSaidToBeOne) {

@@ -19,6 +19,7 @@
 
 #include "cli/cluster/json_values.h"
 #include "cli/framework/table.h"
+#include "common/belief.h"
 #include "common/printable.h"
 #include "job/job_fields.h"
 
@@ -350,6 +351,12 @@ bool NobodyFollows(const Json& job) {
          MemberText(job, "state") != "finished";
 }
 
+bool IsBelievable(const Json& job) {
+  const Json& notes = ListOf(job, "notes");
+  return std::all_of(notes.begin(), notes.end(),
+                     [](const Json& note) { return MemberText(note, "severity") == "odd"; });
+}
+
 std::string JobText(const Json& job, const Style& style, double now_seconds) {
   std::string text;
   const auto line = [&](const char* what, const std::string& value) { text += Line(what, value); };
@@ -401,7 +408,9 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
                           : seconds + (has_conditions ? ", under the job's conditions" : "") +
                                 (is_straggling ? ", as long as the straggler is slow" : ""));
     const std::string saving = SavingOf(whole);
-    if (NobodyFollows(job)) {
+    if (!IsBelievable(job)) {
+      line("", fmt::format("{}: {}", kNotBelievable, kCorrectFirst));
+    } else if (NobodyFollows(job)) {
       line("saving", "none now: no rank follows the plan");
     } else {
       line("saving", saving.empty() || !is_straggling

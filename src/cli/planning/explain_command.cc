@@ -17,6 +17,7 @@
 #include "cli/planning/plan_check.h"
 #include "cli/planning/plan_notes.h"
 #include "cli/planning/scenario_text.h"
+#include "common/belief.h"
 #include "common/json_text.h"
 #include "common/printable.h"
 #include "formats/conditions_json.h"
@@ -183,6 +184,7 @@ std::string ConditionsText(const PlanDocument& plan, const Style& style) {
 
 std::string ExplainText(const Explanation& explanation, const ExplainInput& input,
                         const PlanDocument& plan, const Style& style) {
+  if (!AreBelievable(plan.notes)) return FormatNotes(plan.notes, style) + InsteadOfFigures(style);
   std::string out = Wrap(
       fmt::format("{}, {}, {}: {} and {} an iteration instead of {} and {}; saving {} ({}).",
                   Printable(plan.schedule), CountOf(plan.stages, "stage"),

@@ -12,6 +12,7 @@
 #include "cli/planning/job.h"
 #include "cli/planning/plan_notes.h"
 #include "cli/planning/plan_summary.h"
+#include "common/belief.h"
 #include "common/file.h"
 #include "perseus/plan_file.h"
 #include "perseus/report.h"
@@ -48,6 +49,7 @@ std::string FrontierText(const Job& job, const Planner& planner,
   std::string out = FormatInput(job.profile, planner.pipeline(), job.virtual_stages,
                                 job.costs.split_ratio, style);
   out += FormatNotes(job.notes, style);
+  if (!AreBelievable(job.notes)) return out + InsteadOfFigures(style);
   const bool milliseconds = baseline.iteration_time_seconds < 0.1;
   const bool millijoules = baseline.energy_joules < 1;
   Table table({"", milliseconds ? "time ms" : "time s", "slowdown",

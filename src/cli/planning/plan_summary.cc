@@ -12,6 +12,7 @@
 
 #include "cli/framework/table.h"
 #include "cli/planning/plan_notes.h"
+#include "common/belief.h"
 #include "common/printable.h"
 #include "plan/named_times.h"
 #include "report/page.h"
@@ -207,19 +208,11 @@ std::string FormatInput(const Profile& profile, const CostedPipeline& pipeline, 
   return out;
 }
 
-std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
-  const Plan& baseline = *summary.baseline;
-  std::string out = FormatInput(*summary.profile, *summary.pipeline, summary.virtual_stages,
-                                summary.split_ratio, style);
-  out += Fact(
-      "Today",
-      fmt::format("{}: {}, {}, {} for one iteration of one pipeline.",
-                  BaselineText(*summary.profile), FormatSeconds(baseline.iteration_time_seconds),
-                  FormatJoules(baseline.energy_joules), FormatWatts(baseline.average_power_watts)),
-      style);
-  out += FormatNotes(summary.notes, style);
-  out += '\n';
-  out += PointsTable(summary, style) + "\n";
+namespace {
+
+// All that follows from the profile's numbers.
+std::string Figures(const PlanSummary& summary, const Style& style) {
+  std::string out = PointsTable(summary, style) + "\n";
   std::string legend = fmt::format(
       "> is {}. Every row is a real plan, replayed on the profile's times; the marked one was "
       "searched for longest. Slowdown and saving are against {}. Gap: how far the plan's energy is "
@@ -254,14 +247,31 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
   }
   if (chosen.discrete_bound) out += Fact("Bound", report::DiscreteBoundText(chosen), style);
   if (summary.held) out += FormatHeldPlan(*summary.held, style);
-  out += JobTotal(summary, style);
+  return out + JobTotal(summary, style);
+}
+
+}  // namespace
+
+std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
+  const Plan& baseline = *summary.baseline;
+  std::string out = FormatInput(*summary.profile, *summary.pipeline, summary.virtual_stages,
+                                summary.split_ratio, style);
+  out += Fact(
+      "Today",
+      fmt::format("{}: {}, {}, {} for one iteration of one pipeline.",
+                  BaselineText(*summary.profile), FormatSeconds(baseline.iteration_time_seconds),
+                  FormatJoules(baseline.energy_joules), FormatWatts(baseline.average_power_watts)),
+      style);
+  out += FormatNotes(summary.notes, style);
+  const bool believable = AreBelievable(summary.notes);
+  out += believable ? "\n" + Figures(summary, style) : InsteadOfFigures(style);
   if (!summary.output_directory.empty()) {
     out += Fact("Written",
                 fmt::format("{}: {}.", summary.output_directory, fmt::join(summary.files, ", ")),
                 style);
   }
   for (const std::string& remark : summary.remarks) out += Fact("Note", remark, style);
-  return out + NextSteps(summary, style);
+  return believable ? out + NextSteps(summary, style) : out;
 }
 
 }  // namespace perseus::cli

@@ -15,6 +15,7 @@
 #include "cli/planning/scenario_text.h"
 #include "cli/questions/emulation_answers.h"
 #include "cli/questions/shape_text.h"
+#include "common/belief.h"
 
 namespace perseus::cli {
 namespace {
@@ -211,13 +212,10 @@ std::string NextSteps(const EmulationSummary& summary) {
 
 }  // namespace
 
-std::string FormatEmulationSummary(const EmulationSummary& summary, const Style& style) {
-  std::string out = FormatInput(*summary.profile, *summary.pipeline, summary.virtual_stages,
-                                summary.split_ratio, style);
-  out += Fact("Job", JobInWords(summary), style);
-  out += Fact("Scenario", ScenarioInWords(summary.spec), style);
-  out += FormatNotes(summary.notes, style);
-  out += "\n" + FiguresTable(summary, style) + "\n" + SplitTable(summary, style) + "\n";
+namespace {
+
+std::string EmulatedFigures(const EmulationSummary& summary, const Style& style) {
+  std::string out = "\n" + FiguresTable(summary, style) + "\n" + SplitTable(summary, style) + "\n";
   out += Wrap(
              "Intrinsic bloat: computations faster than their own iteration needs. Extrinsic "
              "bloat: pipelines faster than the slowest one. Blocking: GPUs that wait.",
@@ -226,7 +224,19 @@ std::string FormatEmulationSummary(const EmulationSummary& summary, const Style&
   out += Facts(summary, style);
   if (summary.compared) out += "\n" + ComparisonTable(summary, style);
   out += FormatShapes(summary, style);
-  out += FormatAnswers(summary, style);
+  return out + FormatAnswers(summary, style);
+}
+
+}  // namespace
+
+std::string FormatEmulationSummary(const EmulationSummary& summary, const Style& style) {
+  std::string out = FormatInput(*summary.profile, *summary.pipeline, summary.virtual_stages,
+                                summary.split_ratio, style);
+  out += Fact("Job", JobInWords(summary), style);
+  out += Fact("Scenario", ScenarioInWords(summary.spec), style);
+  out += FormatNotes(summary.notes, style);
+  const bool believable = AreBelievable(summary.notes);
+  out += believable ? EmulatedFigures(summary, style) : InsteadOfFigures(style);
   if (!summary.output_directory.empty() || !summary.remarks.empty()) out += '\n';
   if (!summary.output_directory.empty()) {
     out += Fact("Written",
@@ -234,7 +244,7 @@ std::string FormatEmulationSummary(const EmulationSummary& summary, const Style&
                 style);
   }
   for (const std::string& remark : summary.remarks) out += Fact("Note", remark, style);
-  return out + "\n" + Fact("Next", NextSteps(summary), style);
+  return believable ? out + "\n" + Fact("Next", NextSteps(summary), style) : out;
 }
 
 }  // namespace perseus::cli

@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/framework/table.h"
 #include "cli/planning/plan_notes.h"
+#include "common/belief.h"
 #include "common/file.h"
 #include "common/printable.h"
 #include "perseus/profile.h"
@@ -218,7 +219,9 @@ std::string TraceText(const TraceAnswer& answer, const Style& style) {
                        recording.operations.size()),
            style.columns, 0) +
       "\n\n";
-  if (!answer.notes.empty()) text += FormatNotes(answer.notes, style) + "\n";
+  text += FormatNotes(answer.notes, style);
+  if (!AreBelievable(answer.notes)) return text + InsteadOfFigures(style);
+  if (!answer.notes.empty()) text += "\n";
   text += Wrap(fmt::format("Stragglers make a step {:.4f} times as long{}: {} instead of {} in the "
                            "mean, each operation as soon as it may begin; {} as recorded.",
                            what_if.blocking_slowdown, SingleStepsText(what_if),

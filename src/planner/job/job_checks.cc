@@ -46,6 +46,8 @@ class Checks {
     CheckStatable();
     CheckWaiting();
     CheckFixedTimes();
+    CheckIteration();
+    CheckStageCount();
     CheckMargin();
     CheckSwitching();
     CheckDwell();
@@ -135,6 +137,36 @@ class Checks {
           profile::kMostFixedShare);
     check("iteration_overhead", "the overhead of an iteration",
           job_.fixed.iteration_overhead_seconds, profile::kMostFixedShare);
+  }
+
+  // Long contexts make computations long, and leave few of them to an iteration.
+  void CheckIteration() {
+    const auto longer_than = [this](double seconds) {
+      return std::any_of(
+          pipeline_.tables.begin(), pipeline_.tables.end(),
+          [=](const CostTable& table) { return table.baseline.time_seconds > seconds; });
+    };
+    if (computing_seconds_ <= profile::kLongIterationSeconds) return;
+    if (longer_than(profile::kTaskSeconds.most)) return;  // The profile's notes say so.
+    const bool implausible = computing_seconds_ > profile::kMostIterationSeconds ||
+                             longer_than(profile::kLongTaskSeconds);
+    constexpr double kMinute = 60;
+    AddOnProfile(
+        implausible ? Severity::kImplausible : Severity::kOdd,
+        fmt::format("a rank computes for {:.3g} minutes in an iteration at maximum clocks, "
+                    "and iterations of training take seconds, or a few minutes; are the "
+                    "times in milliseconds (and the energies in millijoules)?",
+                    computing_seconds_ / kMinute));
+  }
+
+  // A profile whose last stage is missing looks like one of a shorter pipeline.
+  void CheckStageCount() {
+    const int stages = job_.profile.num_stages;
+    if (settings_.stages || stages == 1 || stages % 2 == 0) return;
+    AddOnProfile(Severity::kOdd,
+                 fmt::format("the profile ends with stage {}, and pipelines of {} stages are rare; "
+                             "does it lack a stage? If not, say that there are {} (stages)",
+                             stages - 1, stages, stages));
   }
 
   void CheckMargin() {
