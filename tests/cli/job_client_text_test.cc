@@ -178,7 +178,7 @@ TEST(JobClientTextTest, TheHeadlineIsTheWholeJobs) {
   const std::string text = JobText(StragglingJob(), plain, 1795307430);
   EXPECT_THAT(text, HasSubstr("iteration    1.0655 s, as long as the straggler is slow\n"));
   EXPECT_THAT(text, Mentions("15.50"));
-  EXPECT_THAT(text, Mentions("pipeline", "1", "straggles"));
+  EXPECT_THAT(text, Mentions("pipeline", "1", "1.0588"));
   EXPECT_THAT(text, Mentions("1.0588"));
   EXPECT_THAT(text, Not(HasSubstr("23.3")));
   const std::string table = JobTable(nlohmann::ordered_json::array({StragglingJob()}), plain);

@@ -408,10 +408,10 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
                           : seconds + (has_conditions ? ", under the job's conditions" : "") +
                                 (is_straggling ? ", as long as the straggler is slow" : ""));
     const std::string saving = SavingOf(whole);
-    if (!IsBelievable(job)) {
-      line("", fmt::format("{}: {}", kNotBelievable, kCorrectFirst));
-    } else if (NobodyFollows(job)) {
+    if (NobodyFollows(job)) {
       line("saving", "none now: no rank follows the plan");
+    } else if (!IsBelievable(job)) {
+      line("", fmt::format("{}: {}", kNotBelievable, kCorrectFirst));
     } else {
       line("saving", saving.empty() || !is_straggling
                          ? saving
@@ -419,11 +419,12 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
     }
     const Json& pipelines = ObjectOf(plan, "pipelines");
     for (const auto& [pipeline, own] : pipelines.items()) {
-      line("", fmt::format("pipeline {} straggles; its own plan would end in {}",
+      line("", fmt::format("pipeline {} is slow; at its usual speed, its plan would take {}",
                            Printable(pipeline), SecondsOf(own, "iteration_time_s")));
     }
     if (!pipelines.empty()) {
-      line("", fmt::format("the others end in {} and wait", SecondsOf(plan, "iteration_time_s")));
+      line("", fmt::format("the plan of the others takes {}, and they wait for the rest",
+                           SecondsOf(plan, "iteration_time_s")));
     }
   }
   const Json& frontier = ObjectOf(job, "frontier");

@@ -244,14 +244,13 @@ class Checks {
         continue;
       }
       text = fmt::format(
-          "stage {} {} has no row at {}; its highest is {}, and savings count from there",
+          "stage {} {} has no row at {}, so its savings are against its own highest clock, {}",
           table.stage, ComputationTypeName(table.type), profile.knobs.front().label,
           profile.knobs[static_cast<std::size_t>(highest)].label);
     }
     if (text.empty()) return;
     if (others > 0) {
-      text +=
-          fmt::format(" (so with {} other kind{} of the profile)", others, others == 1 ? "" : "s");
+      text += fmt::format(" (likewise {} other{})", others, others == 1 ? "" : "s");
     }
     AddOnProfile(Severity::kOdd, std::move(text));
   }
