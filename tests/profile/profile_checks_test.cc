@@ -86,6 +86,12 @@ TEST(ProfileChecksTest, OneClockLeavesNoChoice) {
   EXPECT_TRUE(notes("0,backward,1200,0.22,55\n").empty());
 }
 
+// Milliseconds taken for seconds are too long and too weak, and are noted once.
+TEST(ProfileChecksTest, OneNoteForOneFault) {
+  EXPECT_THAT(NotesOf({{"1400", 100, 30}}),
+              ElementsAre(Is(Severity::kImplausible, 2, "draws 0.3 W")));
+}
+
 TEST(ProfileChecksTest, OneNoteForAllRowsOfAFault) {
   EXPECT_THAT(NotesOf({{"1400", 100, 30}, {"1300", 110, 29}, {"1200", 120, 28}}),
               testing::Contains(Is(Severity::kImplausible, 2, "(as in 2 other rows)")));

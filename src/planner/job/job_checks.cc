@@ -147,7 +147,16 @@ class Checks {
           [=](const CostTable& table) { return table.baseline.time_seconds > seconds; });
     };
     if (computing_seconds_ <= profile::kLongIterationSeconds) return;
-    if (longer_than(profile::kTaskSeconds.most)) return;  // The profile's notes say so.
+    // The profile has a note on such computations, or on their power.
+    if (longer_than(profile::kTaskSeconds.most) ||
+        std::any_of(pipeline_.tables.begin(), pipeline_.tables.end(),
+                    [this](const CostTable& table) {
+                      return !profile::kComputingWatts.Has(
+                          table.baseline.energy_joules /
+                          (table.baseline.time_seconds * pipeline_.tensor_parallel));
+                    })) {
+      return;
+    }
     const bool implausible = computing_seconds_ > profile::kMostIterationSeconds ||
                              longer_than(profile::kLongTaskSeconds);
     constexpr double kMinute = 60;

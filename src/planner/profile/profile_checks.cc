@@ -105,12 +105,14 @@ class Checks {
       seconds = std::min(seconds, row.time_seconds);
     }
     const auto fastest = [&least](const Row& row) { return least.at({row.stage, row.type}); };
+    // A power that no GPU draws has its own note.
+    const auto drawn = [](const Row& row) { return kComputingWatts.Has(Watts(row)); };
     const bool too_long = std::any_of(least.begin(), least.end(), [](const auto& each) {
       return each.second > kTaskSeconds.most;
     });
     AddFirst(
         Severity::kImplausible, Column::kTime,
-        [&](const Row& row) { return !kTaskSeconds.Has(fastest(row)); },
+        [&](const Row& row) { return drawn(row) && !kTaskSeconds.Has(fastest(row)); },
         [this](const Row& row, const std::string& others) {
           return fmt::format(
               "{} takes {:.6g} s{}, and computations take {:g} us to {:g} s at the highest clock; "
@@ -121,7 +123,7 @@ class Checks {
         });
     AddFirst(
         Severity::kOdd, Column::kTime,
-        [&](const Row& row) { return !too_long && fastest(row) > kLongTaskSeconds; },
+        [&](const Row& row) { return drawn(row) && !too_long && fastest(row) > kLongTaskSeconds; },
         [this](const Row& row, const std::string& others) {
           return fmt::format("{} takes {:.6g} s{}; {}", OptionName(all_, row), row.time_seconds,
                              others, kMilliseconds);

@@ -37,6 +37,7 @@ Result<std::unique_ptr<perseus_plan>> NewPlan(const PlannedJob& planned, const P
                                               Plan plan, const PlanConstraints& constraints) {
   PlanContext context = planned.job.Context();
   context.constraints = constraints;
+  context.notes = planned.job.NotesAt(planner.frontier(), plan.requested_time_seconds);
   Result<PlanDocument> document = MakePlanDocument(planner, plan, context);
   if (!document) return tl::unexpected(document.error());
   return NewPlan(std::move(plan), *std::move(document));
