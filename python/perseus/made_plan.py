@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Union
 from perseus import planner_library as abi
 from perseus import program
 from perseus.display import axes_of, optional, table
-from perseus.note import notes_of
+from perseus.note import are_believable, notes_of
 from perseus.planner_error import PlannerError
 from perseus.planner_input import as_bytes, number
 
@@ -171,7 +171,9 @@ class Plan:
             self.expected = Expected(**{name: expected[name] for name in Expected._fields})
 
     def __repr__(self) -> str:
-        """Say what it takes and saves."""
+        """Say what it takes and saves, if that can be believed."""
+        if not are_believable(self.notes):
+            return "<perseus.Plan: its figures cannot be believed, see its notes>"
         return (
             f"<perseus.Plan: {self.iteration_time_seconds:.6g} s, {self.energy_joules:.6g} J, "
             f"{self.saving_percent:.2f} % saved>"

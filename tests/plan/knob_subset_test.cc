@@ -259,7 +259,7 @@ RC_GTEST_PROP(KnobSubsetTest, AFinerGranularityIsNeverWorse, ()) {
 
 TEST(KnobSubsetTest, SaysHowManyAreNeeded) {
   const CostedPipeline pipeline =
-      Costed("0,forward,2,1,10\n0,backward,1,1,10\n", DagOf("1f1b", 1, 1), Blocking(0));
+      Costed("0,forward,2000,1,10\n0,backward,1000,1,10\n", DagOf("1f1b", 1, 1), Blocking(0));
   const OptionSearch search = [](const CostedPipeline& costs, const PlanConstraints&) {
     return std::vector<CostOption>{costs.TableOf(0).options[0], costs.TableOf(1).options[0]};
   };

@@ -33,9 +33,13 @@ Result<void> RefuseNotes(const std::vector<Note>& notes, bool strict) {
   });
   if (worst == notes.end() || (!strict && worst->severity != Severity::kImpossible)) return {};
   const std::size_t others = notes.size() - 1;
-  return InvalidInput(NoteText(*worst) + (strict && others > 0
-                                              ? fmt::format(" (and {} more such)", others)
-                                              : std::string()));
+  tl::unexpected<Error> refused = InvalidInput(
+      NoteText(*worst) +
+      (strict && others > 0 ? fmt::format(" (and {} more such)", others) : std::string()));
+  refused.value().file = worst->source;
+  refused.value().line = worst->line;
+  refused.value().column = worst->column;
+  return refused;
 }
 
 }  // namespace v0

@@ -19,6 +19,7 @@
 
 #include "cli/cluster/json_values.h"
 #include "cli/framework/table.h"
+#include "common/belief.h"
 #include "common/printable.h"
 #include "job/job_fields.h"
 
@@ -363,6 +364,12 @@ std::string TroubleText(const Json& job) {
   return text;
 }
 
+bool IsBelievable(const Json& job) {
+  const Json& notes = ListOf(job, "notes");
+  return std::all_of(notes.begin(), notes.end(),
+                     [](const Json& note) { return MemberText(note, "severity") == "odd"; });
+}
+
 std::string JobText(const Json& job, const Style& style, double now_seconds) {
   std::string text;
   const auto line = [&](const char* what, const std::string& value) { text += Line(what, value); };
@@ -422,6 +429,8 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
     const std::string saving = SavingNow(job);
     if (!saving.empty() && NobodyFollows(job)) {
       line("saving", saving + ": no rank follows the plan");
+    } else if (!IsBelievable(job)) {
+      line("", fmt::format("{}: {}", kNotBelievable, kCorrectFirst));
     } else {
       line("saving", saving.empty() || !is_straggling
                          ? saving + IntervalOf(plan)
@@ -429,11 +438,12 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
     }
     const Json& pipelines = ObjectOf(plan, "pipelines");
     for (const auto& [pipeline, own] : pipelines.items()) {
-      line("", fmt::format("pipeline {} straggles; its own plan would end in {}",
+      line("", fmt::format("pipeline {} is slow; at its usual speed, its plan would take {}",
                            Printable(pipeline), SecondsOf(own, "iteration_time_s")));
     }
     if (!pipelines.empty()) {
-      line("", fmt::format("the others end in {} and wait", SecondsOf(plan, "iteration_time_s")));
+      line("", fmt::format("the plan of the others takes {}, and they wait for the rest",
+                           SecondsOf(plan, "iteration_time_s")));
     }
   }
   const Json& frontier = ObjectOf(job, "frontier");

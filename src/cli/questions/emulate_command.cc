@@ -140,6 +140,7 @@ EmulationSpec MakeSpec(const EmulateFlags& flags, const Job& job) {
   }
   spec.control.reacts = !flags.no_reaction;
   spec.control.delay_seconds = flags.reaction_delay_seconds.value_or(0);
+  spec.power_shape.band = flags.power_band.value_or(spec.power_shape.band);
   spec.power_shape.ramp_limit_watts_per_second = flags.power_limits.ramp_watts_per_second;
   spec.power_interval_seconds = flags.power_interval_seconds;
   spec.timeline_iteration = flags.timeline_iteration;
@@ -352,6 +353,7 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   if (!lengths) return tl::unexpected(lengths.error());
   EmulationSummary summary;
   summary.spec = MakeSpec(flags, *job);
+  summary.shows_shape = flags.power_band.has_value();
   summary.change_joules = ConditionsOf(job->settings).change_joules;
   summary.change_price_name = NameOf(job->settings, "change_price");
   if (auto good = CheckStragglers(summary.spec, job->pipeline); !good) {

@@ -297,11 +297,8 @@ class PlanPage {
         "pipeline that must wait for a slower one saves by slowing down, up to T*."};
     if (chosen_.shared_knobs) {
       items.insert(items.begin() + 2,
-                   "Best " + report::SharedKnobText(*chosen_.shared_knobs,
-                                                    input_.constraints.granularity, knob_));
-    }
-    if (chosen_.discrete_bound) {
-      items.insert(items.begin() + 2, report::DiscreteBoundText(chosen_));
+                   "Best: " + report::SharedKnobText(*chosen_.shared_knobs,
+                                                     input_.constraints.granularity, knob_));
     }
     items.insert(items.end(), input_.remarks.begin(), input_.remarks.end());
     document_.List(std::move(items));

@@ -49,6 +49,7 @@ Result<std::unique_ptr<perseus_plan>> NewPlan(const SharedJob& planned, JobFile 
                                               const PlanConstraints& constraints) {
   PlanContext context = planned->job.Context();
   context.constraints = constraints;
+  context.notes = planned->job.NotesAt(planner.frontier(), plan.requested_time_seconds);
   JobPlan made = {.planner = planner, .plan = std::move(plan)};
   Result<PlanDocument> document = MakePlanDocument(planner, made.plan, context);
   if (!document) return tl::unexpected(document.error());
