@@ -78,6 +78,10 @@ class Rank(asyncio.Protocol):
         if self.answer is not None and not self.answer.done():
             self.answer.set_exception(ConnectionError(str(exc)))
 
+    def is_closed(self) -> bool:
+        """Return whether the server has closed it."""
+        return self.transport is None or self.transport.is_closing()
+
     async def call(self, method: str, path: str, body: object = None) -> tuple[int, Any, float]:
         """Ask; return status, JSON and when the answer began to arrive."""
         status, answer, arrived = await self.ask(method, path, body)
@@ -89,7 +93,7 @@ class Rank(asyncio.Protocol):
         head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(text)}\r\n\r\n"
         self.answer = asyncio.get_running_loop().create_future()
         assert self.transport is not None
-        if self.transport.is_closing():
+        if self.is_closed():
             raise ConnectionError("the server has closed this connection")
         self.transport.write(head.encode() + text)
         return await self.answer
@@ -146,17 +150,10 @@ class Measured:
     firsts: list[float] = dataclasses.field(default_factory=list)
     answered: list[float] = dataclasses.field(default_factory=list)
 
-    async def connect(self, ranks: int) -> None:
-        """Connect all ranks, again where a server may have closed what was idle for long."""
-        for client in self.clients:
-            assert client.transport is not None
-            client.transport.close()
-        self._operator = (await connect(self.servers, 1, None))[0]
-        self.clients = await connect(self.servers, ranks, self.nodes)
-
     async def join(self, ranks: int) -> None:
         """Create the job, let all ranks join, and wait for its best plans."""
-        await self.connect(ranks)
+        operator = await self._operator()
+        self.clients = await connect(self.servers, ranks, self.nodes)
         job = {
             "schedule": "1f1b",
             "microbatches": 16,
@@ -165,7 +162,7 @@ class Measured:
         }
         body = {"job": job, "profile_csv": PROFILE.read_text()}
         start = time.perf_counter()
-        status, created, _ = await self._operator.call("POST", "/api/v1/jobs", body)
+        status, created, _ = await operator.call("POST", "/api/v1/jobs", body)
         assert status == 201, created
         self._path = f"/api/v1/jobs/{created['id']}"
         joined = await asyncio.gather(*(self._join(r, c) for r, c in enumerate(self.clients)))
@@ -174,10 +171,14 @@ class Measured:
         print(f"{self.name}: {ranks} ranks, {way}, {STAGES} stages x 16 microbatches")
         print(f"last rank registered after   {max(t for t, _ in joined) - start:.2f} s")
         print(f"last rank held its plan after {max(t for _, t in joined) - start:.2f} s")
-        while not (await self._operator.call("GET", self._path))[1]["refined"]:
+        while not (await operator.call("GET", self._path))[1]["refined"]:
             await asyncio.sleep(0.2)
-        _, shown, _ = await self._operator.call("GET", self._path)
+        _, shown, _ = await operator.call("GET", self._path)
         self._version = shown["plan"]["version"]
+
+    async def _operator(self) -> Rank:
+        """Connect whoever tells of stragglers; a server closes who says nothing for 10 s."""
+        return (await connect(self.servers, 1, None))[0]
 
     async def _join(self, rank: int, client: Rank) -> tuple[float, float]:
         place = {"rank": rank, "dp_rank": rank // STAGES, "pp_rank": rank % STAGES}
@@ -188,8 +189,10 @@ class Measured:
         assert status == 200, answer
         return registered, planned
 
-    def park(self) -> None:
+    async def park(self) -> None:
         """Let all ranks wait for the next plan."""
+        if any(client.is_closed() for client in self.clients):  # While plans were improved.
+            self.clients = await connect(self.servers, len(self.clients), self.nodes)
         query = f"after={self._version}&wait=60"
         self._waits = [
             asyncio.create_task(client.ask("GET", f"{self._path}/plan?rank={rank}&{query}"))
@@ -198,14 +201,15 @@ class Measured:
 
     async def straggle(self, slow: bool) -> None:
         """Report a straggler, or that it is gone, and wait until all ranks heard."""
+        operator = await self._operator()
         before = [cpu_seconds(pid) for pid in self.pids]
         start = time.perf_counter()
         path = self._path + "/stragglers"
         if slow:
             body = {"pipeline": 0, "factor": 1.2}
-            status, _, done = await self._operator.call("POST", path, body)
+            status, _, done = await operator.call("POST", path, body)
         else:
-            status, _, done = await self._operator.call("DELETE", path)
+            status, _, done = await operator.call("DELETE", path)
         assert status in (201, 204)
         self.answered.append(done - start)
         plans = await asyncio.gather(*self._waits)
@@ -254,11 +258,9 @@ async def measure(programs: list[Measured], ranks: int, rounds: int) -> None:
     """Run it all and print; the rounds of several programs take turns."""
     for program in programs:
         await program.join(ranks)
-    for program in programs:
-        await program.connect(ranks)
     for round_ in range(rounds):
         for program in programs:
-            program.park()
+            await program.park()
         await asyncio.sleep(2.5 * len(programs))
         # Who comes second would always find the ranks of the first awake.
         for program in programs if round_ // 2 % 2 == 0 else reversed(programs):
@@ -267,7 +269,8 @@ async def measure(programs: list[Measured], ranks: int, rounds: int) -> None:
         program.show()
     first = programs[0].figures()
     for program in programs[1:]:
-        ratios = [f"{name} {value / first[name]:.2f}" for name, value in program.figures().items()]
+        figures = program.figures().items()
+        ratios = [f"{name} {value / first[name]:.2f}" for name, value in figures if first[name]]
         print(f"{program.name} against {programs[0].name}: {', '.join(ratios)}")
     print(f"load {os.getloadavg()[0]:.1f}")
 

@@ -56,8 +56,9 @@ Result<Reading> ReadNow(store::Store& store, const std::string& id, Known known)
 
 LoadedJob LifeOf(const store::StoredJob& stored) {
   Built built;
-  // Without a curve whoever plans the job builds it.
-  if (stored.curve && stored.job.state != store::JobState::kFinished) Build(stored, &built);
+  // Also before there is a curve: what is odd in a profile is shown from the beginning.
+  const bool has_profile = !stored.job.profile_csv.empty();
+  if (has_profile && stored.job.state != store::JobState::kFinished) Build(stored, &built);
   return {.life = Replay(stored, built),
           .sums = {.own = stored.iterations_here, .elsewhere = stored.iterations_elsewhere}};
 }
