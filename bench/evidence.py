@@ -32,6 +32,7 @@ SECTIONS: dict[str, list[str]] = {
     "networks": [*PROOF, "networks"],
     "plans": [*PROOF, "plans"],
     "jobs": [*PROOF, "jobs"],
+    "outputs": [*PROOF, "outputs"],
     "discrete": [*PROOF, "discrete"],
     "gaps": [sys.executable, "-u", str(BENCH / "gaps.py")],
     "published": [sys.executable, "-u", str(BENCH / "published.py"), str(DATA)],
