@@ -36,6 +36,7 @@ from perseus.shared_library import LibraryError
 if TYPE_CHECKING:
     from perseus.dag import Dag
     from perseus.hooks.attached import Attached
+    from perseus.hooks.data_parallel import attach_ddp
     from perseus.hooks.deepspeed import attach_deepspeed
     from perseus.hooks.job import Job
     from perseus.hooks.megatron import attach_megatron
@@ -60,6 +61,7 @@ __all__ = [
     "State",
     "Stats",
     "attach",
+    "attach_ddp",
     "attach_deepspeed",
     "attach_megatron",
     "plan",
@@ -77,6 +79,7 @@ _LATER = {
     "Planner": "perseus.planner",
     "PlannerError": "perseus.planner",
     "attach": "perseus.hooks.torch_pipelining",
+    "attach_ddp": "perseus.hooks.data_parallel",
     "attach_deepspeed": "perseus.hooks.deepspeed",
     "attach_megatron": "perseus.hooks.megatron",
     "plan": "perseus.planner",

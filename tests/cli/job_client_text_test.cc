@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -16,6 +17,8 @@
 namespace perseus::cli {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -80,11 +83,19 @@ TEST(JobClientTextTest, AComplaintIsShownOnceWithItsRanks) {
 TEST(JobClientTextTest, ASavingIsShownWhileSomebodyFollows) {
   nlohmann::ordered_json job = {{"id", "j-1"}, {"state", "running"}};
   job["plan"] = {{"version", 1}, {"saving_percent", 12.5}};
-  EXPECT_THAT(JobText(job, Style{}, 0), HasSubstr("12.50 %"));
-  job["clients"]["states"] = {{"released", 3}};
-  EXPECT_THAT(JobText(job, Style{}, 0), Not(HasSubstr("12.50 %")));
-  job["clients"]["states"]["following"] = 1;
-  EXPECT_THAT(JobText(job, Style{}, 0), HasSubstr("12.50 %"));
+  const auto texts = [&] {
+    return std::array{JobText(job, Style{}, 0),
+                      JobTable(nlohmann::ordered_json::array({job}), Style{}),
+                      EventLine("job", {{"id", "j-1"}}, job)};
+  };
+  EXPECT_THAT(texts(), Each(HasSubstr("12.50 %")));
+  job["following"] = 0;
+  EXPECT_THAT(texts(), Each(AllOf(Not(HasSubstr("12.50 %")), HasSubstr("none now"))));
+  job["following"] = 1;
+  EXPECT_THAT(texts(), Each(HasSubstr("12.50 %")));
+  job["plan"].erase("saving_percent");
+  job["following"] = 0;
+  EXPECT_THAT(texts(), Each(Not(HasSubstr("none now"))));
 }
 
 TEST(JobClientTextTest, ALongNameDoesNotWidenTheTable) {

@@ -4,9 +4,13 @@
 
 from __future__ import annotations
 
+import shlex
+import socket
+import subprocess
 import sys
 import threading
 import time
+import types
 import warnings
 from pathlib import Path
 from typing import Any
@@ -21,6 +25,8 @@ from perseus.hooks import layout  # noqa: E402
 from perseus.hooks.speaker import Speaker  # noqa: E402
 from perseus.hooks.timeline import EventTimeline, find_timeline  # noqa: E402
 from recording import Recorder  # noqa: E402
+
+PATIENCE = 20.0  # Seconds that only a hang misses.
 
 
 def job_with(**options: Any) -> tuple[perseus.Job, list[list[Any]]]:
@@ -312,12 +318,91 @@ def test_a_complaint_is_one_line_of_what_can_be_printed() -> None:
     ]
 
 
-def test_a_client_that_was_never_opened_has_said_why() -> None:
-    """Itself, and once is enough."""
+def test_a_client_that_cannot_be_opened_is_spoken_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for all ranks, and it stays so."""
+
+    def load() -> None:
+        raise OSError("the library lies sideways")
+
+    monkeypatch.setattr("perseus.client.abi.load", load)
+    store = Store()
+    speakers = [Speaker(store, rank, 2) for rank in range(2)]
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        jobs = [perseus.Job("http://x", speaker=each) for each in speakers]
+        deadline = time.monotonic() + PATIENCE
+        while len(store.values) < 3 and time.monotonic() < deadline:
+            time.sleep(0.001)
+        for job in jobs:
+            with job.step(), job.forward(0):
+                pass
+            assert "sideways" in job.last_error
+            job.close()
+        for speaker in speakers:
+            speaker.close()
+    (said,) = [str(one.message) for one in seen]
+    assert "sideways" in said
+    assert "all 2 ranks" in said
+
+
+def test_an_error_ends_with_the_step_that_had_it() -> None:
+    """What lasts is recovered by its name."""
     job, _ = job_with(timeline="host")
-    client: Any = job.client
-    client.state = perseus.State.CLOSED
-    assert complaints_of(job, ["there is no option sideways"]) == []
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        job.fail("the function for tokens failed", ValueError(3))
+        job.fail("the device is lost", about="device")
+        job.fail("the function for work failed")
+        assert job.last_error == "the function for work failed"
+        with job.step():
+            assert job.last_error == "the device is lost"
+        job.recover("device")
+        assert job.last_error == ""
+        job.client.step_begin = None  # type: ignore[method-assign, assignment]
+        assert not job.guarded(job.step_begin)
+        assert "not recorded" in job.last_error
+    assert len(seen) == 4
+
+
+@pytest.mark.parametrize("at", ["step", "computation"])
+def test_what_a_cuda_graph_records_is_left_alone(monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+    """No event is asked there, which would break the recording; it is said once, and for good."""
+    recording = [False]
+    torch: Any = types.ModuleType("torch")
+    torch.cuda = types.SimpleNamespace(
+        is_initialized=lambda: True, is_current_stream_capturing=lambda: recording[0]
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    device = Device()
+    asked: list[bool] = []
+
+    class Timeline(EventTimeline):
+        def begin(self) -> None:
+            asked.append(recording[0])
+            super().begin()
+
+        def end(self) -> None:
+            asked.append(recording[0])
+            super().end()
+
+    job, log = job_with(timeline=Timeline(device.event, device.now))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for k in range(4):
+            recording[0] = k == 2 and at == "step"
+            with job.step():
+                for microbatch in range(2):
+                    recording[0] = k == 2 and (at == "step" or microbatch == 1)
+                    with job.forward(microbatch):
+                        device.run(0.01)
+            recording[0] = False
+    assert not any(asked)
+    assert "close" in [entry[0] for entry in log]
+    begins = [entry[0] for entry in log].count("instruction_begin")
+    assert begins == (4 if at == "step" else 5)
+    (said,) = [str(one.message) for one in seen]
+    assert "CUDA graph" in said
+    assert "CUDA graph" in job.last_error
 
 
 def test_a_job_without_a_server_warns_when_it_is_closed() -> None:
@@ -362,7 +447,13 @@ def test_a_token_is_read_from_its_file(tmp_path: Path, monkeypatch: pytest.Monke
 def test_certificates_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless the trainer names others."""
     made: list[dict[str, object]] = []
-    monkeypatch.setattr("perseus.hooks.job.Client", lambda *_, **options: made.append(options))
+
+    class Made(Recorder):
+        def __init__(self, *_: object, **options: object) -> None:
+            super().__init__()
+            made.append(options)
+
+    monkeypatch.setattr("perseus.hooks.job._Client", Made)
     monkeypatch.setenv("PERSEUS_CA_FILE", "/etc/ours.pem")
     perseus.Job("https://server")
     perseus.Job("https://server", ca_file="/etc/theirs.pem")
@@ -442,6 +533,48 @@ def test_what_a_run_is_known_by() -> None:
     assert layout.run_key({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "3"}) == "slurm-7.3"
     assert layout.run_key({"TORCHELASTIC_RUN_ID": "abc"}) == "torchrun-abc"
     assert layout.run_key({"TORCHELASTIC_RUN_ID": "none"}) is None
+    random = {"TORCHELASTIC_RUN_ID": "5e1f"}
+    ours = f"torchrun-night@{socket.gethostname()}"
+    assert layout.run_key({**random, "PET_RDZV_ID": "night"}) == ours
+
+
+@pytest.mark.parametrize(
+    ("command", "key"),
+    [
+        ("python -m torch.distributed.run --rdzv-id night train.py", "night"),
+        ("/usr/bin/python3 /usr/bin/torchrun --rdzv_id=night --nproc-per-node 2 train.py", "night"),
+        ("torchrun --nproc-per-node 2 train.py", ""),
+        ("torchrun --rdzv-id none train.py", ""),
+    ],
+)
+def test_the_id_that_torchrun_was_given(command: str, key: str) -> None:
+    """Whichever way it is spelled."""
+    assert layout._rdzv_id(command.split()) == key
+
+
+def test_the_torchrun_of_a_rank_is_found_through_a_shell(tmp_path: Path) -> None:
+    """It is no parent then. What only has the word in its arguments is none."""
+    torchrun = tmp_path / "torchrun"
+    torchrun.write_text("import subprocess, sys\nsubprocess.run(sys.argv[3:], check=True)\n")
+    rank = f"import sys; sys.path.insert(0, {str(ROOT / 'python')!r})\n"
+    rank += "from perseus.hooks import layout; print(layout.run_key())"
+    (tmp_path / "rank.py").write_text(rank)
+    started = [sys.executable, "-B", str(tmp_path / "rank.py")]
+
+    def key_of(*launcher: str) -> str:
+        shell = ["sh", "-c", f"{shlex.join(started)}; true"]
+        done = subprocess.run(
+            [*launcher, *shell],
+            env={"TORCHELASTIC_RUN_ID": "5e1f"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    found = key_of(sys.executable, str(torchrun), "--rdzv-id", "night")
+    assert found == f"torchrun-night@{socket.gethostname()}"
+    assert key_of("env") == "torchrun-5e1f"
 
 
 def test_a_job_without_a_name_has_that_of_its_run() -> None:

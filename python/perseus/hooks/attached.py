@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from perseus.hooks.job import Job
 from perseus.hooks.layout import DEFAULT_SERVER, Layout, default_device, job_body, run_key
-from perseus.hooks.speaker import speaker_of_job
+from perseus.hooks.speaker import say_once, speaker_of_ranks
 from perseus.hooks.wrap import Wrap
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("perseus")
 
 _STORE_KEY = "perseus/run"
+_COMING = "coming"
 # At most, until the client has found that there is no agent: milliseconds.
 _DEVICE_SECONDS = 1.0
 _Batch = TypeVar("_Batch")
@@ -125,7 +126,9 @@ class Attached:
             step = self.job.next_iteration + len(waiting) - 1
             self.job.coming(work(batch), step, others(batch))
         except Exception as error:
-            self.job.fail("the work of a coming batch is not known", error)
+            self.job.fail("the work of a coming batch is not known", error, about=_COMING)
+        else:
+            self.job.recover(_COMING)
 
     def detach(self) -> None:
         """Take the hooks off and close the job; the clock goes back. May be called again."""
@@ -144,7 +147,7 @@ class Attached:
             end()
         except Exception as error:
             if self.job is not None:
-                self.job.fail("not all of Perseus could be taken off", error)
+                self.job.fail("not all of Perseus could be taken off", error, about="off")
 
     def _listen(self, on: bool) -> None:
         """Put the wrappers of the stages on, or take them off while nobody asks for them."""
@@ -170,10 +173,14 @@ class Attached:
     def give_up(self, error: Exception, made: Job | None) -> None:
         """Take everything off again, as attaching failed; `made`: a job to be closed."""
         self.detach()
-        self.job = None
         if made is not None:
-            made.close()
+            self._guarded(made.close)
+        self.job = None
         self.reason = str(error) or type(error).__name__
+
+    def say_reason(self, framework: str) -> None:
+        """Say once for all ranks why it is not attached."""
+        say_once(f"not attached to {framework}: {self.reason}")
 
     def __enter__(self) -> Attached:
         return self
@@ -243,10 +250,10 @@ def open_job(
         tp_rank=place.tp_rank,
         profile=profile is True,
         strict=strict,
+        speaker=speaker_of_ranks(),
         **options,
     )
     job.gpu = gpu
-    job.speak_through(speaker_of_job(place.rank))
     job.wait_for_complaint(_DEVICE_SECONDS if _has_no_agent(options["device"]) else 0)
     return job
 

@@ -23,26 +23,29 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Callable
 
-from perseus.client import Client, State
-from perseus.hooks.speaker import Speaker, kind_of, say
+from perseus.client import Client
+from perseus.hooks.complaints import Complaints
 from perseus.hooks.step_planner import StepPlanner
-from perseus.hooks.timeline import Timeline, find_timeline
+from perseus.hooks.timeline import Timeline, find_timeline, is_recording_graph
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from perseus.hooks.speaker import Speaker
     from perseus.planner import Planner
 
-# So many different complaints are said; who has not read these reads no more.
-_MOST_COMPLAINTS = 20
 # So many computations one after another outside of a step are no accident.
 _MANY_OUTSIDE = 16
 _OUTSIDE = "outside"
-_MICROBATCHES = "microbatches"
+_GRAPH = (
+    "a CUDA graph is being recorded, and its replays do not tell Perseus what they compute: "
+    "Perseus stays out, and clocks are the driver's; record smaller parts than a forward or a "
+    "backward to have them planned"
+)
 _LOOK_SECONDS = 0.005
 
 
-class Job:
+class Job(Complaints):
     """One rank of a training job. Nothing here raises into training.
 
     If Perseus itself fails, or its client reports a problem (no server, a refused clock), training
@@ -69,6 +72,8 @@ strict, ahead, options
     client
         Instead of all the above: a client that is open already, and stays open when the job is
         closed.
+    speaker
+        Says problems once for all ranks, as hooks have it; None: this rank says its own.
 
     Notes
     -----
@@ -96,8 +101,10 @@ strict, ahead, options
         timeline: str | Timeline = "auto",
         clock: Callable[[], float] | None = None,
         client: Client | None = None,
+        speaker: Speaker | None = None,
         **options: str | float,
     ) -> None:
+        super().__init__(speaker)
         self._step_lock = threading.Lock()
         self._skipping = 0
         self._iteration = 0
@@ -110,9 +117,6 @@ strict, ahead, options
         self._outer = False  # The step under way is one of the trainer's own.
         self._within = 0  # Steps of a hook in it.
         self._accumulates = False  # A step of the trainer's own is several of the hook's.
-        self._failures: dict[str, str] = {}  # What is wrong now, newest last.
-        self._said: set[str] = set()  # Complaints, without their digits.
-        self._speaker: Speaker | None = None
         self.gpu: tuple[object, ...] | None = None  # Whose clock it sets, where a hook knows.
         self._clock = clock
         self._timeline: Timeline | None = None
@@ -128,11 +132,12 @@ strict, ahead, options
             try:
                 options["token"] = Path(token).read_text(encoding="utf-8").strip()
             except OSError as error:
-                self.fail(f"the token in PERSEUS_TOKEN_FILE ({token}) cannot be read", error)
+                said = f"the token in PERSEUS_TOKEN_FILE ({token}) cannot be read"
+                self.fail(said, error, about="token")
         certificates = os.environ.get("PERSEUS_CA_FILE")
         if certificates and client is None:
             options.setdefault("ca_file", certificates)
-        self.client = client or Client(
+        self.client = client or _Client(
             server or os.environ.get("PERSEUS_SERVER"),
             job_id=job_id or (os.environ.get("PERSEUS_JOB_ID") if job is None else None),
             job=job,
@@ -149,6 +154,7 @@ strict, ahead, options
             ahead=ahead,
             **options,
         )
+        self._pass_on_complaint()
 
     # What a trainer calls.
 
@@ -304,7 +310,7 @@ strict, ahead, options
     @property
     def last_error(self) -> str:
         """What is wrong now, one sentence; empty: nothing is."""
-        return next(reversed(self._failures.values()), "") or self.client.last_error
+        return super().last_error or self.client.last_error
 
     def close(self) -> None:
         """Give the clock back and send what is to be reported. May be called again."""
@@ -353,9 +359,14 @@ strict, ahead, options
         if not self._step_lock.acquire(blocking=False):
             self._ignored_steps += 1
             return False
+        if self._is_recorded():
+            self._step_lock.release()
+            self.stay_out(_GRAPH)
+            return False
         self._open = True
         self._within = self._outside_in_a_row = 0
         self.recover(_OUTSIDE)
+        self.recover_step()
         self.client.step_begin(self._iteration)
         # After it: a plan that comes now is followed from the next step on.
         self.quiet = not self.client.listens
@@ -429,6 +440,9 @@ strict, ahead, options
                     about=_OUTSIDE,
                 )
             return
+        if self._is_recorded():
+            self.stay_out(_GRAPH)
+            return
         if work is not None:
             self.client.instruction_work(work)
         self.client.instruction_begin(kind, -1 if stage is None else stage, microbatch)
@@ -453,38 +467,13 @@ strict, ahead, options
                 self._lose_timeline(error)
         self.client.instruction_end(kind, -1 if stage is None else stage, microbatch)
 
-    def fail(self, what: str, error: BaseException | None = None, about: str = "") -> None:
-        """Say once that something of Perseus went wrong; training goes on.
-
-        Parameters
-        ----------
-        what
-            One sentence.
-        error
-            What was raised, if anything was.
-        about
-            A word for it, with which `recover` says that it is over.
-        """
-        text = what if error is None else f"{what}: {type(error).__name__}: {error}"
-        self._failures.pop(about or what, None)
-        self._failures[about or what] = text
-        self._complain(text)
-
-    def recover(self, about: str) -> None:
-        """Say that what `fail` said is over."""
-        self._failures.pop(about, None)
-
-    def is_changed(self, microbatches: float, planned: int) -> bool:
-        """Return whether an iteration has another number of microbatches than the plan is for."""
-        if microbatches == planned:
-            self.recover(_MICROBATCHES)
-            return False
-        self.fail(
-            f"an iteration has {microbatches:g} microbatches and the plan is for {planned}: "
-            "such iterations are not used; detach and attach again where this stays",
-            about=_MICROBATCHES,
-        )
-        return True
+    def stay_out(self, why: str) -> None:
+        """Do nothing any more, and give the clock back: what is computed cannot be seen."""
+        self.fail(why, about="out")
+        self._skipping += 1
+        if self._open:
+            self.step_abandon()
+        self.client.close()
 
     def wait_for_complaint(self, seconds: float) -> None:
         """Pass on the client's first complaint, for which it waits so long at most."""
@@ -492,10 +481,6 @@ strict, ahead, options
         while not self.client.last_error and time.monotonic() < deadline:
             time.sleep(_LOOK_SECONDS)
         self._pass_on_complaint()
-
-    def speak_through(self, speaker: Speaker | None) -> None:
-        """Say complaints once for all ranks; None: this rank says its own."""
-        self._speaker = speaker
 
     def _close_step(self) -> None:
         self._open = self._outer = self.quiet = False
@@ -505,20 +490,11 @@ strict, ahead, options
 
     def _pass_on_complaint(self) -> None:
         """Say what the client's threads complain of: who trains reads no `report()`."""
-        # A client that was never opened has said why.
-        if self.client.state != State.CLOSED:
-            self._complain(self.client.last_error)
+        self.complain(self.client.last_error)
 
-    def _complain(self, text: str) -> None:
-        # The same of another iteration is nothing new.
-        kind = kind_of(text)
-        if not text or kind in self._said or len(self._said) >= _MOST_COMPLAINTS:
-            return
-        self._said.add(kind)
-        if self._speaker is None:
-            say(text)
-        else:
-            self._speaker.say(text)
+    def _is_recorded(self) -> bool:
+        """Return whether what is computed now goes into a CUDA graph, where no event is allowed."""
+        return (self._timeline is not None or self._find is not None) and is_recording_graph()
 
     def _find_timeline(self) -> None:
         how, self._find = self._find, None
@@ -526,11 +502,19 @@ strict, ahead, options
             # It says nothing of this step, which began without it.
             self._timeline = find_timeline(how or "host", self._clock)
         except Exception as error:
-            self.fail(f"no timeline {how!r}, the host's clock is used", error)
+            self.fail(f"no timeline {how!r}, the host's clock is used", error, about="timeline")
 
     def _lose_timeline(self, error: BaseException) -> None:
         self._timeline = None
-        self.fail("the device's timeline failed, the host's clock is used from here on", error)
+        said = "the device's timeline failed, the host's clock is used from here on"
+        self.fail(said, error, about="timeline")
+
+
+class _Client(Client):
+    """A client whose job says why it could not be opened."""
+
+    def _say_failure(self) -> None:
+        pass
 
 
 class _Step:

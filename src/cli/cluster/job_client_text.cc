@@ -43,6 +43,17 @@ const Json& WholeJobOf(const Json& plan) {
   return whole.empty() ? plan : whole;
 }
 
+// Whether ranks have reported, and none of them follows the plan, which then saves nothing.
+bool NobodyFollows(const Json& job) {
+  return NumberOf(job, "following") == 0 && MemberText(job, "state") != "finished";
+}
+
+// What a job saves now, as far as its plan says.
+std::string SavingNow(const Json& job) {
+  const std::string saving = SavingOf(WholeJobOf(ObjectOf(job, "plan")));
+  return !saving.empty() && NobodyFollows(job) ? "none now" : saving;
+}
+
 std::string CountText(const Json& value) {
   return value.is_array() ? std::to_string(value.size()) : Printable(value.dump());
 }
@@ -185,7 +196,7 @@ std::string EventLine(const std::string& name, const Json& data, const Json& job
   if (plan.empty()) return text + "\n";
   text += fmt::format(", plan {} ({})", MemberText(plan, "version"), MemberText(plan, "reason"));
   text += part(", iteration ", SecondsOf(WholeJobOf(plan), "iteration_time_s"));
-  text += part(", saving ", SavingOf(WholeJobOf(plan)));
+  text += part(", saving ", SavingNow(job));
   const std::size_t stragglers = ListOf(job, "stragglers").size();
   if (stragglers > 0) {
     text += fmt::format(", {} straggler{}", stragglers, stragglers == 1 ? "" : "s");
@@ -216,7 +227,7 @@ std::string JobTable(const Json& jobs, const Style& style) {
          MemberText(job, "state"),
          fmt::format("{}/{}", MemberText(job, "ranks_registered"), MemberText(job, "world_size")),
          MemberText(plan, "version") + (HasFirstPlan(job) ? " (first)" : ""),
-         seconds ? WithThousands(*seconds, 4) : "", SavingOf(WholeJobOf(plan)),
+         seconds ? WithThousands(*seconds, 4) : "", SavingNow(job),
          CountText(job.value("stragglers", Json(0)))});
   }
   return jobs.empty() ? "The server has no jobs.\n" : table.Format(style.rule());
@@ -343,13 +354,6 @@ std::string TroubleText(const Json& job) {
   return text;
 }
 
-// Whether ranks have reported, and none of them follows a plan: the plan then saves nothing.
-bool NobodyFollows(const Json& job) {
-  const Json& states = ObjectOf(ObjectOf(job, "clients"), "states");
-  return !states.empty() && NumberOf(states, "following").value_or(0) == 0 &&
-         MemberText(job, "state") != "finished";
-}
-
 std::string JobText(const Json& job, const Style& style, double now_seconds) {
   std::string text;
   const auto line = [&](const char* what, const std::string& value) { text += Line(what, value); };
@@ -400,9 +404,9 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
                           ? seconds
                           : seconds + (has_conditions ? ", under the job's conditions" : "") +
                                 (is_straggling ? ", as long as the straggler is slow" : ""));
-    const std::string saving = SavingOf(whole);
-    if (NobodyFollows(job)) {
-      line("saving", "none now: no rank follows the plan");
+    const std::string saving = SavingNow(job);
+    if (!saving.empty() && NobodyFollows(job)) {
+      line("saving", saving + ": no rank follows the plan");
     } else {
       line("saving", saving.empty() || !is_straggling
                          ? saving

@@ -53,6 +53,8 @@ const Field kFields[] = {
      "--schedule-file", "FILE",
      "A schedule as a CSV file of PyTorch, instead of a name: a row for each rank, a cell for each "
      "action."},
+    {"schedule_csv", &JobFile::schedule_csv, Unit::kText, kAnyNumber, Group::kNone, false, "", "",
+     "The text of such a file, instead of its path: what a server takes."},
     {"stages", &JobFile::stages, Unit::kNone, kStages, Group::kPipeline, false, "--stages", "N",
      "Stages of the model: ranks x virtual stages. There must be as many as in the profile "
      "(default)."},
@@ -217,9 +219,12 @@ Error AboutFile(const JobFile& settings, std::string_view key, Error error) {
 }
 
 void Merge(const JobFile& overrides, JobFile* settings) {
-  // A schedule by name and one from a file replace each other.
-  if (overrides.schedule) settings->schedule_file.reset();
-  if (overrides.schedule_file) settings->schedule.reset();
+  // A schedule replaces another one, however each is given.
+  if (overrides.schedule || overrides.schedule_file || overrides.schedule_csv) {
+    settings->schedule.reset();
+    settings->schedule_file.reset();
+    settings->schedule_csv.reset();
+  }
   for (const Field& field : kFields) {
     if (!IsSet(field, overrides)) continue;
     std::visit([&](auto member) { settings->*member = overrides.*member; }, field.member);

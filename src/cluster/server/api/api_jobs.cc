@@ -150,6 +150,20 @@ void CreateNew(const CallPointer& call, const NewJob& job) {
                        [call, job](const auto& created) { ShowCreated(*call, job, created); });
 }
 
+// A run goes on whose job ended by itself, as its ranks were silent: in a new job.
+void Replace(const JobPointer& silent, const CallPointer& call, const NewJob& job) {
+  if (auto refusal = CheckMayCreate(*call, job.client_key)) {
+    return Send(*call, *std::move(refusal));
+  }
+  silent->Do(DeleteJob{}, call->caller, [call, job, id = silent->id()](const auto& deleted) {
+    if (!deleted && deleted.error().code != FailureCode::kNotFound) {
+      return Send(*call, FailureResponse(deleted.error()));
+    }
+    call->service.Forget(id);
+    CreateNew(call, job);
+  });
+}
+
 // Every rank may ask for the job: the key is looked up before anything is built.
 void CreateJob(const CallPointer& call) {
   const Outcome<NewJob> job = ReadNewJob(call->request.body);
@@ -158,6 +172,7 @@ void CreateJob(const CallPointer& call) {
   call->service.GetByKey(job->client_key, call->caller.is_wanted,
                          [call, job = *job](const Outcome<JobPointer>& known) {
                            if (known && Sees(call->request.binding, **known)) {
+                             if ((*known)->has_ended_itself()) return Replace(*known, call, job);
                              return ShowCreated(*call, job, JobService::Created{*known, false});
                            }
                            if (!known && known.error().code == FailureCode::kUnavailable) {

@@ -61,7 +61,9 @@ struct SetWatch {
 struct Reprofile {};
 // Ends the sweep that Reprofile began and keeps the old profile.
 struct CancelReprofile {};
-struct FinishJob {};
+struct FinishJob {
+  std::string reason = {};  // Empty: somebody asked for it.
+};
 struct DeleteJob {};
 
 // The server itself gives all commands below.

@@ -165,13 +165,15 @@ void JobService::MeasureClock() {
 
 void JobService::TickAll() {
   const auto pause = std::chrono::duration<double>(options_.tick_seconds);
+  const double period =
+      std::min(kClockPeriodSeconds, options_.finish_silent_seconds.value_or(kClockPeriodSeconds));
   double looked_at = Now().seconds;
   const MutexLock lock(stop_mutex_);
   while (!stopping_) {
     if (stop_.WaitUntil(stop_mutex_, std::chrono::steady_clock::now() + pause)) continue;
     const MutexUnlock unlocked(stop_mutex_);
     TickOnce();
-    if (const double now = Now().seconds; now - looked_at > kClockPeriodSeconds) {
+    if (const double now = Now().seconds; now - looked_at > period) {
       readers_.Post([this] { MeasureClock(); });
       Rest();
       looked_at = now;
@@ -284,7 +286,8 @@ std::size_t JobService::unfinished_jobs() const {
                                   std::count_if(jobs_.begin(), jobs_.end(), at_work));
 }
 
-// Finished jobs leave the memory when nobody asks for them, and the store when they are old.
+// Jobs whose ranks fell silent finish. Finished jobs leave the memory when nobody asks for them,
+// and the store when they are old.
 void JobService::Rest() {
   const Moment now = Now();
   {
@@ -297,6 +300,9 @@ void JobService::Rest() {
       heads_[entry->first] = job->head();
       jobs_.erase(entry);
     }
+  }
+  if (options_.finish_silent_seconds) {
+    for (const JobPointer& job : Jobs()) job->FinishIfSilent(*options_.finish_silent_seconds);
   }
   if (!options_.keep_finished_seconds) return;
   std::vector<store::JobHead> old;

@@ -47,6 +47,8 @@ struct ServiceOptions {
       0.1;  // How often jobs look at the time: a straggler begins so late at most.
   // How long after its end a finished job is deleted. None: never.
   std::optional<double> keep_finished_seconds = {};
+  // How long after its ranks fell silent a job ends. None: never.
+  std::optional<double> finish_silent_seconds = {};
   WorkerOptions worker = {};
   // For the log; called from any thread. on_problem gets a sentence about each exception, on_change
   // gets each change that somebody asked for.
