@@ -84,6 +84,24 @@ TEST(ReadingTest, AVersionIsAboveAllThatWereLostUnseen) {
             (std::int64_t{5} << store::kHistoryBits) + 1);
 }
 
+// Nobody may ever write again, so that no later revision would say it.
+TEST(ReadingTest, WhatTheStoreLostIsTakenBack) {
+  PlanMaker maker;
+  SimulatedRows rows;
+  ASSERT_TRUE(rows.Commit(kThisServer, {maker.record()}, {}));
+  const SimulatedRows standby = rows;
+  ASSERT_TRUE(rows.Commit(kThisServer, {store::DetectionChange{.detection_json = "{}"}}, {}));
+  JobLife job = maker.LifeOf(rows);
+  ASSERT_EQ(job.phase.watch_json, "{}");
+  Reading reading;
+  reading.known = KnownOf(job);
+  reading.parts = PartsToRead(standby.job.marks, reading.known);
+  reading.stored = standby.job;
+  EXPECT_TRUE(Absorb(reading, &job));
+  EXPECT_EQ(job.phase.watch_json, "");
+  EXPECT_EQ(job.marks.revision, standby.job.marks.revision);
+}
+
 // A server that was not told of the loss still has all ranks that it knew.
 TEST(ReadingTest, RowsOfAnotherHistoryReplaceAllThatWereKnown) {
   PlanMaker maker;
