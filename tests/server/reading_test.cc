@@ -121,6 +121,19 @@ TEST(ReadingTest, RowsOfAnotherHistoryReplaceAllThatWereKnown) {
   EXPECT_TRUE(job.ranks.contains(2));
 }
 
+// A sweep of the same number may have been settled in both histories.
+TEST(ReadingTest, ACurveOfAnotherHistoryIsOfAnotherProfile) {
+  PlanMaker maker;
+  Known known = {.marks = {.revision = 7}, .settled_round = 1};
+  known.built.job = maker.JobOf("");
+  store::StoredJob stored;
+  stored.job.settled_round = 1;
+  stored.marks.revision = 8;
+  EXPECT_FALSE(HasNewJob(stored, known));
+  stored.marks.revision += std::int64_t{1} << store::kHistoryBits;
+  EXPECT_TRUE(HasNewJob(stored, known));
+}
+
 // Else its ranks would follow the plan that is lost, and not measure what is lost with it.
 TEST(ReadingTest, AJobWithoutPlansTakesBackAVersionThatTheStoreLost) {
   PlanMaker maker;
