@@ -101,12 +101,6 @@ RULES: list[tuple[str, str, str, str]] = [
         "",
     ),
     (
-        "what was written on a history that was lost is read",
-        "runtime/managed_job.cc",
-        "if (marks.revision > life_.marks.revision + 1)",
-        "if (false)",
-    ),
-    (
         "a rank's newer record is not replaced by an older reading",
         "domain/reading.cc",
         "  if (rows <= job->marks.rows && !went_back) return;",
