@@ -527,6 +527,60 @@ def test_all_ranks_make_the_same_job_and_another_shape_another() -> None:
     assert key(0, 8) != key(0, 4)
 
 
+def test_a_loop_of_ones_own_makes_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same on all ranks; what is missing is asked for at once."""
+    opened: list[dict[str, Any]] = []
+
+    def client(server: str, **options: Any) -> Recorder:
+        opened.append({"server": server, **options})
+        return Recorder()
+
+    monkeypatch.setattr("perseus.hooks.job._Client", client)
+    for variable in ("PERSEUS_RUN", "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "PERSEUS_SERVER"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PERSEUS_DEVICE", "simulated:/gpus")
+    for rank in (0, 1):
+        perseus.Job.for_pipeline(
+            "interleaved-1f1b", 4, 8, run="a", pp=2, dp=3, rank=rank, settings={"at": "1.1x"}
+        )
+    first, second = (one["job"] for one in opened)
+    assert first == second
+    assert first["job"] == {
+        "schedule": "interleaved-1f1b",
+        "virtual_stages": 2,
+        "stages": 4,
+        "microbatches": 8,
+        "dp": 3,
+        "tp": 1,
+        "at": "1.1x",
+    }
+    assert first["client_key"].startswith("a-")
+    assert opened[1]["rank"] == 1
+    assert opened[0]["server"] == layout.DEFAULT_SERVER
+    assert opened[0]["device"] == "simulated:/gpus"
+    assert opened[0]["profile"] is True
+    with pytest.raises(ValueError, match="run="):
+        perseus.Job.for_pipeline("1f1b", 4, 8)
+    with pytest.raises(ValueError, match="4 stages"):
+        perseus.Job.for_pipeline("1f1b", 4, 8, run="a", pp=3)
+    with pytest.raises(OSError, match=r"none\.csv"):
+        perseus.Job.for_pipeline("1f1b", 4, 8, run="a", profile="none.csv")
+
+
+def test_callbacks_may_skip_as_blocks_do() -> None:
+    """More ends than begins change nothing."""
+    job, log = job_with(timeline="host")
+    job.skip_end()
+    job.skip_begin()
+    with job.step(), job.forward(0):
+        pass
+    assert log == []
+    job.skip_end()
+    with job.step():
+        pass
+    assert [e[0] for e in log] == ["step_begin", "step_end"]
+
+
 def test_what_a_run_is_known_by() -> None:
     """The schedulers' ids; torchrun's "none" is none."""
     assert layout.run_key({"PERSEUS_RUN": "mine", "SLURM_JOB_ID": "7"}) == "mine"

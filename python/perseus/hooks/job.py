@@ -21,10 +21,12 @@ import threading
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from perseus.client import Client
+from perseus.hooks.blocks import Computation, Skip, Step
 from perseus.hooks.complaints import Complaints
+from perseus.hooks.layout import DEFAULT_SERVER, Layout, default_device, job_body, run_key
 from perseus.hooks.step_planner import StepPlanner
 from perseus.hooks.timeline import Timeline, find_timeline, is_recording_graph
 
@@ -156,6 +158,85 @@ strict, ahead, options
         )
         self._pass_on_complaint()
 
+    @classmethod
+    def for_pipeline(
+        cls,
+        schedule: str,
+        stages: int,
+        microbatches: int,
+        *,
+        run: str | None = None,
+        name: str | None = None,
+        pp: int | None = None,
+        dp: int = 1,
+        tp: int = 1,
+        profile: bool | str | os.PathLike[str] = True,
+        settings: Mapping[str, object] | None = None,
+        server: str | None = None,
+        device: str | None = None,
+        **options: Any,
+    ) -> Job:
+        """Open the job of a loop of your own; all ranks that say the same are of one job.
+
+        Parameters
+        ----------
+        schedule
+            Its name, as in job files; "1f1b", say.
+        stages
+            Of the model, virtual ones counted.
+        microbatches
+            Of an iteration.
+        run
+            A name that all ranks share, and that stays when training restarts (None: as for
+            `perseus.attach`).
+        name
+            For people; None: that of the run.
+        pp
+            Ranks of the pipeline; None: as many as stages.
+        dp, tp
+            How many pipelines there are, and how many ranks compute a microbatch together.
+        profile
+            True: measure in the first iterations, where the server has no profile. A path: of a
+            profile in CSV. False: neither.
+        settings
+            More of the job: ``{"blocking_power": 85, "at": "1.05x"}``; keys of job files.
+        server, device
+            None: `$PERSEUS_SERVER`, else http://127.0.0.1:7787; `$PERSEUS_DEVICE`, else the node's
+            agent.
+        options
+            More for `perseus.Job`: rank, pp_rank, dp_rank, gpu_index and so on.
+
+        Raises
+        ------
+        ValueError
+            Nothing names the run, or `stages` is no multiple of `pp`.
+        OSError
+            The profile cannot be read.
+        """
+        run = run or run_key()
+        if run is None:
+            raise ValueError("nothing names the run: give run=, the same on all ranks")
+        pp = stages if pp is None else pp
+        if pp < 1 or stages % pp:
+            raise ValueError(f"{stages} stages cannot be shared by {pp} ranks evenly")
+        body = job_body(
+            Layout(pp=pp, dp=dp, tp=tp),
+            schedule={"schedule": schedule, "virtual_stages": stages // pp},
+            stages=stages,
+            microbatches=microbatches,
+            run=run,
+            name=name,
+            profile_csv=None if isinstance(profile, bool) else Path(profile).read_text("utf-8"),
+            settings=settings,
+        )
+        return cls(
+            server or os.environ.get("PERSEUS_SERVER") or DEFAULT_SERVER,
+            job=body,
+            profile=profile is True,
+            device=device or default_device(),
+            **options,
+        )
+
     # What a trainer calls.
 
     def step(
@@ -163,7 +244,7 @@ strict, ahead, options
         tokens: int = 0,
         work: Sequence[float] | None = None,
         others: Sequence[Sequence[float]] = (),
-    ) -> _Step:
+    ) -> Step:
         """Return a context manager around an iteration; its `tokens` may be set within.
 
         A step within a step, or beside it in another thread, is part of the first.
@@ -180,7 +261,7 @@ strict, ahead, options
         """
         if work is not None:
             self.coming(work, self._iteration + 1, others)
-        return _Step(self, tokens)
+        return Step(self, tokens)
 
     def plan_with(self, planner: Planner, rank: int, **settings: str | float | None) -> None:
         """Plan each iteration for its lengths, in this process, on a thread beside training.
@@ -230,7 +311,7 @@ strict, ahead, options
 
     def forward(
         self, microbatch: int = -1, stage: int | None = None, work: float | None = None
-    ) -> _Computation:
+    ) -> Computation:
         """Return a context manager around a forward computation.
 
         Parameters
@@ -242,29 +323,37 @@ strict, ahead, options
         work
             Amount of it: tokens, or any number that time grows with; None: not known.
         """
-        return _Computation(self, "forward", microbatch, stage, work)
+        return Computation(self, "forward", microbatch, stage, work)
 
     def backward(
         self, microbatch: int = -1, stage: int | None = None, work: float | None = None
-    ) -> _Computation:
+    ) -> Computation:
         """Return a context manager around a backward computation; as `forward`."""
-        return _Computation(self, "backward", microbatch, stage, work)
+        return Computation(self, "backward", microbatch, stage, work)
 
     def backward_input(
         self, microbatch: int = -1, stage: int | None = None, work: float | None = None
-    ) -> _Computation:
+    ) -> Computation:
         """Return a context manager around a backward for the input alone ("I")."""
-        return _Computation(self, "backward_input", microbatch, stage, work)
+        return Computation(self, "backward_input", microbatch, stage, work)
 
     def backward_weight(
         self, microbatch: int = -1, stage: int | None = None, work: float | None = None
-    ) -> _Computation:
+    ) -> Computation:
         """Return a context manager around a backward for the weights alone ("W")."""
-        return _Computation(self, "backward_weight", microbatch, stage, work)
+        return Computation(self, "backward_weight", microbatch, stage, work)
 
-    def skip(self) -> _Skip:
+    def skip(self) -> Skip:
         """Return a context manager within which nothing is recorded: evaluation, say."""
-        return _Skip(self)
+        return Skip(self)
+
+    def skip_begin(self) -> None:
+        """Record nothing until `skip_end`: for callbacks, which cannot hold a ``with`` open."""
+        self._skipping += 1
+
+    def skip_end(self) -> None:
+        """End what `skip_begin` began."""
+        self._skipping = max(0, self._skipping - 1)
 
     def report(self) -> dict[str, object]:
         """Return what is going on: state, plan, counters and what went wrong last.
@@ -349,7 +438,8 @@ strict, ahead, options
                 self.step_abandon()
         return self._begin_step()
 
-    def _begin_outer_step(self) -> bool:
+    def begin_outer_step(self) -> bool:
+        """Begin an iteration of the trainer's own, which hooks' steps may be within."""
         if self._skipping or self._accumulates:
             return False
         self._outer = mine = self._begin_step()
@@ -515,79 +605,3 @@ class _Client(Client):
 
     def _say_failure(self) -> None:
         pass
-
-
-class _Step:
-    """`with job.step():`."""
-
-    __slots__ = ("_job", "_mine", "tokens")
-
-    def __init__(self, job: Job, tokens: int) -> None:
-        self._job = job
-        self._mine = False
-        self.tokens = tokens
-
-    def __enter__(self) -> _Step:
-        self._mine = self._job._begin_outer_step()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if not self._mine:
-            return
-        if kind is None:
-            self._job.step_end(self.tokens)
-        else:
-            self._job.step_abandon()
-
-
-class _Computation:
-    """`with job.forward(0):`."""
-
-    __slots__ = ("_job", "_kind", "_microbatch", "_stage", "_work")
-
-    def __init__(
-        self, job: Job, kind: str, microbatch: int, stage: int | None, work: float | None
-    ) -> None:
-        self._job = job
-        self._kind = kind
-        self._microbatch = microbatch
-        self._stage = stage
-        self._work = work
-
-    def __enter__(self) -> _Computation:
-        self._job.begin(self._kind, self._microbatch, self._stage, self._work)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._job.end(self._kind, self._microbatch, self._stage)
-
-
-class _Skip:
-    """`with job.skip():`."""
-
-    __slots__ = ("_job",)
-
-    def __init__(self, job: Job) -> None:
-        self._job = job
-
-    def __enter__(self) -> _Skip:
-        self._job._skipping += 1
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._job._skipping -= 1
