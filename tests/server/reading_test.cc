@@ -124,7 +124,9 @@ TEST(ReadingTest, RowsOfAnotherHistoryReplaceAllThatWereKnown) {
 // A sweep of the same number may have been settled in both histories.
 TEST(ReadingTest, ACurveOfAnotherHistoryIsOfAnotherProfile) {
   PlanMaker maker;
-  Known known = {.marks = {.revision = 7}, .settled_round = 1};
+  Known known;
+  known.marks.revision = 7;
+  known.settled_round = 1;
   known.built.job = maker.JobOf("");
   store::StoredJob stored;
   stored.job.settled_round = 1;

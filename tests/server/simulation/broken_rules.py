@@ -6,9 +6,9 @@
 
 For each rule the sources of src/cluster/server are copied, one place is changed, and the simulation
 runs on the result: from seed 1 on, and with the seeds beyond that once found a fault. Where no seed
-finds it, the tests of readings run: what few seeds meet has one of its own. Prints a table. Ends
-with 1 where a broken rule is not found, or where its text is not in the sources any more; the other
-rules are tried all the same.
+finds it, the tests of the rules that few seeds meet run. Prints a table. Ends with 1 where a broken
+rule is not found, or where its text is not in the sources any more; the other rules are tried all
+the same.
 """
 
 import argparse
@@ -258,9 +258,9 @@ def simulate(test: Path, runs: int) -> tuple[str, str]:
 
 
 def test_that_fails(test: Path) -> str:
-    """Return the test of readings that fails; empty: none does."""
+    """Return the test of such a rule that fails; empty: none does."""
     ran = subprocess.run(
-        [str(test), "--gtest_filter=ReadingTest*", "--gtest_brief=1"],
+        [str(test), "--gtest_filter=ReadingTest*:ProfileLifeTest.AStepIsPast*", "--gtest_brief=1"],
         capture_output=True,
         text=True,
         check=False,
