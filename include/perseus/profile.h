@@ -38,6 +38,20 @@ struct Option {
   double energy_std_joules = 0;
 };
 
+// How well a sweep of Perseus measured an option, relative to it. Errors of several options of a
+// rank have common sources: source k, a standard normal variable, adds time_sources[k] of it to
+// the time; others add power_sources[k] to the power. The rest of each error is the option's own.
+struct OptionErrors {
+  int stage = 0;
+  ComputationType type = ComputationType::kForward;
+  int knob = 0;             // Index into Profile::knobs.
+  double time_std = 0;      // Standard errors.
+  double power_std = 0;     // Energy over time.
+  double blocking_std = 0;  // Of the rank's blocking power.
+  std::vector<double> time_sources = {};
+  std::vector<double> power_sources = {};
+};
+
 // Every option of one stage and type, in the order of the file, also those that are worse than
 // others. `options` is never empty.
 struct OptionTable {
@@ -68,6 +82,8 @@ struct Profile {
   // empty. Printable ASCII.
   std::string modelled = {};
   std::vector<Note> notes = {};  // What its checks have found.
+  // By stage, type and knob; empty where the profile does not say (column `error_sources`).
+  std::vector<OptionErrors> errors = {};
 
   // Whether knobs have an order: numbers, whatever their unit.
   bool KnobsAreRanked() const { return knobs_are_numbers || !knob_unit.empty(); }
@@ -124,7 +140,7 @@ struct ProfileOptions {
 // Reads a profile in the CSV format of Zeus and lowtime:
 // `stage,instruction,frequency,time,energy` in any column order (`knob` may
 // stand for `frequency`); optional columns `time_std`, `energy_std`, `rank`,
-// `dp_rank`, `pp_rank`, `tp_rank`. Seconds and joules. Errors name
+// `dp_rank`, `pp_rank`, `tp_rank`, `error_sources`. Seconds and joules. Errors name
 // file:line:column. Reading is bounded: a file over 256 MiB is refused.
 Result<Profile> ReadProfile(const std::string& path, const ProfileOptions& options = {});
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "perseus/job.h"
 #include "perseus/job_file.h"
@@ -188,12 +189,22 @@ TEST(JobClientTextTest, TheHeadlineIsTheWholeJobs) {
   const std::string text = JobText(StragglingJob(), plain, 1795307430);
   EXPECT_THAT(text, HasSubstr("iteration    1.0655 s, as long as the straggler is slow\n"));
   EXPECT_THAT(text, Mentions("15.50"));
-  EXPECT_THAT(text, Mentions("pipeline", "1", "straggles"));
+  EXPECT_THAT(text, Mentions("pipeline", "1", "1.0588"));
   EXPECT_THAT(text, Mentions("1.0588"));
   EXPECT_THAT(text, Not(HasSubstr("23.3")));
   const std::string table = JobTable(nlohmann::ordered_json::array({StragglingJob()}), plain);
   EXPECT_THAT(table, Mentions("1.0655"));
   EXPECT_THAT(table, Not(HasSubstr("1.0588")));
+}
+
+TEST(JobClientTextTest, ASavingThatCannotBeBelievedIsNotShown) {
+  nlohmann::ordered_json job = StragglingJob();
+  for (const auto& [severity, shown] : {std::pair("odd", true), {"implausible", false}}) {
+    job["notes"] = {{{"severity", severity}, {"text", "a GPU draws 0.59 W"}}};
+    const std::string text = JobText(job, Style{}, 1795307430);
+    EXPECT_THAT(text, Mentions("0.59", shown ? "note" : "WARNING"));
+    EXPECT_EQ(text.find("15.50") != std::string::npos, shown) << text;
+  }
 }
 
 TEST(JobClientTextTest, AFirstPlanIsSaidToBeOne) {

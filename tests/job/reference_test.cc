@@ -72,7 +72,7 @@ struct ValueText {
   std::string operator()(std::optional<std::string> JobFile::* /*member*/) const {
     if (field.unit == job::Unit::kPath) return "path";
     if (field.unit == job::Unit::kText) return "text";
-    return field.unit == job::Unit::kLabel ? "label" : "name";
+    return "name";
   }
   std::string operator()(std::optional<int> JobFile::* /*member*/) const {
     return RangeText(field.range) + ", whole";

@@ -15,29 +15,10 @@
 #include <vector>
 
 #include "measure/simulated_sweep.h"
+#include "measure/sweep_coverage.h"
 
 namespace perseus::measure {
 namespace {
-
-// Three stages whose forwards take `seconds` at the highest of `clocks` clocks.
-SimulatedPipeline Modelled(double seconds, int clocks) {
-  std::string csv = "stage,instruction,frequency,time,energy\n";
-  for (int stage = 0; stage < 3; ++stage) {
-    for (int i = 0; i < clocks; ++i) {
-      const double mhz = 1410 - 30 * i;
-      const double x = mhz / 1410;
-      const double time = seconds * (1 + 0.05 * stage) * (0.2 + 0.8 / x);
-      csv += fmt::format("{},forward,{},{},{}\n", stage, mhz, time, time * (90 + 330 * x * x * x));
-      csv += fmt::format("{},backward,{},{},{}\n", stage, mhz, 1.9 * time,
-                         1.9 * time * (90 + 380 * x * x * x));
-    }
-  }
-  SimulatedPipeline pipeline;
-  pipeline.truth = ParseProfile(csv, "modelled").value();
-  pipeline.microbatches = 8;
-  pipeline.sweep.order.least_mhz = 1410 - 30 * (clocks - 1);
-  return pipeline;
-}
 
 struct Errors {
   std::vector<double> time;  // Relative.
@@ -107,6 +88,21 @@ TEST(RecoveredProfile, StandardErrorsSayHowFarTheTruthIs) {
   EXPECT_GT(errors.blocking_covered, 0.85 * errors.blockings);
   // Nor are they so wide that they say nothing.
   EXPECT_LT(errors.energy_covered, 0.995 * errors.rows);
+}
+
+// Of few sweeps of each noise; bench/sweep_intervals.cc counts many.
+TEST(RecoveredProfile, IntervalsHoldTheTruthUnderHeavyTailsAndDrift) {
+  Coverage all;
+  for (const Noise& noise : Noises()) {
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) AddSweep(noise, seed, &all);
+  }
+  EXPECT_EQ(all.sweeps, 30);
+  EXPECT_GE(all.times.percent(), 90);
+  EXPECT_GE(all.energies.percent(), 90);
+  EXPECT_GE(all.savings.percent(), 86);  // 26 of 30; 93 % of many.
+  EXPECT_LE(all.times.percent(), 99);
+  EXPECT_LE(all.energies.percent(), 99);
+  EXPECT_LT(all.widths / all.sweeps, 1);  // Points.
 }
 
 TEST(RecoveredProfile, MoreIterationsAreNotLessSure) {

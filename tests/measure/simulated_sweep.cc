@@ -27,6 +27,22 @@ struct RunSpan {
   double work = 0;
 };
 
+// An Ornstein-Uhlenbeck process of standard deviation 1.
+class Wander {
+ public:
+  double At(double seconds, double memory_seconds, std::mt19937_64* random) {
+    std::normal_distribution<double> normal;
+    const double kept = at_ < 0 ? 0 : std::exp(-std::max(0.0, seconds - at_) / memory_seconds);
+    value_ = kept * value_ + std::sqrt(1 - kept * kept) * normal(*random);
+    at_ = seconds;
+    return value_;
+  }
+
+ private:
+  double at_ = -1;
+  double value_ = 0;
+};
+
 // One rank's card and its sweep.
 class Rank {
  public:
@@ -39,7 +55,20 @@ class Rank {
 
   bool done() const { return sweep_.done(); }
   Sweep& sweep() { return sweep_; }
-  std::mt19937_64& random() { return random_; }
+
+  // Of standard deviation 1.
+  double Noise() {
+    if (!pipeline_.heavy_tails) return normal_(random_);
+    constexpr double kFreedom = 3;
+    return std::student_t_distribution<double>(kFreedom)(random_) / std::sqrt(kFreedom);
+  }
+  bool Stalls() { return pipeline_.heavy_tails && Uniform() < 1.0 / 300; }
+  double TimeDrift(double at) {
+    return pipeline_.time_drift * time_drift_.At(at, pipeline_.drift_seconds, &random_);
+  }
+  double PowerDrift(double at) {
+    return pipeline_.power_drift * power_drift_.At(at, pipeline_.drift_seconds, &random_);
+  }
 
   // The clock of a computation that begins then.
   int ClockAt(double seconds) {
@@ -113,6 +142,9 @@ class Rank {
   const SimulatedPipeline& pipeline_;
   Sweep sweep_;
   std::mt19937_64 random_;
+  std::normal_distribution<double> normal_;
+  Wander time_drift_;
+  Wander power_drift_;
   int clock_ = 0;
   int asked_ = 0;
   std::optional<std::pair<double, int>> change_;
@@ -175,7 +207,6 @@ Result<SimulatedResult> SimulateSweep(const SimulatedPipeline& pipeline) {
   for (int i = 0; i < dag->num_ranks; ++i) {
     ranks.emplace_back(pipeline, clocks, pipeline.seed * 1000 + static_cast<std::uint64_t>(i));
   }
-  std::normal_distribution<double> normal;
   SimulatedResult result;
   double begin = 0.1;
   const auto all_done = [&] {
@@ -198,10 +229,12 @@ Result<SimulatedResult> SimulateSweep(const SimulatedPipeline& pipeline) {
             span.work = pipeline.work(computation.action.microbatch, result.iterations);
             cost = pipeline.cost_of_work(span.work);
           }
-          const double seconds = option.time_seconds * cost *
-                                 std::max(0.5, 1 + pipeline.time_noise * normal(rank.random()));
+          const double seconds =
+              option.time_seconds * cost * (rank.Stalls() ? 3 : 1) *
+              std::max(0.5, 1 + pipeline.time_noise * rank.Noise() + rank.TimeDrift(begin + ready));
           span.watts = option.energy_joules / option.time_seconds *
-                       std::max(0.1, 1 + pipeline.power_noise * normal(rank.random()));
+                       std::max(0.1, 1 + pipeline.power_noise * rank.Noise() +
+                                         rank.PowerDrift(begin + ready));
           *start = ready;
           *end = ready + seconds;
           span.begin = begin + *start;

@@ -29,6 +29,13 @@ struct SimulatedPipeline {
 
   double time_noise = 0.02;   // Relative standard deviation of each computation's time,
   double power_noise = 0.03;  // and of its power, independent.
+  // Noise that is not kind. Heavy tails: Student's t with 3 degrees of freedom instead of a normal
+  // distribution, and one computation in 300 takes three times as long. Drift: all times, and all
+  // powers, of a card wander by this much (relative standard deviation), and forget in so long.
+  bool heavy_tails = false;
+  double time_drift = 0;
+  double power_drift = 0;
+  double drift_seconds = 10;
   double counter_seconds = 0.02;
   double read_seconds = 0.002;   // Between two reads of the counter.
   double change_seconds = 0.02;  // From an iteration's begin until its new clock is in effect.

@@ -215,6 +215,32 @@ TEST_F(SweepTest, AnIterationThatBrokeOffDoesNotCount) {
   EXPECT_NEAR(rows_.at({ComputationType::kForward, 1000}).joules, 0.030 * 230, 0.2);
 }
 
+TEST_F(SweepTest, WithoutClocksTheDriversAreMeasured) {
+  Make({800, 900, 1000}, 4);
+  sweep_->StayAtDriverClocks("not allowed");
+  EXPECT_TRUE(sweep_->at_driver_clocks());
+  seen_mhz_ = 950;
+  Run();
+  ASSERT_EQ(rows_.size(), 2U);
+  const Estimate& row = rows_.at({ComputationType::kForward, 1000});
+  EXPECT_NEAR(row.seconds, 0.030, 1e-4);
+  EXPECT_NEAR(row.joules, 0.030 * 230, 0.02 * row.joules);
+  EXPECT_TRUE(sweep_->blocking());
+  EXPECT_EQ(notes_, std::vector<std::string>{"not allowed"});
+}
+
+TEST_F(SweepTest, AQuarterOfTheClocksIsMeasuredAgain) {
+  std::vector<int> clocks;
+  for (int mhz = 500; mhz <= 1200; mhz += 100) clocks.push_back(mhz);
+  Make(clocks, 2);
+  // Eight clocks and two again, one to settle at each; twice as many of the highest, once.
+  EXPECT_EQ(Run(), 10 * 3 + 2);
+  EXPECT_EQ(rows_.size(), 16U);
+  EXPECT_EQ(rows_.at({ComputationType::kForward, 1200}).samples, (4 + 2) * 4);
+  EXPECT_EQ(rows_.at({ComputationType::kForward, 1100}).samples, 2 * 4);
+  EXPECT_EQ(rows_.at({ComputationType::kForward, 800}).samples, (2 + 2) * 4);
+}
+
 TEST_F(SweepTest, DeviceTimesReplaceTheHosts) {
   Make({1000}, 2);
   sweep_->ClockInEffect(now_);

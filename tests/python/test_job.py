@@ -22,6 +22,7 @@ sys.path.insert(0, str(ROOT / "python"))
 
 import perseus  # noqa: E402
 from perseus.hooks import layout  # noqa: E402
+from perseus.hooks.attached import Attached  # noqa: E402
 from perseus.hooks.speaker import Speaker  # noqa: E402
 from perseus.hooks.timeline import EventTimeline, find_timeline  # noqa: E402
 from recording import Recorder  # noqa: E402
@@ -78,6 +79,47 @@ def test_an_exception_abandons_the_step_and_passes_through() -> None:
     ]
     assert job.report()["abandoned_steps"] == 1
     assert job.report()["steps"] == 2
+
+
+def test_metrics_are_numbers_by_name() -> None:
+    """Those of the client; none once it is closed, or where nothing is attached."""
+    job, _ = job_with(timeline="host")
+    assert job.metrics() == {}
+    counters = {name: 0 for name in perseus.Stats.__dataclass_fields__}
+    counters.update(clock_mhz=1305, plan_version=4, late=2, missed=1, calls=9)
+    counters.update(state=perseus.State.FOLLOWING)
+    stats: Any = perseus.Stats(**{**counters, "overhead_share": 0.02})  # type: ignore[arg-type]
+    job.client.stats = lambda: stats  # type: ignore[method-assign]
+    metrics = job.metrics()
+    assert all(type(value) in (int, float) for value in metrics.values())
+    expected = {"following": 1, "clock_mhz": 1305, "plan_version": 4, "clocks_late": 3}
+    assert metrics.items() >= expected.items()
+    assert metrics["overhead_percent"] == pytest.approx(2)
+    assert Attached(job).metrics() == metrics
+    assert Attached(None, "no schedule").metrics() == {}
+
+
+def test_waiting_for_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it is there, the time is over, or it can come no more."""
+    job, _ = job_with(timeline="host")
+    client: Any = job.client
+    client.state = perseus.State.WAITING
+    assert not job.wait_until("following", timeout=0)
+    timer = threading.Timer(0.05, lambda: setattr(client, "state", perseus.State.FOLLOWING))
+    timer.start()
+    assert job.wait_until("following", timeout=PATIENCE)
+    assert Attached(job).wait_until("following", timeout=0)
+    timer.join()
+    client.state = perseus.State.CLOSED
+    with pytest.raises(ValueError, match="folowing"):
+        job.wait_until("folowing")
+
+    def no_sleep(_seconds: float) -> None:
+        raise AssertionError("nothing is to be waited for")
+
+    monkeypatch.setattr(time, "sleep", no_sleep)
+    assert not job.wait_until("following", timeout=PATIENCE)
+    assert not Attached(None, "no schedule").wait_until("following", timeout=PATIENCE)
 
 
 def test_nested_steps_and_those_of_other_threads_are_ignored_and_counted() -> None:

@@ -88,3 +88,22 @@ def test_another_order_than_the_plans(drill: Drill) -> None:
     assert drill.gpus.read(0).locked_mhz == 0
     drill.until(lambda: "0" in said_of(drill.job()), "the server does not know")
     drill.end()
+
+
+def test_a_rank_without_clocks_is_planned_and_measured_again(drill: Drill) -> None:
+    """It is measured at its driver's clocks and named; when it may set clocks, all measure again."""
+    drill.gpus.set_refuse(1, True)
+    drill.train(profile=True)
+    drill.until(lambda: following(drill.lines(0)[-1]) if drill.lines(0) else False, "no plan")
+    job = drill.job()
+    assert job["state"] == "running"
+    (note,) = [n for n in job["profiling"]["notes"] if "cannot be set" in n["note"]]
+    assert note["first_ranks"] == [1]
+    assert drill.lines(1)[-1]["last_error"]
+    assert len(job["plan"]["saving_interval_percent"]) == 2
+    drill.gpus.set_refuse(1, False)
+    drill.until(lambda: drill.job()["state"] == "profiling", "nobody measures again")
+    drill.until_both(following, "nobody follows the new plan")
+    drill.until(lambda: drill.job()["state"] == "running", "the new sweep does not end")
+    assert not [n for n in drill.job()["profiling"]["notes"] if "cannot be set" in n["note"]]
+    drill.end()

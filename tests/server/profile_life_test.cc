@@ -42,7 +42,10 @@ class ProfileLifeTest : public ServiceTest {
   // The sweep of a rank that is slower than Sweep() says.
   static store::Measurements SlowSweep(int rank, double factor) {
     store::Measurements measured = Sweep(rank);
-    for (store::MeasuredRow& row : measured.rows) row.time_seconds *= factor;
+    for (store::MeasuredRow& row : measured.rows) {
+      row.time_seconds *= factor;
+      row.energy_joules *= factor;
+    }
     return measured;
   }
 
@@ -310,6 +313,128 @@ TEST_F(ProfileLifeTest, NotesAndThrottlingAreToldAndShown) {
   EXPECT_EQ(json["profiling"]["throttled"].size(), 4U);
   EXPECT_EQ(json["profiling"]["sweep"]["joules"], 400);
   EXPECT_EQ(json["profiling"]["blocking_power_w"][1], 20);
+}
+
+// What a rank measures that may not set clocks: its stage at the driver's.
+store::Measurements AtDriverClocks(int rank) {
+  store::Measurements measured = Sweep(rank);
+  std::erase_if(measured.rows, [](const auto& row) { return row.clock_mhz != 1400; });
+  measured.notes = {"its clock cannot be set"};
+  return measured;
+}
+
+TEST_F(ProfileLifeTest, ARankWithoutClocksIsPlannedAndMeasuredAgainWhenItHasThem) {
+  const auto job = Create(kUnmeasured, "", "key");
+  RegisterAll(*job);
+  ASSERT_TRUE(AwaitState(*job, JobState::kProfiling));
+  // Stage 0 of both pipelines.
+  for (const int rank : {0, 2}) ASSERT_TRUE(Measure(*job, AtDriverClocks(rank)));
+  for (const int rank : {1, 3}) ASSERT_TRUE(Measure(*job, Sweep(rank)));
+  AwaitRefined(*job);
+  ASSERT_EQ(job->View().record.state, JobState::kRunning) << job->View().record.reason;
+  const auto plan = job->board().Current();
+  for (const auto& table : plan->curve->job().profile.tables) {
+    EXPECT_EQ(table.options.size(), table.stage == 0 ? 1U : 3U);
+  }
+  const auto json = JobJson(job->View());
+  EXPECT_EQ(json["profiling"]["notes"][0]["first_ranks"], nlohmann::json::array({0, 2}));
+
+  const auto hear = [&](int rank, const std::string& state, const std::string& error) {
+    ASSERT_TRUE(sync::Report(*job, {}, {{.rank = rank, .state = state, .error = error}}));
+  };
+  hear(0, "released", "the clock was not set");
+  hear(1, "following", "");
+  EXPECT_EQ(job->View().record.state, JobState::kRunning);
+  hear(0, "following", "");
+  ASSERT_TRUE(AwaitState(*job, JobState::kProfiling));
+  EXPECT_TRUE(job->View().sweeps_again);
+  for (int rank = 0; rank < 4; ++rank) ASSERT_TRUE(Measure(*job, Sweep(rank)));
+  ASSERT_TRUE(AwaitState(*job, JobState::kRunning));
+  EXPECT_EQ(job->board().Current()->curve->job().profile.tables.front().options.size(), 3U);
+}
+
+TEST_F(ProfileLifeTest, WhatIsDoubtfulIsMeasuredAgainButNotForEver) {
+  const auto job = Create(kUnmeasured, "", "key");
+  RegisterAll(*job);
+  std::vector<std::string> told;
+  Listen(job, "profiling", &told);
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_TRUE(AwaitState(*job, JobState::kProfiling)) << round;
+    for (int rank = 0; rank < 4; ++rank) {
+      store::Measurements measured = Sweep(rank);
+      measured.blocking_power_watts = 90;  // At 1000 MHz computing draws 36 W.
+      ASSERT_TRUE(Measure(*job, measured));
+    }
+    ASSERT_TRUE(Eventually([&] { return job->Life().phase.settled_round == round; }));
+  }
+  AwaitRefined(*job);
+  EXPECT_EQ(job->View().record.state, JobState::kRunning);
+  EXPECT_EQ(job->Life().phase.sweep_round, 2);
+  service_->events().Settle();
+  EXPECT_EQ(told.size(), 2U);
+  EXPECT_GE(job->View().notes.front().severity, Severity::kImplausible);
+}
+
+TEST_F(ProfileLifeTest, WithoutThePowerOfWaitingThereIsAPlanAndANote) {
+  const auto job = Create(kUnmeasured, "", "key");
+  RegisterAll(*job);
+  ASSERT_TRUE(AwaitState(*job, JobState::kProfiling));
+  for (int rank = 0; rank < 4; ++rank) {
+    store::Measurements measured = Sweep(rank);
+    measured.blocking_power_watts.reset();
+    ASSERT_TRUE(Measure(*job, measured));
+  }
+  AwaitRefined(*job);
+  EXPECT_EQ(job->View().record.state, JobState::kRunning) << job->View().record.reason;
+  const auto& notes = job->View().notes;
+  EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [](const Note& note) {
+    return note.text.find("'blocking_power'") != std::string::npos;
+  }));
+}
+
+TEST_F(ProfileLifeTest, AFailedJobMeasuresAnew) {
+  const auto job = Create(kUnmeasured, "", "key");
+  RegisterAll(*job);
+  ASSERT_TRUE(AwaitState(*job, JobState::kProfiling));
+  for (int rank = 0; rank < 4; ++rank) {
+    store::Measurements measured = Sweep(rank);
+    for (store::MeasuredRow& row : measured.rows) row.stage = 0;  // None of stage 1.
+    ASSERT_TRUE(Measure(*job, measured));
+  }
+  ASSERT_TRUE(AwaitState(*job, JobState::kFailed));
+  ASSERT_TRUE(sync::Reprofile(*job));
+  ASSERT_TRUE(AwaitState(*job, JobState::kProfiling));
+  Restart();
+  const auto again = Find(job);
+  EXPECT_EQ(again->View().record.state, JobState::kProfiling);
+  for (int rank = 0; rank < 4; ++rank) ASSERT_TRUE(Measure(*again, Sweep(rank)));
+  AwaitRefined(*again);
+  EXPECT_EQ(again->View().record.state, JobState::kRunning) << again->View().record.reason;
+}
+
+TEST_F(ProfileLifeTest, ASavingHasTheIntervalOfItsProfilesErrors) {
+  const auto job = Create(kUnmeasured, "", "key");
+  RegisterAll(*job);
+  ASSERT_TRUE(AwaitState(*job, JobState::kProfiling));
+  for (int rank = 0; rank < 4; ++rank) {
+    store::Measurements measured = Sweep(rank);
+    for (store::MeasuredRow& row : measured.rows) {
+      row.time_std_seconds = 0.001 * row.time_seconds;
+      row.energy_std_joules = 0.01 * row.energy_joules;
+      row.time_sources = {0.0005};
+      row.power_sources = {0.001, -0.002};
+    }
+    ASSERT_TRUE(Measure(*job, measured));
+  }
+  AwaitRefined(*job);
+  Restart();
+  const auto plan = JobJson(Find(job)->View())["plan"];
+  const double saving = plan["saving_percent"];
+  ASSERT_EQ(plan["saving_interval_percent"].size(), 2U);
+  EXPECT_LT(plan["saving_interval_percent"][0], saving);
+  EXPECT_GT(plan["saving_interval_percent"][1], saving);
+  EXPECT_GT(plan["saving_interval_percent"][0], saving - 3);
+  EXPECT_LT(plan["saving_interval_percent"][1], saving + 3);
 }
 
 TEST_F(ProfileLifeTest, TimesThatLeaveTheProfileAreDrift) {

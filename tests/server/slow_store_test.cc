@@ -182,7 +182,9 @@ TEST_F(SlowStoreTest, AJobWhoseRanksAreGoneFinishes) {
   const auto heard = Create(kSmallSettings, kSmallProfile, "heard");
   const auto asks = Create(kSmallSettings, kSmallProfile, "asks");
   const auto empty = Create(kSmallSettings, kSmallProfile, "empty");
-  for (const auto& job : {gone, heard, asks}) RegisterAll(*job);
+  const auto zeus =
+      sync::Create(*service_, *MakeJobSpec(kUnmeasured, ""), store::JobOrigin::kZeus)->job;
+  for (const auto& job : {gone, heard, asks, zeus}) RegisterAll(*job);
   for (const auto& job : {gone, heard, asks}) AwaitRefined(*job);
   const double since = now_;
   EXPECT_TRUE(Eventually([&] {
@@ -194,7 +196,7 @@ TEST_F(SlowStoreTest, AJobWhoseRanksAreGoneFinishes) {
   EXPECT_GT(now_ - since, 5000);
   EXPECT_TRUE(gone->has_ended_itself());
   EXPECT_THAT(gone->View().record.reason, Mentions("5000", "--finish-silent"));
-  for (const auto& job : {heard, asks, empty}) EXPECT_FALSE(job->is_finished());
+  for (const auto& job : {heard, asks, empty, zeus}) EXPECT_FALSE(job->is_finished());
   ASSERT_TRUE(sync::Finish(*heard));
   EXPECT_FALSE(heard->has_ended_itself());
 }

@@ -181,6 +181,9 @@ def test_the_job_command(server: Server, tmp_path: Path) -> None:
     names = job_command(server, "list", "--names").split()
     assert {"llama", "key-7", "odd", job["id"]} <= {*names}
     assert "$(id)" not in names, "a shell would run it"
+    server.call("POST", "/api/v1/jobs", {"name": "over", "client_key": "over", "job": SETTINGS})
+    job_command(server, "finish", "over")
+    assert job_command(server, "list", "--names").split() == names, "there may be very many"
     job_command(server, "delete", "odd", "--yes")
     assert "1.2x" in job_command(server, "point", "llama", "1.2x")
     slow = ("--pipeline", "1", "--factor", "1.3", "--expires", "1h")

@@ -22,6 +22,8 @@ from perseus.hooks.wrap import Wrap
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from perseus.hooks.report import Report
+
 _log = logging.getLogger("perseus")
 
 _STORE_KEY = "perseus/run"
@@ -65,7 +67,15 @@ class Attached:
     def __bool__(self) -> bool:
         return self.job is not None
 
-    def report(self) -> dict[str, object]:
+    def metrics(self) -> dict[str, float]:
+        """Return `perseus.Job.metrics`; empty where attaching failed."""
+        return {} if self.job is None else self.job.metrics()
+
+    def wait_until(self, state: str, timeout: float = 60.0) -> bool:
+        """Wait as `perseus.Job.wait_until`; False at once where attaching failed."""
+        return self.job is not None and self.job.wait_until(state, timeout)
+
+    def report(self) -> Report:
         """Return `perseus.Job.report`, or why there is none."""
         if self.job is None:
             return {"state": "detached", "last_error": self.reason}

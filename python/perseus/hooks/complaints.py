@@ -62,9 +62,8 @@ class Complaints:
 
     def recover_step(self) -> None:
         """Say that a step begins: what was wrong with the one before is over."""
-        for what in self._of_step:
-            self._failures.pop(what, None)
-        self._of_step.clear()
+        while self._of_step:
+            self._failures.pop(self._of_step.pop(), None)
 
     def guarded(self, tell: Callable[..., object], *arguments: object) -> bool:
         """Call what is ours: it may fail, and training goes on; False: it did."""

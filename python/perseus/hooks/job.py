@@ -23,10 +23,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable
 
-from perseus.client import Client
+from perseus.client import Client, State
 from perseus.hooks.blocks import Computation, Skip, Step
 from perseus.hooks.complaints import Complaints
 from perseus.hooks.layout import DEFAULT_SERVER, Layout, default_device, job_body, run_key
+from perseus.hooks.report import Report, metrics_of
 from perseus.hooks.step_planner import StepPlanner
 from perseus.hooks.timeline import Timeline, find_timeline, is_recording_graph
 
@@ -355,19 +356,8 @@ strict, ahead, options
         """End what `skip_begin` began."""
         self._skipping = max(0, self._skipping - 1)
 
-    def report(self) -> dict[str, object]:
-        """Return what is going on: state, plan, counters and what went wrong last.
-
-        Returns
-        -------
-        dict
-            "state", "plan_version", "job_id", "last_error", "stats" (`perseus.Stats` or None),
-            "steps", "abandoned_steps", "ignored_steps" (nested, or in another thread at the same
-            time), "outside" (computations outside of a step), "timeline", "timeline_dropped"
-            (steps whose device times came too late to be used), "step_plans" (None, or what
-            became of the requests to plan a step; `stats` counts those that were used and those
-            that came too late).
-        """
+    def report(self) -> Report:
+        """Return what is going on: state, plan, counters and what went wrong last."""
         client = self.client
         return {
             "state": client.state.name.lower(),
@@ -390,6 +380,37 @@ strict, ahead, options
                 "last_error": self._step_planner.last_error,
             },
         }
+
+    def metrics(self) -> dict[str, float]:
+        """Return this rank's figures, for a logger; quick, and without the network.
+
+        `following` (0 or 1), `plan_version` (-1: none), `clock_mhz` (0: the driver's own, -1: a
+        call failed), `iteration_seconds` of the last iteration, `overhead_percent`; since the
+        start `clock_calls`, and `clocks_late`, the changes that came late or not at all. Empty:
+        the job is closed.
+        """
+        return metrics_of(self.client.stats())
+
+    def wait_until(self, state: str, timeout: float = 60.0) -> bool:
+        """Wait until the client is "following", say; False: the time is over, or it is closed.
+
+        For scripts and tests: what a plan needs is measured while steps run, so a training thread
+        that waits here may wait for itself.
+
+        Raises
+        ------
+        ValueError
+            There is no such state.
+        """
+        names = [each.name.lower() for each in State]
+        if state not in names:
+            raise ValueError(f"no state {state!r}; expected one of {', '.join(names)}")
+        deadline = time.monotonic() + timeout
+        while self.state != state:
+            if self.client.state == State.CLOSED or time.monotonic() >= deadline:
+                return False
+            time.sleep(_LOOK_SECONDS)
+        return True
 
     @property
     def state(self) -> str:
@@ -563,6 +584,7 @@ strict, ahead, options
         self._skipping += 1
         if self._open:
             self.step_abandon()
+        self.quiet = True
         self.client.close()
 
     def wait_for_complaint(self, seconds: float) -> None:

@@ -320,10 +320,21 @@ class JobClient {
   const Style& style_;
 };
 
+// For completion: some jobs of each state. Not the finished ones, of which there may be 10,000.
+std::string JobNames(const ServerFlags& flags) {
+  constexpr int kMostOfAState = 200;
+  std::vector<std::string> queries;
+  for (const char* const state :
+       {"registering", "profiling", "characterizing", "running", "failed"}) {
+    queries.push_back(fmt::format("?state={}&limit={}", state, kMostOfAState));
+  }
+  return NamesFrom(flags, "jobs", {"id", "name", "client_key"}, queries);
+}
+
 }  // namespace
 
 Result<Printout> RunJob(const JobClientFlags& flags, const Style& style) {
-  if (flags.names) return NamesFrom(flags.server, "jobs", {"id", "name", "client_key"});
+  if (flags.names) return JobNames(flags.server);
   Result<ServerClient> connected = ServerClient::Connect(flags.server);
   if (!connected) return tl::unexpected(connected.error());
   JobClient client(*std::move(connected), flags, style);

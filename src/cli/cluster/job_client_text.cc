@@ -19,6 +19,7 @@
 
 #include "cli/cluster/json_values.h"
 #include "cli/framework/table.h"
+#include "common/belief.h"
 #include "common/printable.h"
 #include "job/job_fields.h"
 
@@ -35,6 +36,15 @@ std::string SecondsOf(const Json& object, const char* key) {
 std::string SavingOf(const Json& plan) {
   const auto percent = NumberOf(plan, "saving_percent");
   return percent ? FormatPercent(*percent, 2) : "";
+}
+
+// " (10.3 to 10.8 %)": where the saving is by the errors of the profile.
+std::string IntervalOf(const Json& plan) {
+  const Json& interval = ListOf(plan, "saving_interval_percent");
+  if (interval.size() != 2 || !interval[0].is_number() || !interval[1].is_number()) return "";
+  return fmt::format(" (95 %: {} to {}, by the errors of the profile)",
+                     FormatPercent(interval[0].get<double>(), 2),
+                     FormatPercent(interval[1].get<double>(), 2));
 }
 
 // Of all pipelines together; a server of before says the plan's alone.
@@ -354,6 +364,12 @@ std::string TroubleText(const Json& job) {
   return text;
 }
 
+bool IsBelievable(const Json& job) {
+  const Json& notes = ListOf(job, "notes");
+  return std::all_of(notes.begin(), notes.end(),
+                     [](const Json& note) { return MemberText(note, "severity") == "odd"; });
+}
+
 std::string JobText(const Json& job, const Style& style, double now_seconds) {
   std::string text;
   const auto line = [&](const char* what, const std::string& value) { text += Line(what, value); };
@@ -382,7 +398,13 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
                      text.ends_with('?') ? "" : "."));
   }
   for (const Json& note : ListOf(ObjectOf(job, "profiling"), "notes")) {
-    line("", fmt::format("{} ({} ranks)", MemberText(note, "note"), MemberText(note, "ranks")));
+    std::vector<std::string> ranks;
+    for (const Json& rank : ListOf(note, "first_ranks")) ranks.push_back(Printable(rank.dump()));
+    const bool are_all = MemberText(note, "ranks") == std::to_string(ranks.size());
+    line("", ranks.empty() ? fmt::format("{} ({} ranks)", MemberText(note, "note"),
+                                         MemberText(note, "ranks"))
+                           : fmt::format("rank {}{}: {}", fmt::join(ranks, ", "),
+                                         are_all ? "" : ", ...", MemberText(note, "note")));
   }
   line("sweep", SweepText(ObjectOf(ObjectOf(job, "profiling"), "sweep")));
   for (const Json& drift : ListOf(job, "drift")) line("drift", MemberText(drift, "sentence"));
@@ -407,18 +429,21 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
     const std::string saving = SavingNow(job);
     if (!saving.empty() && NobodyFollows(job)) {
       line("saving", saving + ": no rank follows the plan");
+    } else if (!IsBelievable(job)) {
+      line("", fmt::format("{}: {}", kNotBelievable, kCorrectFirst));
     } else {
       line("saving", saving.empty() || !is_straggling
-                         ? saving
+                         ? saving + IntervalOf(plan)
                          : saving + " against maximum clocks with the same straggler");
     }
     const Json& pipelines = ObjectOf(plan, "pipelines");
     for (const auto& [pipeline, own] : pipelines.items()) {
-      line("", fmt::format("pipeline {} straggles; its own plan would end in {}",
+      line("", fmt::format("pipeline {} is slow; at its usual speed, its plan would take {}",
                            Printable(pipeline), SecondsOf(own, "iteration_time_s")));
     }
     if (!pipelines.empty()) {
-      line("", fmt::format("the others end in {} and wait", SecondsOf(plan, "iteration_time_s")));
+      line("", fmt::format("the plan of the others takes {}, and they wait for the rest",
+                           SecondsOf(plan, "iteration_time_s")));
     }
   }
   const Json& frontier = ObjectOf(job, "frontier");

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace perseus::store {
@@ -64,9 +65,19 @@ std::optional<ComputationType> TypeOfLetter(std::string_view letter) {
   return std::nullopt;
 }
 
+// "f0.01:-0.002"
+bool ParseSources(std::string_view text, std::vector<double>* sources) {
+  for (const std::string_view part : Split(text, ':')) {
+    if (!ParseOne(part, &sources->emplace_back())) return false;
+  }
+  return true;
+}
+
 // "t0.01": what FormatRows() adds where it was said.
 bool ParseExtra(std::string_view cell, MeasuredRow* row) {
   double value = 0;
+  if (cell.starts_with('f')) return ParseSources(cell.substr(1), &row->time_sources);
+  if (cell.starts_with('g')) return ParseSources(cell.substr(1), &row->power_sources);
   if (cell.empty() || !ParseOne(cell.substr(1), &value)) return false;
   switch (cell.front()) {
     case 't':
@@ -185,6 +196,11 @@ std::string FormatRows(const std::vector<MeasuredRow>& rows) {
     add('u', row.seconds_per_work.value_or(0), row.seconds_per_work.has_value());
     add('v', row.joules_per_work.value_or(0), row.joules_per_work.has_value());
     add('r', row.time_residual_std_seconds, row.time_residual_std_seconds != 0);
+    for (const auto& [tag, sources] :
+         {std::pair('f', &row.time_sources), std::pair('g', &row.power_sources)}) {
+      if (sources->empty()) continue;
+      fmt::format_to(fmt::appender(text), " {}{:.4g}", tag, fmt::join(*sources, ":"));
+    }
     add('s', row.energy_residual_std_joules, row.energy_residual_std_joules != 0);
   }
   return fmt::to_string(text);

@@ -6,9 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <string>
-#include <utility>
 
 #include "common/nearest_name.h"
 
@@ -33,6 +31,7 @@ constexpr std::array<NamedColumn, kNumColumns + 1> kNames = {{
     {"dp_rank", Column::kDpRank},
     {"pp_rank", Column::kPpRank},
     {"tp_rank", Column::kTpRank},
+    {"error_sources", Column::kErrorSources},
 }};
 
 constexpr std::array<Column, 5> kRequired = {Column::kStage, Column::kInstruction, Column::kKnob,

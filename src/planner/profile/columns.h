@@ -25,8 +25,9 @@ enum class Column : std::size_t {
   kDpRank,
   kPpRank,
   kTpRank,
+  kErrorSources,
 };
-inline constexpr std::size_t kNumColumns = 11;
+inline constexpr std::size_t kNumColumns = 12;
 
 // "stage", ...; "frequency" for kKnob.
 std::string_view ColumnName(Column column);

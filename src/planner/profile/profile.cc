@@ -3,8 +3,6 @@
 
 #include "perseus/profile.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -15,6 +13,7 @@
 #include "common/located_error.h"
 #include "common/numbers.h"
 #include "profile/assemble.h"
+#include "profile/error_sources.h"
 #include "profile/rows.h"
 #include "profile/sha256.h"
 
@@ -62,7 +61,10 @@ Parsed<Profile> Parse(std::string_view text, const ProfileOptions& options) {
   }
   auto rows = ReadRows(text);
   if (!rows) return tl::unexpected(std::move(rows.error()));
+  auto errors = profile::ReadErrorSources(text, *rows);
+  if (!errors) return tl::unexpected(std::move(errors.error()));
   Parsed<Profile> profile = AssembleProfile(text, std::move(*rows), options.baseline);
+  if (profile) profile->errors = *std::move(errors);
   if (profile) profile->modelled = ModelledComment(text);
   return profile;
 }

@@ -172,6 +172,10 @@ void ClockThread::SetSweepClock(std::int64_t now_ns, bool quiet) {
   }
   const int mhz = sweep_->clock_mhz();
   if (mhz == 0) return;
+  if (sweep_->at_driver_clocks()) {
+    if (!sweep_->clock_in_effect()) sweep_->ClockInEffect(MonotonicNs());
+    return;
+  }
   if (mhz == follower_.clock_mhz()) {
     // The plan that was followed until now had set it.
     if (!sweep_->clock_in_effect()) sweep_->ClockInEffect(MonotonicNs());
@@ -179,7 +183,9 @@ void ClockThread::SetSweepClock(std::int64_t now_ns, bool quiet) {
     if (Call(mhz)) {
       sweep_->ClockInEffect(MonotonicNs() + caller_.latency().settling_ns());
     } else if (caller_.resting(MonotonicNs())) {
-      sweep_->GiveUp("clock calls are refused");
+      sweep_->StayAtDriverClocks(
+          "its clock cannot be set, so it was measured at the clocks that its driver chooses and "
+          "runs at them; allow it to set clocks, and it is measured again");
     }
   }
 }

@@ -35,6 +35,8 @@ class Profiler {
   void ClockInEffect(std::int64_t at_ns) { sweep_.ClockInEffect(at_ns); }
   bool clock_in_effect() const { return sweep_.clock_in_effect(); }
   void ClockLost() { sweep_.ClockLost(); }
+  void StayAtDriverClocks(const std::string& why) { sweep_.StayAtDriverClocks(why); }
+  bool at_driver_clocks() const { return sweep_.at_driver_clocks(); }
   void GiveUp(const std::string& why) { sweep_.GiveUp(why); }
   // Whether all clocks are measured. Call Finish() then; it may take a second, so give the clock
   // back first.

@@ -53,6 +53,8 @@ Json MeasuredRow(const measure::Estimate& row) {
   }
   json["time_std"] = row.seconds_std;
   json["energy_std"] = row.joules_std;
+  if (!row.time_errors.empty()) json["time_errors"] = row.time_errors;
+  if (!row.power_errors.empty()) json["power_errors"] = row.power_errors;
   json["time_residual_std"] = row.seconds_residual_std;
   json["energy_residual_std"] = row.joules_residual_std;
   if (row.temperature_celsius) json["temperature_c"] = *row.temperature_celsius;

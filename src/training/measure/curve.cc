@@ -12,78 +12,179 @@ namespace perseus::measure {
 namespace {
 
 constexpr double kApart = 0.3;
+constexpr double kFreeHighest = 0.01;  // As a jump of the highest clock alone.
+// How likely it is that a card drifts, over that it does not, before anything is measured.
+constexpr double kDriftWeight = 0.25;
 
-double Covariance(double a, double b, const CurvePrior& prior) {
-  const double near = std::min(a, b);
-  const double far = std::max(a, b);
-  const double smooth = near * near * (3 * far - near) / 6;
-  return prior.offset * prior.offset + prior.slope * prior.slope * near * far +
-         prior.bend * prior.bend * smooth;
+// Of the errors that two visits have.
+double CovarianceOfVisits(const CurvePoint& a, const CurvePoint& b, const CurvePrior& prior) {
+  if (prior.drift == 0 || (a.curve != b.curve && !prior.is_shared)) return 0;
+  const double apart = std::abs(a.visit - b.visit);
+  if (apart == 0) return prior.drift * prior.drift;
+  return prior.memory > 0 ? prior.drift * prior.drift * std::exp(-apart / prior.memory) : 0;
+}
+
+// [target][point]
+std::vector<std::vector<double>> CovarianceWith(const std::vector<CurvePoint>& targets,
+                                                const std::vector<CurvePoint>& points,
+                                                const CurvePrior& prior) {
+  std::vector<std::vector<double>> covariance;
+  for (const CurvePoint& target : targets) {
+    std::vector<double>& row = covariance.emplace_back();
+    for (const CurvePoint& point : points) row.push_back(CovarianceOfCurves(target, point, prior));
+  }
+  return covariance;
+}
+
+double LogLikelihood(const Cholesky& factor, const std::vector<double>& deviation) {
+  const std::vector<double> weights = factor.Solve(deviation);
+  return -0.5 * (factor.LogDeterminant() +
+                 std::inner_product(deviation.begin(), deviation.end(), weights.begin(), 0.0));
 }
 
 }  // namespace
+
+double CovarianceOfCurves(const CurvePoint& a, const CurvePoint& b, const CurvePrior& prior) {
+  if (a.curve != b.curve) return 0;
+  const double near = std::min(a.below, b.below);
+  const double far = std::max(a.below, b.below);
+  const double smooth = near * near * (3 * far - near) / 6;
+  double value = prior.offset * prior.offset + prior.slope * prior.slope * near * far +
+                 prior.bend * prior.bend * smooth;
+  if (near == far) {
+    // Smoothing pulls the end of a bent curve to one side, and savings count from this end.
+    if (near == 0) value += kFreeHighest * kFreeHighest;
+    value += prior.jump * prior.jump + (a.apart && b.apart ? kApart * kApart : 0);
+  }
+  return value;
+}
 
 SymmetricMatrix CurveCovariance(const std::vector<CurvePoint>& points, const CurvePrior& prior) {
   SymmetricMatrix covariance(points.size());
   for (std::size_t i = 0; i < points.size(); ++i) {
     for (std::size_t j = 0; j <= i; ++j) {
-      double value = Covariance(points[i].below, points[j].below, prior);
-      if (i == j) value += prior.jump * prior.jump + (points[i].apart ? kApart * kApart : 0);
-      covariance.at(i, j) = covariance.at(j, i) = value;
+      covariance.at(i, j) = covariance.at(j, i) = CovarianceOfCurves(points[i], points[j], prior) +
+                                                  CovarianceOfVisits(points[i], points[j], prior);
     }
   }
   return covariance;
 }
 
-SmoothedCurve SmoothCurve(const std::vector<CurvePoint>& points,
-                          const std::vector<CurveValue>& values,
-                          const std::vector<CurvePoint>& between) {
-  const std::size_t count = points.size();
-  double mean = 0;
-  for (const CurveValue& value : values) mean += value.value / static_cast<double>(count);
-  std::vector<double> deviation;
-  deviation.reserve(values.size());
-  for (const CurveValue& value : values) deviation.push_back(value.value - mean);
-  double best = -std::numeric_limits<double>::infinity();
-  SmoothedCurve likeliest;
-  std::vector<CurveValue>& smooth = likeliest.values;
-  smooth.resize(count + between.size());
-  for (const double bend : kBends) {
-    for (const double jump : kJumps) {
-      const CurvePrior prior{.offset = 1, .slope = 3, .bend = bend, .jump = jump};
-      SymmetricMatrix whole = CurveCovariance(points, prior);
-      for (std::size_t i = 0; i < count; ++i) whole.at(i, i) += values[i].variance;
-      const Cholesky factor(whole);
-      const std::vector<double> weights = factor.Solve(deviation);
-      const double likelihood =
-          -0.5 * (factor.LogDeterminant() +
-                  std::inner_product(deviation.begin(), deviation.end(), weights.begin(), 0.0));
-      if (!(likelihood > best)) continue;
-      best = likelihood;
-      likeliest.jump = jump;
-      // The prior's own errors are those of measuring: value - V (K + V)^-1 deviation.
-      const SymmetricMatrix inverse = factor.Inverse();
-      for (std::size_t i = 0; i < count; ++i) {
-        const double error = values[i].variance;
-        smooth[i] = {values[i].value - error * weights[i],
-                     std::max(0.0, error - error * error * inverse.at(i, i))};
-      }
-      for (std::size_t k = 0; k < between.size(); ++k) {
-        const double at = between[k].below;
-        std::vector<double> shared;
-        shared.reserve(count);
-        for (const CurvePoint& point : points) shared.push_back(Covariance(at, point.below, prior));
-        const std::vector<double> solved = factor.Solve(shared);
-        const double explained =
-            std::inner_product(shared.begin(), shared.end(), solved.begin(), 0.0);
-        const double own = jump * jump;  // What this clock alone may do.
-        smooth[count + k] = {
-            mean + std::inner_product(shared.begin(), shared.end(), weights.begin(), 0.0),
-            own + std::max(0.0, Covariance(at, at, prior) - explained)};
+std::vector<std::pair<double, CurvePrior>> PriorsOf(CurvePrior base, double bend, bool drifts) {
+  std::vector<CurvePrior> with_drift;
+  base.bend = bend;
+  for (const double drift : kDrifts) {
+    for (const double memory : kMemories) {
+      for (const bool is_shared : {false, true}) {
+        CurvePrior& prior = with_drift.emplace_back(base);
+        prior.drift = drift;
+        prior.memory = memory;
+        prior.is_shared = is_shared;
       }
     }
   }
-  return likeliest;
+  std::vector<std::pair<double, CurvePrior>> priors;
+  for (const double jump : kJumps) {
+    base.jump = jump;
+    priors.emplace_back(0, base);
+    if (!drifts) continue;
+    for (CurvePrior prior : with_drift) {
+      prior.jump = jump;
+      priors.emplace_back(std::log(kDriftWeight / static_cast<double>(with_drift.size())), prior);
+    }
+  }
+  return priors;
+}
+
+void Averaged::Add(double log_likelihood, CurveValues posterior) {
+  log_likelihoods_.push_back(log_likelihood);
+  posteriors_.push_back(std::move(posterior));
+}
+
+CurveValues Averaged::Take() {
+  const double best = *std::max_element(log_likelihoods_.begin(), log_likelihoods_.end());
+  double sum = 0;
+  for (double& weight : log_likelihoods_) sum += weight = std::exp(weight - best);
+  const std::size_t size = posteriors_.front().values.size();
+  CurveValues mean = {.values = std::vector<double>(size), .covariance = SymmetricMatrix(size)};
+  for (std::size_t k = 0; k < posteriors_.size(); ++k) {
+    for (std::size_t i = 0; i < size; ++i) {
+      mean.values[i] += log_likelihoods_[k] / sum * posteriors_[k].values[i];
+    }
+  }
+  for (std::size_t k = 0; k < posteriors_.size(); ++k) {
+    const CurveValues& one = posteriors_[k];
+    for (std::size_t i = 0; i < size; ++i) {
+      for (std::size_t j = 0; j < size; ++j) {
+        mean.covariance.at(i, j) +=
+            log_likelihoods_[k] / sum *
+            (one.covariance.at(i, j) +
+             (one.values[i] - mean.values[i]) * (one.values[j] - mean.values[j]));
+      }
+    }
+  }
+  return mean;
+}
+
+SmoothedCurves SmoothCurves(const std::vector<CurvePoint>& points,
+                            const std::vector<double>& values, const std::vector<double>& variances,
+                            const std::vector<CurvePoint>& targets, bool drifts) {
+  const std::size_t count = points.size();
+  std::vector<double> means;  // [curve]
+  std::vector<double> counts;
+  for (std::size_t i = 0; i < count; ++i) {
+    means.resize(std::max(means.size(), points[i].curve + 1));
+    counts.resize(means.size());
+    means[points[i].curve] += values[i];
+    counts[points[i].curve] += 1;
+  }
+  for (std::size_t curve = 0; curve < means.size(); ++curve) {
+    means[curve] /= std::max(1.0, counts[curve]);
+  }
+  std::vector<double> deviation;
+  for (std::size_t i = 0; i < count; ++i) deviation.push_back(values[i] - means[points[i].curve]);
+  const auto factor_of = [&](const CurvePrior& prior) {
+    SymmetricMatrix whole = CurveCovariance(points, prior);
+    for (std::size_t i = 0; i < count; ++i) whole.at(i, i) += variances[i];
+    return Cholesky(whole);
+  };
+  const CurvePrior base = {.offset = 1, .slope = 3};
+  std::pair<double, double> bend = {-std::numeric_limits<double>::infinity(), kBends.front()};
+  for (const double tried : kBends) {
+    for (const auto& [weight, prior] : PriorsOf(base, tried, false)) {
+      bend = std::max(bend, {LogLikelihood(factor_of(prior), deviation), tried});
+    }
+  }
+  SmoothedCurves smooth;
+  std::vector<std::pair<double, CurvePrior>> priors = PriorsOf(base, bend.second, drifts);
+  double best = -std::numeric_limits<double>::infinity();
+  for (auto& [likelihood, prior] : priors) {
+    likelihood += LogLikelihood(factor_of(prior), deviation);
+    if (likelihood > best) smooth.jump = prior.jump;
+    best = std::max(best, likelihood);
+  }
+  Averaged averaged;
+  for (const auto& [likelihood, prior] : priors) {
+    if (likelihood < best - kNegligible) continue;
+    const Cholesky factor = factor_of(prior);
+    const std::vector<double> weights = factor.Solve(deviation);
+    const auto shared = CovarianceWith(targets, points, prior);
+    CurveValues posterior = {.values = {}, .covariance = SymmetricMatrix(targets.size())};
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      posterior.values.push_back(
+          means[targets[i].curve] +
+          std::inner_product(shared[i].begin(), shared[i].end(), weights.begin(), 0.0));
+      const std::vector<double> solved = factor.Solve(shared[i]);
+      for (std::size_t j = 0; j <= i; ++j) {
+        posterior.covariance.at(i, j) = posterior.covariance.at(j, i) =
+            CovarianceOfCurves(targets[i], targets[j], prior) -
+            std::inner_product(solved.begin(), solved.end(), shared[j].begin(), 0.0);
+      }
+    }
+    averaged.Add(likelihood, std::move(posterior));
+  }
+  smooth.at = averaged.Take();
+  return smooth;
 }
 
 }  // namespace perseus::measure

@@ -77,6 +77,32 @@ double Cholesky::LogDeterminant() const {
   return 2 * sum;
 }
 
+std::vector<std::vector<double>> LargestFactors(const SymmetricMatrix& matrix, std::size_t most) {
+  std::vector<double> rest;
+  for (std::size_t i = 0; i < matrix.size(); ++i) rest.push_back(matrix.at(i, i));
+  std::vector<std::vector<double>> factors;
+  while (factors.size() < std::min(most, matrix.size())) {
+    const auto pivot =
+        static_cast<std::size_t>(std::max_element(rest.begin(), rest.end()) - rest.begin());
+    if (!(rest[pivot] > 0)) break;
+    const double root = std::sqrt(rest[pivot]);
+    std::vector<double> factor;
+    for (std::size_t i = 0; i < matrix.size(); ++i) {
+      double value = i < pivot ? matrix.at(pivot, i) : matrix.at(i, pivot);
+      for (const std::vector<double>& known : factors) value -= known[i] * known[pivot];
+      // No more than what is left: rounding.
+      factor.push_back(std::copysign(
+          std::min(std::abs(value / root), std::sqrt(std::max(0.0, rest[i]))), value));
+    }
+    for (std::size_t i = 0; i < matrix.size(); ++i) {
+      rest[i] = std::max(0.0, rest[i] - factor[i] * factor[i]);
+    }
+    rest[pivot] = 0;
+    factors.push_back(std::move(factor));
+  }
+  return factors;
+}
+
 BandedWhitener::BandedWhitener(std::size_t size, std::size_t band)
     : size_(size), band_(band), values_(size * (band + 1)) {}
 

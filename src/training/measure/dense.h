@@ -41,6 +41,10 @@ class Cholesky {
   std::vector<double> lower_;
 };
 
+// Vectors, at most `most` of them, whose outer products add up to nearly a positive semidefinite
+// matrix: what remains has a small diagonal. A pivoted Cholesky factor.
+std::vector<std::vector<double>> LargestFactors(const SymmetricMatrix& matrix, std::size_t most);
+
 // The same for a covariance matrix whose elements further than `band` from the diagonal are 0.
 // Divides vectors by the factor in place, so that errors with this covariance become independent
 // with variance 1.

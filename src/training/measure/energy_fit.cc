@@ -7,22 +7,16 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 namespace perseus::measure {
 namespace {
 
-constexpr std::size_t kMostUnknowns = 512;  // Of one fit.
+constexpr std::size_t kMostPowers = 200;  // Of one fit.
 // Of a pause's power before it is measured, relative to the mean of all.
 constexpr double kPauseMean = 0.4;
 constexpr double kPauseSpread = 0.4;
-
-// One curve over the clocks: the power of a kind, or its work column.
-struct WattCurve {
-  std::size_t column = 0;
-  std::vector<std::size_t> records;  // Where it has a point.
-  std::size_t first_unknown = 0;     // They are one after another.
-  double mean = 0;                   // Of the prior, relative.
-};
 
 // A Gaussian belief about waiting and rest.
 struct PauseBelief {
@@ -30,39 +24,27 @@ struct PauseBelief {
   std::vector<double> mean = {0, 0};
 };
 
-// Records [begin, end), in one fit.
+// Records [begin, end), in one fit. The unknowns are the pauses, then the power of each kind in
+// each record, then the work columns of those whose work varies.
 class Problem {
  public:
   Problem(const std::vector<ClockRecord>& records, std::size_t begin, std::size_t end,
           const std::vector<bool>& varies, double scale, int highest_mhz, const PauseBelief& pauses)
-      : records_(records), scale_(scale), pauses_(pauses) {
-    unknowns_ = kFirstKindColumn;
-    for (std::size_t kind = 0; kind < varies.size(); ++kind) {
-      for (const bool work : {false, true}) {
-        if (work && !varies[kind]) continue;
-        WattCurve curve{.column = work ? WorkColumn(kind) : PowerColumn(kind),
-                        .records = {},
-                        .first_unknown = unknowns_,
-                        .mean = work ? 0.0 : 1.0};
+      : records_(records), scale_(scale), pauses_(pauses), begin_(begin), end_(end) {
+    for (const bool is_work : {false, true}) {
+      Block& block = is_work ? works_ : powers_;
+      block.first = is_work ? powers_.first + powers_.points.size() : kFirstKindColumn;
+      for (std::size_t kind = 0; kind < varies.size(); ++kind) {
+        if (is_work && !varies[kind]) continue;
         for (std::size_t i = begin; i < end; ++i) {
-          if (records[i].Has(kind)) curve.records.push_back(i);
+          if (records[i].predicted || !records[i].Has(kind)) continue;
+          block.points.push_back(PointOf(records[i], kind, highest_mhz));
+          block.records.push_back(i);
         }
-        unknowns_ += curve.records.size();
-        if (!curve.records.empty()) curves_.push_back(std::move(curve));
       }
     }
-    for (const WattCurve& curve : curves_) {
-      std::vector<CurvePoint>& points = points_.emplace_back();
-      for (const std::size_t i : curve.records) {
-        points.push_back(
-            {1 - static_cast<double>(records[i].mhz) / highest_mhz, records[i].throttled});
-      }
-    }
-    begin_ = begin;
-    end_ = end;
+    unknowns_ = works_.first + works_.points.size();
   }
-
-  const std::vector<WattCurve>& curves() const { return curves_; }
 
   struct Solution {
     double log_likelihood = 0;
@@ -79,18 +61,21 @@ class Problem {
         precision.at(i, j) = pauses_.precision.at(i, j);
       }
     }
-    for (std::size_t c = 0; c < curves_.size(); ++c) {
-      const std::size_t first = curves_[c].first_unknown;
-      const Cholesky factor(CurveCovariance(points_[c], prior));
+    CurvePrior of_work = prior;
+    of_work.drift = 0;
+    for (const Block* block : {&powers_, &works_}) {
+      const bool is_work = block == &works_;
+      const Cholesky factor(CurveCovariance(block->points, is_work ? of_work : prior));
       const SymmetricMatrix inverse = factor.Inverse();
-      for (std::size_t i = 0; i < points_[c].size(); ++i) {
-        mean[first + i] = curves_[c].mean * scale_;
-        for (std::size_t j = 0; j < points_[c].size(); ++j) {
-          precision.at(first + i, first + j) = inverse.at(i, j) / (scale_ * scale_);
+      const std::size_t count = block->points.size();
+      for (std::size_t i = 0; i < count; ++i) {
+        mean[block->first + i] = is_work ? 0 : scale_;
+        for (std::size_t j = 0; j < count; ++j) {
+          precision.at(block->first + i, block->first + j) = inverse.at(i, j) / (scale_ * scale_);
         }
       }
       prior_log_determinant +=
-          factor.LogDeterminant() + 2 * static_cast<double>(points_[c].size()) * std::log(scale_);
+          factor.LogDeterminant() + 2 * static_cast<double>(count) * std::log(scale_);
     }
     // What the stretches add. Residuals are taken about the prior's mean.
     std::vector<double> right(unknowns_);
@@ -125,7 +110,58 @@ class Problem {
     return solution;
   }
 
+  // The power at the targets, in watts: what the visits have in common.
+  CurveValues PowerAt(const std::vector<Target>& targets, const CurvePrior& prior,
+                      const Solution& solution) const {
+    const std::size_t count = powers_.points.size();
+    const Cholesky factor(CurveCovariance(powers_.points, prior));
+    CurveValues at = {.values = {}, .covariance = SymmetricMatrix(targets.size())};
+    std::vector<std::vector<double>> shared;
+    std::vector<std::vector<double>> gain;  // Of a target, by the power of each unknown.
+    std::vector<std::vector<double>> spread;
+    for (const Target& target : targets) {
+      std::vector<double>& with = shared.emplace_back();
+      for (const CurvePoint& point : powers_.points) {
+        with.push_back(CovarianceOfCurves(target.point, point, prior));
+      }
+      const std::vector<double>& row = gain.emplace_back(factor.Solve(with));
+      std::vector<double>& spread_row = spread.emplace_back(count);
+      double value = scale_;
+      for (std::size_t i = 0; i < count; ++i) {
+        value += row[i] * (solution.watts[powers_.first + i] - scale_);
+      }
+      for (std::size_t i = 0; i < count; ++i) {
+        for (std::size_t j = 0; j < count; ++j) {
+          spread_row[j] += row[i] * solution.covariance.at(powers_.first + i, powers_.first + j);
+        }
+      }
+      at.values.push_back(value);
+      const std::size_t here = at.values.size() - 1;
+      for (std::size_t other = 0; other <= here; ++other) {
+        double covariance =
+            scale_ * scale_ * CovarianceOfCurves(target.point, targets[other].point, prior);
+        for (std::size_t i = 0; i < count; ++i) {
+          covariance +=
+              spread_row[i] * gain[other][i] - scale_ * scale_ * row[i] * shared[other][i];
+        }
+        at.covariance.at(here, other) = at.covariance.at(other, here) = covariance;
+      }
+    }
+    return at;
+  }
+
+  void TakeWork(const Solution& solution, std::vector<std::vector<double>>* work) const {
+    for (std::size_t i = 0; i < works_.points.size(); ++i) {
+      (*work)[works_.records[i]][works_.points[i].curve] = solution.watts[works_.first + i];
+    }
+  }
+
  private:
+  struct Block {
+    std::vector<CurvePoint> points;
+    std::vector<std::size_t> records;
+    std::size_t first = 0;  // Unknown.
+  };
   struct Place {
     std::size_t column = 0;   // In the equations of a record,
     std::size_t unknown = 0;  // and among those of the fit.
@@ -134,11 +170,13 @@ class Problem {
   std::vector<Place> PlacesOf(std::size_t record) const {
     std::vector<Place> places = {{kWaitingColumn, kWaitingColumn}, {kRestColumn, kRestColumn}};
     const std::size_t columns = records_[record].stretches.by_spread[0].right.size();
-    for (const WattCurve& curve : curves_) {
-      const auto found = std::lower_bound(curve.records.begin(), curve.records.end(), record);
-      if (found == curve.records.end() || *found != record || curve.column >= columns) continue;
-      places.push_back({curve.column, curve.first_unknown +
-                                          static_cast<std::size_t>(found - curve.records.begin())});
+    for (const Block* block : {&powers_, &works_}) {
+      for (std::size_t i = 0; i < block->points.size(); ++i) {
+        const std::size_t kind = block->points[i].curve;
+        const std::size_t column = block == &works_ ? WorkColumn(kind) : PowerColumn(kind);
+        if (block->records[i] != record || column >= columns) continue;
+        places.push_back({column, block->first + i});
+      }
     }
     return places;
   }
@@ -149,8 +187,8 @@ class Problem {
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::size_t unknowns_ = 0;
-  std::vector<WattCurve> curves_;
-  std::vector<std::vector<CurvePoint>> points_;  // [curve]
+  Block powers_;
+  Block works_;
 };
 
 // How much the power of single computations varies: the likeliest at all clocks, each
@@ -175,22 +213,26 @@ std::size_t LikeliestSpread(const std::vector<ClockRecord>& records,
   return best;
 }
 
-CurvePrior LikeliestPrior(const Problem& problem, std::size_t spread) {
-  CurvePrior best;
-  double best_likelihood = -std::numeric_limits<double>::infinity();
-  for (const double bend : kBends) {
-    for (const double jump : kJumps) {
-      CurvePrior prior;
-      prior.bend = bend;
-      prior.jump = jump;
-      const double likelihood = problem.Solve(spread, prior, false).log_likelihood;
-      if (likelihood > best_likelihood) {
-        best_likelihood = likelihood;
-        best = prior;
-      }
+// Priors with what their own weight and the stretches say of them; the likeliest first.
+std::vector<std::pair<double, CurvePrior>> LikelyPriors(const Problem& problem, std::size_t spread,
+                                                        const PriorsTried& tried) {
+  if (!tried.several) return {{0, CurvePrior{}}};
+  const auto likelihood_of = [&](const CurvePrior& prior) {
+    return problem.Solve(spread, prior, false).log_likelihood;
+  };
+  std::pair<double, double> bend = {-std::numeric_limits<double>::infinity(), kBends.front()};
+  for (const double each : kBends) {
+    for (const auto& [weight, prior] : PriorsOf({}, each, false)) {
+      bend = std::max(bend, {likelihood_of(prior), each});
     }
   }
-  return best;
+  std::vector<std::pair<double, CurvePrior>> priors = PriorsOf({}, bend.second, tried.drifts);
+  for (auto& [likelihood, prior] : priors) likelihood += likelihood_of(prior);
+  std::stable_sort(priors.begin(), priors.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  const double least = priors.front().first - kNegligible;
+  std::erase_if(priors, [&](const auto& each) { return each.first < least; });
+  return priors;
 }
 
 PauseBelief FirstBelief(double scale) {
@@ -215,10 +257,19 @@ PauseBelief BeliefOf(const Problem::Solution& solution) {
 
 }  // namespace
 
+CurvePoint PointOf(const ClockRecord& record, std::size_t kind, int highest_mhz) {
+  return {.curve = kind,
+          .below = 1 - static_cast<double>(record.mhz) / highest_mhz,
+          .apart = record.throttled,
+          .visit = record.visit};
+}
+
 FittedWatts FitWatts(const std::vector<ClockRecord>& records, const std::vector<bool>& varies,
-                     bool thorough) {
+                     const std::vector<Target>& targets, const PriorsTried& tried) {
   FittedWatts fitted;
-  fitted.clocks.resize(records.size());
+  fitted.power = {.values = std::vector<double>(targets.size()),
+                  .covariance = SymmetricMatrix(targets.size())};
+  fitted.work.assign(records.size(), std::vector<double>(varies.size()));
   double joules = 0;
   double seconds = 0;
   int highest_mhz = 1;
@@ -233,28 +284,39 @@ FittedWatts FitWatts(const std::vector<ClockRecord>& records, const std::vector<
   const std::size_t spread = LikeliestSpread(records, varies, scale, highest_mhz, pauses);
   fitted.spread = kPowerSpreads[spread];
   const std::size_t chunk =
-      std::max<std::size_t>(1, kMostUnknowns / std::max<std::size_t>(1, varies.size()));
-  for (auto& at_clock : fitted.clocks) {
-    at_clock.power.resize(varies.size());
-    at_clock.work.resize(varies.size());
-  }
+      std::max<std::size_t>(1, kMostPowers / std::max<std::size_t>(1, varies.size()));
   for (std::size_t begin = 0; begin < records.size(); begin += chunk) {
     const std::size_t end = std::min(records.size(), begin + chunk);
+    std::vector<std::size_t> places;  // Of the targets that these records are about.
+    std::vector<Target> here;
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      const bool is_here =
+          std::any_of(records.begin() + static_cast<std::ptrdiff_t>(begin),
+                      records.begin() + static_cast<std::ptrdiff_t>(end),
+                      [&](const ClockRecord& record) { return record.mhz == targets[i].mhz; });
+      if (!is_here) continue;
+      places.push_back(i);
+      here.push_back(targets[i]);
+    }
     const Problem problem(records, begin, end, varies, scale, highest_mhz, pauses);
-    const CurvePrior prior = thorough ? LikeliestPrior(problem, spread) : CurvePrior{};
-    const Problem::Solution solution = problem.Solve(spread, prior, true);
-    for (const WattCurve& curve : problem.curves()) {
-      const std::size_t kind = (curve.column - kFirstKindColumn) / 2;
-      for (std::size_t i = 0; i < curve.records.size(); ++i) {
-        const std::size_t unknown = curve.first_unknown + i;
-        FittedWatts::AtClock& at_clock = fitted.clocks[curve.records[i]];
-        auto& values = curve.column == PowerColumn(kind) ? at_clock.power : at_clock.work;
-        values[kind] = {solution.watts[unknown], solution.covariance.at(unknown, unknown)};
+    Averaged averaged;
+    std::optional<Problem::Solution> likeliest;
+    for (const auto& [likelihood, prior] : LikelyPriors(problem, spread, tried)) {
+      Problem::Solution solution = problem.Solve(spread, prior, true);
+      averaged.Add(likelihood, problem.PowerAt(here, prior, solution));
+      if (!likeliest) likeliest = std::move(solution);
+    }
+    const CurveValues power = averaged.Take();
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      fitted.power.values[places[i]] = power.values[i];
+      for (std::size_t j = 0; j < places.size(); ++j) {
+        fitted.power.covariance.at(places[i], places[j]) = power.covariance.at(i, j);
       }
     }
-    fitted.waiting = {solution.watts[kWaitingColumn],
-                      solution.covariance.at(kWaitingColumn, kWaitingColumn)};
-    pauses = BeliefOf(solution);
+    problem.TakeWork(*likeliest, &fitted.work);
+    fitted.waiting = {likeliest->watts[kWaitingColumn],
+                      std::sqrt(likeliest->covariance.at(kWaitingColumn, kWaitingColumn))};
+    pauses = BeliefOf(*likeliest);
   }
   return fitted;
 }

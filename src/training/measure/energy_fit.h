@@ -12,20 +12,31 @@
 
 namespace perseus::measure {
 
-// Watts with their variances, under one prior.
+// What a value is asked for: the power of a kind at a clock, whatever the visits to it were like.
+struct Target {
+  int mhz = 0;
+  CurvePoint point;  // Its curve is the kind.
+};
+
+struct PriorsTried {
+  bool several = false;
+  bool drifts = false;  // Among several.
+};
+
 struct FittedWatts {
-  struct AtClock {
-    std::vector<CurveValue> power;  // [kind]
-    std::vector<CurveValue> work;   // [kind]; see the unknowns in stretch_fit.h.
-  };
-  std::vector<AtClock> clocks;  // [record]
-  CurveValue waiting;
+  CurveValues power;                      // [target]
+  std::vector<std::vector<double>> work;  // [record][kind]; see the unknowns in stretch_fit.h.
+  BlockingPower waiting;
   double spread = 0;  // Relative spread of the power of single computations.
 };
 
-// The energy part of FitProfile(). `varies`: [kind], whether its work varies.
+// The energy part of FitProfile(). `varies`: [kind], whether its work varies. `targets`: in the
+// order of `records`.
 FittedWatts FitWatts(const std::vector<ClockRecord>& records, const std::vector<bool>& varies,
-                     bool thorough);
+                     const std::vector<Target>& targets, const PriorsTried& tried);
+
+// The point of a kind's curve that a record measured.
+CurvePoint PointOf(const ClockRecord& record, std::size_t kind, int highest_mhz);
 
 }  // namespace perseus::measure
 

@@ -5,8 +5,10 @@
 #define PERSEUS_MEASURE_KIND_H_
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "perseus/computation.h"
 
@@ -21,6 +23,7 @@ struct Kind {
 
 // The estimated cost of computations of one kind at one clock. `..._std` are standard errors of the
 // estimates; `..._residual_std` are standard deviations of single computations.
+inline constexpr std::size_t kErrorSources = 8;  // At most, of times and of powers.
 struct Estimate {
   Kind kind;
   int mhz = 0;
@@ -29,6 +32,12 @@ struct Estimate {
   std::int64_t samples = 0;  // 0: not measured, but interpolated between neighbouring clocks.
   double seconds_std = 0;
   double joules_std = 0;
+  // How the errors of a rank's rows hang together. A thorough fit has kErrorSources sources of
+  // errors, each with a standard normal value for all rows: source k adds time_errors[k] times its
+  // value to the logarithm of the time; others add power_errors[k] to that of the power. What
+  // `..._std` says beyond these is the row's own.
+  std::vector<double> time_errors;
+  std::vector<double> power_errors;
   double seconds_residual_std = 0;
   double joules_residual_std = 0;
   // If the trainer reports how much work each computation does: the mean over all clocks, for which

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "measure/curve.h"
 #include "measure/energy_fit.h"
@@ -31,17 +33,14 @@ double MeanWork(const std::vector<ClockRecord>& records, std::size_t kind) {
   return count > 0 ? work / count : 0;
 }
 
-// Seconds of a kind at each record, at its mean work; variances are those of the seconds.
+// The logarithms of seconds at the targets, each kind at its mean work.
 struct FittedTimes {
-  std::vector<CurveValue> seconds;  // [record]
-  double residual = 0;              // Spread of single computations, relative.
-  double jump = 0;                  // See ProfileFit.
+  CurveValues logs;               // [target]
+  std::vector<double> residuals;  // [kind]: spread of single computations, relative.
+  double jump = 0;                // See ProfileFit.
 };
 
-FittedTimes FitTimes(const std::vector<ClockRecord>& records, std::size_t kind, double work,
-                     int highest_mhz) {
-  FittedTimes fitted;
-  fitted.seconds.resize(records.size());
+double ResidualOf(const std::vector<ClockRecord>& records, std::size_t kind) {
   double squares = 0;
   double freedom = 0;
   for (const ClockRecord& record : records) {
@@ -51,39 +50,88 @@ FittedTimes FitTimes(const std::vector<ClockRecord>& records, std::size_t kind, 
     squares += count * time.residual_variance / (time.seconds * time.seconds);
     freedom += count;
   }
-  fitted.residual = std::max(kLeastResidual, freedom > 0 ? std::sqrt(squares / freedom) : 0);
+  return std::max(kLeastResidual, freedom > 0 ? std::sqrt(squares / freedom) : 0);
+}
+
+FittedTimes FitTimes(const std::vector<ClockRecord>& records, const std::vector<double>& works,
+                     const std::vector<Target>& targets, int highest_mhz, bool drifts) {
+  FittedTimes fitted;
   std::vector<CurvePoint> points;
-  std::vector<CurvePoint> between;
-  std::vector<CurveValue> logs;
-  std::vector<std::size_t> places;
-  std::vector<std::size_t> places_between;
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const ClockRecord& record = records[i];
-    if (!record.Has(kind)) continue;
-    const CurvePoint point{1 - static_cast<double>(record.mhz) / highest_mhz, record.throttled};
-    if (record.predicted) {
-      between.push_back(point);
-      places_between.push_back(i);
-      continue;
+  std::vector<double> logs;
+  std::vector<double> variances;
+  for (std::size_t kind = 0; kind < works.size(); ++kind) {
+    fitted.residuals.push_back(ResidualOf(records, kind));
+    const double residual = fitted.residuals.back();
+    for (const ClockRecord& record : records) {
+      if (record.predicted || !record.Has(kind)) continue;
+      const TimeSummary& time = record.times[kind];
+      const double seconds = std::max(
+          time.seconds * 0.1, time.seconds + time.per_work.value_or(0) * (works[kind] - time.work));
+      points.push_back(PointOf(record, kind, highest_mhz));
+      logs.push_back(std::log(seconds));
+      variances.push_back(residual * residual / static_cast<double>(time.samples));
     }
-    const TimeSummary& time = record.times[kind];
-    const double seconds =
-        std::max(time.seconds * 0.1, time.seconds + time.per_work.value_or(0) * (work - time.work));
-    points.push_back(point);
-    places.push_back(i);
-    logs.push_back(
-        {std::log(seconds), fitted.residual * fitted.residual / static_cast<double>(time.samples)});
   }
-  if (points.empty()) return fitted;
-  const SmoothedCurve curve = SmoothCurve(points, logs, between);
-  const std::vector<CurveValue>& smooth = curve.values;
-  fitted.jump = curve.jump;
-  places.insert(places.end(), places_between.begin(), places_between.end());
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const double seconds = std::exp(smooth[i].value);
-    fitted.seconds[places[i]] = {seconds, smooth[i].variance * seconds * seconds};
-  }
+  std::vector<CurvePoint> at;
+  for (const Target& target : targets) at.push_back(target.point);
+  SmoothedCurves smooth = SmoothCurves(points, logs, variances, at, drifts);
+  fitted.logs = std::move(smooth.at);
+  fitted.jump = smooth.jump;
   return fitted;
+}
+
+// What was measured of a kind at a clock, in all its visits.
+struct Measured {
+  std::int64_t samples = 0;
+  TimeSummary time;  // Of the last visit.
+  double extra_watts = 0;
+  bool throttled = true;  // In all visits.
+  double celsius_sum = 0;
+  int celsius_count = 0;
+
+  void Add(const ClockRecord& record, std::size_t kind, double work_watts) {
+    if (record.predicted || !record.Has(kind)) return;
+    time = record.times[kind];
+    samples += time.samples;
+    extra_watts = work_watts;
+    throttled = throttled && record.throttled;
+    if (!record.temperature_celsius) return;
+    celsius_sum += *record.temperature_celsius;
+    ++celsius_count;
+  }
+};
+
+// The clocks, with every kind that has a curve there.
+std::vector<Target> TargetsOf(const std::vector<ClockRecord>& records, std::size_t kinds,
+                              int highest_mhz) {
+  std::vector<bool> has_curve(kinds);
+  for (const ClockRecord& record : records) {
+    for (std::size_t kind = 0; kind < kinds; ++kind) {
+      if (!record.predicted && record.Has(kind)) has_curve[kind] = true;
+    }
+  }
+  std::vector<Target> targets;
+  for (const ClockRecord& record : records) {
+    for (std::size_t kind = 0; kind < kinds; ++kind) {
+      const bool measured = !record.predicted && record.stretches.stretches > 0;
+      if (!record.Has(kind) || !has_curve[kind] || !(measured || record.predicted)) continue;
+      const auto known = std::find_if(targets.begin(), targets.end(), [&](const Target& target) {
+        return target.mhz == record.mhz && target.point.curve == kind;
+      });
+      if (known == targets.end()) {
+        targets.push_back({record.mhz, PointOf(record, kind, highest_mhz)});
+      } else {
+        known->point.apart = known->point.apart && record.throttled;
+      }
+    }
+  }
+  return targets;
+}
+
+bool WentBack(const std::vector<ClockRecord>& records) {
+  std::set<int> clocks;
+  return !std::all_of(records.begin(), records.end(),
+                      [&](const ClockRecord& record) { return clocks.insert(record.mhz).second; });
 }
 
 }  // namespace
@@ -98,48 +146,66 @@ ProfileFit FitProfile(const std::vector<Kind>& kinds, const std::vector<ClockRec
       if (record.times[kind].per_work) varies[kind] = true;
     }
   }
-  const FittedWatts watts = FitWatts(records, varies, thorough);
-  std::vector<FittedTimes> times;
   std::vector<double> works;
-  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-    works.push_back(MeanWork(records, kind));
-    times.push_back(FitTimes(records, kind, works.back(), highest_mhz));
-  }
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) works.push_back(MeanWork(records, kind));
   ProfileFit fit;
-  for (const FittedTimes& fitted : times) fit.jump = std::max(fit.jump, fitted.jump);
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const ClockRecord& record = records[i];
-    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-      const bool measured = !record.predicted && record.stretches.stretches > 0;
-      if (!record.Has(kind) || !(measured || record.predicted)) continue;
-      const TimeSummary time = measured ? record.times[kind] : TimeSummary{};
-      if (!(times[kind].seconds[i].value > 0)) continue;
-      const CurveValue seconds = times[kind].seconds[i];
-      const CurveValue power = watts.clocks[i].power[kind];
-      const CurveValue extra = watts.clocks[i].work[kind];
-      Estimate row;
-      row.kind = kinds[kind];
-      row.mhz = record.mhz;
-      row.seconds = seconds.value;
-      row.joules = power.value * seconds.value;
-      if (time.per_work && time.work > 0) {
-        row.joules += extra.value * time.seconds * (works[kind] / time.work - 1);
-      }
-      row.samples = time.samples;
-      row.seconds_std = std::sqrt(seconds.variance);
-      row.joules_std = std::sqrt(power.variance * seconds.value * seconds.value +
-                                 seconds.variance * power.value * power.value);
-      row.seconds_residual_std = times[kind].residual * row.seconds;
-      row.joules_residual_std = std::hypot(times[kind].residual, watts.spread) * row.joules;
-      row.work = works[kind];
-      if (time.per_work && time.work > 0) {
-        row.seconds_per_work = time.per_work;
-        row.joules_per_work = power.value * *time.per_work + extra.value * time.seconds / time.work;
-      }
-      row.temperature_celsius = record.temperature_celsius;
-      row.throttled = record.throttled;
-      if (row.joules > 0) fit.rows.push_back(row);
+  const std::vector<Target> targets = TargetsOf(records, kinds.size(), highest_mhz);
+  if (targets.empty()) return fit;
+  // Nothing tells how much a card drifts that was at each clock once.
+  const bool drifts = thorough && WentBack(records);
+  const FittedWatts watts = FitWatts(records, varies, targets, {thorough, drifts});
+  const FittedTimes times = FitTimes(records, works, targets, highest_mhz, drifts);
+  fit.jump = times.jump;
+  SymmetricMatrix power_covariance(targets.size());  // Relative.
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    for (std::size_t j = 0; j < targets.size(); ++j) {
+      power_covariance.at(i, j) =
+          watts.power.covariance.at(i, j) / (watts.power.values[i] * watts.power.values[j]);
     }
+  }
+  std::vector<std::vector<double>> time_sources;
+  std::vector<std::vector<double>> power_sources;
+  if (thorough) {
+    time_sources = LargestFactors(times.logs.covariance, kErrorSources);
+    power_sources = LargestFactors(power_covariance, kErrorSources);
+  }
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const std::size_t kind = targets[i].point.curve;
+    Measured measured;
+    for (std::size_t record = 0; record < records.size(); ++record) {
+      if (records[record].mhz != targets[i].mhz) continue;
+      measured.Add(records[record], kind, watts.work[record][kind]);
+    }
+    const TimeSummary& time = measured.time;
+    const double power = watts.power.values[i];
+    const double time_variance = std::max(0.0, times.logs.covariance.at(i, i));  // Relative.
+    Estimate row;
+    row.kind = kinds[kind];
+    row.mhz = targets[i].mhz;
+    row.seconds = std::exp(times.logs.values[i]);
+    row.joules = power * row.seconds;
+    if (time.per_work && time.work > 0) {
+      row.joules += measured.extra_watts * time.seconds * (works[kind] / time.work - 1);
+    }
+    row.samples = measured.samples;
+    row.seconds_std = std::sqrt(time_variance) * row.seconds;
+    row.joules_std =
+        std::sqrt(std::max(0.0, power_covariance.at(i, i)) + time_variance) * power * row.seconds;
+    for (const auto& source : time_sources) row.time_errors.push_back(source[i]);
+    for (const auto& source : power_sources) row.power_errors.push_back(source[i]);
+    row.seconds_residual_std = times.residuals[kind] * row.seconds;
+    row.joules_residual_std = std::hypot(times.residuals[kind], watts.spread) * row.joules;
+    row.work = works[kind];
+    if (time.per_work && time.work > 0) {
+      row.seconds_per_work = time.per_work;
+      row.joules_per_work =
+          power * *time.per_work + measured.extra_watts * time.seconds / time.work;
+    }
+    if (measured.celsius_count > 0) {
+      row.temperature_celsius = measured.celsius_sum / measured.celsius_count;
+    }
+    row.throttled = measured.samples > 0 && measured.throttled;
+    if (row.joules > 0) fit.rows.push_back(row);
   }
   double seconds = 0;
   double waiting = 0;
@@ -147,9 +213,10 @@ ProfileFit FitProfile(const std::vector<Kind>& kinds, const std::vector<ClockRec
     seconds += record.stretches.seconds;
     waiting += record.stretches.waiting_seconds;
   }
-  const double error = std::sqrt(watts.waiting.variance);
-  if (waiting > kLeastWaiting * seconds && error < kMostBlockingError * watts.waiting.value) {
-    fit.blocking = BlockingPower{watts.waiting.value, error};
+  const BlockingPower& blocking = watts.waiting;
+  if (waiting > kLeastWaiting * seconds &&
+      blocking.watts_std < kMostBlockingError * blocking.watts) {
+    fit.blocking = blocking;
   }
   return fit;
 }

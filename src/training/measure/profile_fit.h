@@ -13,9 +13,10 @@
 
 namespace perseus::measure {
 
-// All measurements at one clock.
+// All measurements of one visit to a clock.
 struct ClockRecord {
   int mhz = 0;
+  double visit = 0;  // Its number, in the order of time.
   bool throttled = false;
   std::optional<double> temperature_celsius;
   StretchFit stretches;
@@ -37,7 +38,7 @@ struct ClockRecord {
 };
 
 struct ProfileFit {
-  std::vector<Estimate> rows;  // By record, then by kind.
+  std::vector<Estimate> rows;  // By clock, then by kind.
   // None: there was too little waiting to estimate it.
   std::optional<BlockingPower> blocking;
   // Relative standard deviation by which times at single clocks differ from the smooth curve,
@@ -46,12 +47,13 @@ struct ProfileFit {
 };
 
 // Estimates times, energies and blocking power of all clocks in one fit. Blocking power is one
-// number; each kind is a curve over the clocks (curve.h). Standard errors are those of the
-// posterior. If two kinds always run in the same mix, the fit cannot separate their power: both get
-// the mean, with a large standard error.
+// number; each kind is a curve over the clocks (curve.h). Several records may be of one clock.
+// Standard errors are those of the posterior. If two kinds always run in the same mix, the fit
+// cannot separate their power: both get the mean, with a large standard error.
 //
-// `thorough`: estimates how smooth the curves are, which takes about twelve times as long. Else a
-// middle value is used. Cost: cubic in kinds x clocks up to 512, linear beyond.
+// `thorough`: estimates how smooth the curves are and how much the card drifts, which takes about a
+// hundred times as long. Else a middle value is used, and no drift. Cost: cubic in kinds x clocks
+// up to 200, linear beyond.
 ProfileFit FitProfile(const std::vector<Kind>& kinds, const std::vector<ClockRecord>& records,
                       bool thorough);
 

@@ -44,6 +44,14 @@ void Sweep::Leave(const std::vector<int>& clocks_mhz) {
 
 void Sweep::ClockInEffect(std::int64_t at_ns) { in_effect_ns_ = at_ns; }
 
+void Sweep::StayAtDriverClocks(const std::string& why) {
+  if (!records_.empty()) return GiveUp(why);
+  Note(why);
+  at_driver_clocks_ = true;
+  order_ = ClockOrder({order_.highest_mhz()}, {});
+  ForgetClock();
+}
+
 void Sweep::GiveUp(const std::string& why) {
   if (!why.empty()) Note(why);
   ended_ = true;
@@ -138,11 +146,12 @@ void Sweep::Count(const Recorded& recorded) {
 
 // The highest clock is what savings and deadlines are measured against, and costs nothing.
 int Sweep::WantedIterations() const {
-  return (order_.clock_mhz() == order_.highest_mhz() ? 2 : 1) * settings_.iterations;
+  return (clock_mhz() == order_.highest_mhz() && again_.empty() ? 2 : 1) * settings_.iterations;
 }
 
 // Seen at another clock than was asked for, most of the time.
 bool Sweep::ClockDidNotTake() {
+  if (at_driver_clocks_) return false;
   int looks = 0;
   std::pair<int, int> most = {0, 0};
   for (const auto& [mhz, count] : clocks_seen_) {
@@ -160,6 +169,7 @@ bool Sweep::ClockDidNotTake() {
 void Sweep::MeasuredClock() {
   ClockRecord record;
   record.mhz = clock_mhz();
+  record.visit = static_cast<double>(visits_++);
   record.throttled = throttled_;
   if (celsius_count_ > 0) record.temperature_celsius = celsius_sum_ / celsius_count_;
   record.times = SummariesOf(windows_, kinds_.size());
@@ -170,7 +180,7 @@ void Sweep::MeasuredClock() {
   record.stretches = FitStretches(windows_, ticks_, scales);
   const bool enough = record.stretches.stretches >= kFewestStretches;
   if (!enough && whole_iterations_ < kPatience * WantedIterations()) return;
-  if (order_.clock_mhz() == order_.highest_mhz() && !at_highest_) at_highest_ = at_clock_;
+  if (clock_mhz() == order_.highest_mhz() && !at_highest_) at_highest_ = at_clock_;
   if (enough) {
     fruitless_ = 0;
     if (throttled_) {
@@ -199,12 +209,36 @@ void Sweep::MeasuredClock() {
 }
 
 void Sweep::NextClock(const ProfileFit& fit) {
-  order_.Next(fit.rows, fit.blocking ? fit.blocking->watts : 0, fit.jump);
-  if (order_.rough()) {
-    Note("times jump from clock to clock on this card, so every clock is measured");
+  if (again_.empty()) {
+    order_.Next(fit.rows, fit.blocking ? fit.blocking->watts : 0, fit.jump);
+    if (order_.rough()) {
+      Note("times jump from clock to clock on this card, so every clock is measured");
+    }
+    if (order_.clock_mhz() == 0 && !went_back_) GoBack(fit);
+  } else {
+    again_.erase(again_.begin());
   }
-  ended_ = order_.clock_mhz() == 0;
+  ended_ = clock_mhz() == 0;
   ForgetClock();
+}
+
+// Upwards, so that what drifted all the time shows most at the highest clocks.
+void Sweep::GoBack(const ProfileFit& fit) {
+  went_back_ = true;
+  if (records_.size() < kFewestToGoBack) return;
+  const std::size_t count =
+      std::clamp<std::size_t>(records_.size() / kClocksPerReturn, 2, kMostReturns);
+  std::vector<int> clocks;
+  for (const ClockRecord& record : records_) clocks.push_back(record.mhz);
+  std::sort(clocks.begin(), clocks.end());
+  for (std::size_t i = 1; i <= count; ++i) again_.push_back(clocks[i * clocks.size() / count - 1]);
+  for (const Estimate& row : fit.rows) {
+    const bool is_doubtful = row.throttled || row.joules_std > kDoubtfulError * row.joules ||
+                             row.seconds_std > kDoubtfulError * row.seconds;
+    if (is_doubtful && again_.size() < count + kMostDoubtful) again_.push_back(row.mhz);
+  }
+  std::sort(again_.begin(), again_.end());
+  again_.erase(std::unique(again_.begin(), again_.end()), again_.end());
 }
 
 void Sweep::ForgetClock() {

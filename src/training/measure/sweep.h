@@ -43,6 +43,9 @@ struct SweepCost {
 // counter does not move, a clock is given up after kPatience times its iterations, and the sweep
 // after kFruitlessToStop such clocks in a row.
 //
+// At the end it goes back to a quarter of the clocks (at most kMostReturns), doubtful ones first:
+// only what is measured twice tells how much the card drifts.
+//
 // A pure state machine without clock, device or thread. Calls must come in order of time. For one
 // thread.
 class Sweep {
@@ -53,7 +56,9 @@ class Sweep {
   void Leave(const std::vector<int>& clocks_mhz);
 
   // The clock to lock now; 0: none.
-  int clock_mhz() const { return ended_ ? 0 : order_.clock_mhz(); }
+  int clock_mhz() const {
+    return ended_ ? 0 : again_.empty() ? order_.clock_mhz() : again_.front();
+  }
   // Whether all clocks are measured. Call Finish() then; it may take a second, so give the clock
   // back first.
   bool ended() const { return ended_; }
@@ -65,6 +70,10 @@ class Sweep {
   bool clock_in_effect() const { return in_effect_ns_.has_value(); }  // As it was told.
   // The clock was lost and must be locked again. Drops what was measured at it.
   void ClockLost() { ForgetClock(); }
+  // Clocks cannot be set. If nothing was measured yet, the sweep measures the clocks that the
+  // driver chooses and calls them the highest; else it ends. `why` becomes a note.
+  void StayAtDriverClocks(const std::string& why);
+  bool at_driver_clocks() const { return at_driver_clocks_; }
   // Ends the sweep without measuring more clocks. `why` becomes a note unless it is empty.
   void GiveUp(const std::string& why);
 
@@ -98,7 +107,12 @@ class Sweep {
   static constexpr std::size_t kFewestToPredict = 4;
   static constexpr std::size_t kMaxKinds = 64;
   static constexpr std::size_t kFewestStretches = 2;
-  static constexpr int kSameMhz = 7;  // Half a step of NVIDIA's clocks.
+  static constexpr std::size_t kFewestToGoBack = 5;   // Clocks.
+  static constexpr std::size_t kClocksPerReturn = 4;  // Of these one is measured again.
+  static constexpr std::size_t kMostReturns = 8;
+  static constexpr double kDoubtfulError = 0.05;   // Relative; such clocks are measured again,
+  static constexpr std::size_t kMostDoubtful = 8;  // so many at most.
+  static constexpr int kSameMhz = 7;               // Half a step of NVIDIA's clocks.
 
   struct Sums {
     std::int64_t iterations = 0;
@@ -118,10 +132,12 @@ class Sweep {
   bool ClockDidNotTake();
   void MeasuredClock();
   void NextClock(const ProfileFit& fit);
+  void GoBack(const ProfileFit& fit);
   void ForgetClock();
 
   SweepSettings settings_;
   ClockOrder order_;
+  bool at_driver_clocks_ = false;
   bool ended_ = false;
   bool done_ = false;
 
@@ -143,6 +159,9 @@ class Sweep {
   std::map<int, int> clocks_seen_;
 
   int fruitless_ = 0;
+  bool went_back_ = false;
+  std::int64_t visits_ = 0;
+  std::vector<int> again_;  // Clocks to measure again; the first is being measured.
   std::vector<ClockRecord> records_;
   std::vector<Estimate> rows_;
   std::optional<BlockingPower> blocking_;

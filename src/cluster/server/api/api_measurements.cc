@@ -7,11 +7,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "perseus/computation.h"
 #include "server/api/api_handlers.h"
@@ -34,6 +37,8 @@ constexpr NumberRange kSignedSeconds = {.least = -kMostSeconds, .most = kMostSec
 constexpr NumberRange kSignedJoules = {.least = -kMostJoules, .most = kMostJoules};
 constexpr NumberRange kCelsius = {.least = -100, .most = 200};
 constexpr NumberRange kWork = {.least = 0, .most = 1e15};
+constexpr NumberRange kRelative = {.least = -1e3, .most = 1e3};
+constexpr std::size_t kMostSources = 64;
 constexpr NumberRange kWatts = {.least = 0, .most = 1e6};
 
 constexpr Member kMeasuredRowMembers[] = {
@@ -45,6 +50,17 @@ constexpr Member kMeasuredRowMembers[] = {
     Integer("samples").In({.least = 1}).Sometimes().Says("Computations that the row is of."),
     Number("time_std").In(kSomeSeconds).Optional().Says("Standard error of `time`, seconds."),
     Number("energy_std").In(kSomeJoules).Optional().Says("Standard error of `energy`, joules."),
+    Number("time_errors")
+        .In(kRelative)
+        .List(kMostSources)
+        .Optional()
+        .Says("What each source of errors that the rank's rows share adds to the logarithm of "
+              "`time`."),
+    Number("power_errors")
+        .In(kRelative)
+        .List(kMostSources)
+        .Optional()
+        .Says("The same of energy over time, of other sources."),
     Number("temperature_c").In(kCelsius).Optional().Says("Mean temperature of the GPU meanwhile."),
     Boolean("throttled")
         .Optional()
@@ -97,6 +113,20 @@ constexpr ObjectSchema kMeasurementSchemas[] = {{"MeasuredRow", kMeasuredRowMemb
                                                 {"Measured", kMeasuredMembers},
                                                 {"Reported", kReportedMembers}};
 
+std::vector<double> ReadSources(const TreeCursor& row, std::string_view key) {
+  std::vector<double> sources;
+  const auto list = FindSet(row, key);
+  if (!list) return sources;
+  const std::size_t count = list->Size();
+  if (count > kMostSources) list->FailExpected("at most 64 numbers");
+  for (std::size_t i = 0; i < count && i < kMostSources; ++i) {
+    const double source = list->At(i).Number();
+    if (!(std::abs(source) <= kRelative.most)) list->At(i).FailExpected("a relative error");
+    sources.push_back(source);
+  }
+  return sources;
+}
+
 store::MeasuredRow ReadRow(const TreeCursor& row) {
   store::MeasuredRow measured;
   measured.stage = RankNumber(row, "stage");
@@ -114,6 +144,8 @@ store::MeasuredRow ReadRow(const TreeCursor& row) {
   }
   measured.time_std_seconds = FindNumber(row, "time_std", kSomeSeconds).value_or(0);
   measured.energy_std_joules = FindNumber(row, "energy_std", kSomeJoules).value_or(0);
+  measured.time_sources = ReadSources(row, "time_errors");
+  measured.power_sources = ReadSources(row, "power_errors");
   measured.temperature_celsius = FindNumber(row, "temperature_c", kCelsius);
   if (const auto throttled = FindSet(row, "throttled")) measured.throttled = throttled->Bool();
   measured.work = FindNumber(row, "work", kWork).value_or(0);

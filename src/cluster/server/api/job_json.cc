@@ -42,6 +42,11 @@ constexpr Member kPlanShownMembers[] = {
     Number("iteration_time_s").Sometimes(),
     Number("energy_j").Sometimes(),
     Number("saving_percent").Sometimes(),
+    Number("saving_interval_percent")
+        .List()
+        .Sometimes()
+        .Says("Two numbers: the saving is between them with a probability of 95 %, as far as the "
+              "errors of the measured profile go."),
     Object("whole_job", "WholeJob").Sometimes(),
     Object("pipelines")
         .Sometimes()
@@ -184,6 +189,10 @@ Json PublishedJson(const PublishedPlan& published, int pipelines) {
   if (published.curve == nullptr) return json;
   if (const CurvePlan* const plan = published.curve->Find(published.version.plan)) {
     json.update(CurvePlanJson(*plan));
+    if (plan->saving_interval) {
+      json["saving_interval_percent"] = {plan->saving_interval->least_percent,
+                                         plan->saving_interval->most_percent};
+    }
     json["whole_job"] = WholeJobJson(published, pipelines);
   }
   Json exceptions = Json::object();

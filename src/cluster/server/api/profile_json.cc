@@ -21,7 +21,9 @@ constexpr Member kSweepShownMembers[] = {
     Number("seconds").Sometimes(),        Number("joules").Sometimes(),
     Number("extra_seconds").Sometimes(),  Number("extra_joules").Sometimes(),
     Number("counter_period_s").Optional()};
-constexpr Member kNoteShownMembers[] = {Text("note").Sometimes(), Integer("ranks").Sometimes()};
+constexpr Member kNoteShownMembers[] = {
+    Text("note").Sometimes(), Integer("ranks").Sometimes().Says("How many ranks said it."),
+    Integer("first_ranks").List().Sometimes().Says("The first of them.")};
 constexpr Member kProfilingMembers[] = {
     Number("blocking_power_w").List().Sometimes().Says("By rank of the pipeline."),
     Number("blocking_power_std_w").List().Sometimes(),

@@ -47,6 +47,9 @@ struct Decision {
 Outcome<Decision> Decide(const JobLife& job, const Underway& underway, std::int64_t last_version,
                          const Command& command, const Moment& now);
 
+// Sweeps of a job, beyond its first, that begin without being asked for.
+inline constexpr int kMostSweepsByItself = 2;
+
 // The events about a change of a job's phase from `before` to `after`.
 std::vector<Announcement> NewsOf(const Phase& before, const Phase& after);
 

@@ -13,6 +13,7 @@
 #include "common/json_text.h"
 #include "server/domain/draft.h"
 #include "server/domain/profile_library.h"
+#include "server/planning/doubts.h"
 
 namespace perseus::server {
 namespace {
@@ -68,6 +69,31 @@ Draft Begin(const Situation& on, const Advance& command) {
   return draft;
 }
 
+// The new sweep of a job, which keeps its plans meanwhile.
+Draft NewSweep(const Situation& on) {
+  Draft draft;
+  store::StateChange change{
+      .job = on.id(), .state = JobState::kProfiling, .sweep_round = on.phase().sweep_round + 1};
+  // A profile that has no plan is tried no more.
+  if (on.phase().state == JobState::kFailed) change.profile_source = "";
+  draft.decision.facts.emplace_back(std::move(change));
+  return draft;
+}
+
+// What was measured and is doubtful is measured again by itself, a bounded number of times.
+Draft MeasureAgain(const Situation& on) {
+  const Phase& phase = on.phase();
+  const bool is_measured = phase.profile_source == kMeasuredSource && phase.built.job != nullptr &&
+                           phase.sweep_round == phase.settled_round;
+  if (!is_measured || phase.sweep_round >= kMostSweepsByItself) return Draft();
+  const std::string doubt = DoubtOf(*phase.built.job);
+  if (doubt.empty()) return Draft();
+  Draft draft = NewSweep(on);
+  draft.decision.announcements.push_back(ProfilingNews(
+      fmt::format("the ranks measure again, since the profile is doubtful: {}", doubt)));
+  return draft;
+}
+
 }  // namespace
 
 Announcement ProfilingNews(const std::string& sentence, int rank) {
@@ -78,6 +104,7 @@ Announcement ProfilingNews(const std::string& sentence, int rank) {
 
 Outcome<Draft> DecideOn(const Situation& on, const Advance& command) {
   const JobLife& job = on.job;
+  if (job.phase.state == JobState::kRunning) return MeasureAgain(on);
   if (job.phase.state == JobState::kRegistering) {
     const bool all_there = static_cast<std::int64_t>(job.ranks.size()) >= job.shape.world_size();
     return all_there ? Begin(on, command) : Draft();
@@ -129,9 +156,7 @@ Outcome<Draft> DecideOn(const Situation& on, const Reprofile& /*command*/) {
     return Fail(FailureCode::kConflict,
                 "the job's first plan is being computed; try again when it is ready");
   }
-  Draft draft;
-  draft.decision.facts.emplace_back(store::StateChange{
-      .job = on.id(), .state = JobState::kProfiling, .sweep_round = phase.sweep_round + 1});
+  Draft draft = NewSweep(on);
   Note(&draft, "sweep", std::to_string(phase.sweep_round), std::to_string(phase.sweep_round + 1));
   return draft;
 }

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "profile/error_sources.h"
+
 namespace perseus::server {
 namespace {
 
@@ -102,6 +104,8 @@ void ProfileTable::Add(const store::Measurements& measured, int pp_rank) {
         .work = row.work > 0 ? static_cast<float>(row.work) : kNotSaid,
         .seconds_per_work = OrNotSaid(row.seconds_per_work),
         .joules_per_work = OrNotSaid(row.joules_per_work),
+        .time_sources = {row.time_sources.begin(), row.time_sources.end()},
+        .power_sources = {row.power_sources.begin(), row.power_sources.end()},
         .throttled = row.throttled};
   }
   if (measured.blocking_power_watts) {
@@ -130,6 +134,15 @@ std::vector<ProfileKey> ProfileTable::RowsOf(int rank) const {
   return found == rows_of_rank_.end() ? std::vector<ProfileKey>() : found->second;
 }
 
+bool ProfileTable::HasOneClock(int rank) const {
+  const auto found = rows_of_rank_.find(rank);
+  if (found == rows_of_rank_.end() || found->second.empty() || !IsDone(rank)) return false;
+  const std::vector<ProfileKey>& rows = found->second;
+  return std::all_of(rows.begin(), rows.end(), [&](const ProfileKey& key) {
+    return key.clock_mhz == rows.front().clock_mhz;
+  });
+}
+
 bool ProfileTable::IsThrottled(const Cell& cell) {
   return std::all_of(cell.begin(), cell.end(),
                      [](const Report& report) { return report.throttled; });
@@ -142,6 +155,52 @@ std::vector<const ProfileTable::Report*> ProfileTable::Counted(const Cell& cell)
     if (all || !report.throttled) counted.push_back(&report);
   }
   return counted;
+}
+
+// Errors of the median of these reports, without how GPUs differ. Empty where not all say them.
+std::string ProfileTable::ErrorSourcesOf(const std::vector<const Report*>& reports) const {
+  const auto sources = [&](std::vector<float> Report::*member) {
+    std::vector<double> combined((reports.front()->*member).size());
+    for (std::size_t k = 0; k < combined.size(); ++k) {
+      double sum = 0;
+      std::vector<double> of_ranks;
+      for (const Report* const report : reports) {
+        if (k >= (report->*member).size()) return std::vector<double>();
+        of_ranks.push_back((report->*member)[k]);
+        sum += of_ranks.back();
+      }
+      combined[k] = std::copysign(ErrorOfMedian(of_ranks), sum);
+    }
+    return combined;
+  };
+  OptionErrors errors;
+  errors.time_sources = sources(&Report::time_sources);
+  errors.power_sources = sources(&Report::power_sources);
+  if (errors.time_sources.empty() || errors.power_sources.empty()) return "";
+  std::vector<double> times;
+  std::vector<double> powers;
+  std::vector<double> blockings;
+  for (const Report* const report : reports) {
+    const double time = report->time_std_seconds / report->time_seconds;
+    const double energy = report->energy_std_joules / report->energy_joules;
+    times.push_back(time);
+    powers.push_back(std::sqrt(std::max(0.0, energy * energy - time * time)));
+    blockings.push_back(BlockingErrorOf(report->rank));
+  }
+  errors.time_std = ErrorOfMedian(times);
+  errors.power_std = ErrorOfMedian(powers);
+  errors.blocking_std = ErrorOfMedian(blockings);
+  return profile::FormatErrorSources(errors);
+}
+
+double ProfileTable::BlockingErrorOf(int rank) const {
+  for (const auto& [pp_rank, powers] : blocking_power_) {
+    const auto known = powers.find(rank);
+    if (known != powers.end() && known->second.watts > 0) {
+      return known->second.std_watts / known->second.watts;
+    }
+  }
+  return 0;
 }
 
 std::vector<ProfileKey> ProfileTable::Throttled() const {
@@ -157,7 +216,9 @@ std::string ProfileTable::Csv() const {
   const auto out = fmt::appender(text);
   bool has_work = false;
   bool has_temperature = false;
+  bool has_sources = true;
   for (const auto& [key, cell] : cells_) {
+    has_sources = has_sources && !ErrorSourcesOf(Counted(cell)).empty();
     for (const Report& report : cell) {
       has_work = has_work || !std::isnan(report.work);
       has_temperature = has_temperature || !std::isnan(report.temperature_celsius);
@@ -167,9 +228,9 @@ std::string ProfileTable::Csv() const {
     fmt::format_to(out, "# {}: the GPUs slowed themselves down while it was measured\n",
                    ProfileKeyText(key));
   }
-  fmt::format_to(out, "stage,instruction,frequency,time,energy,time_std,energy_std{}{}\n",
+  fmt::format_to(out, "stage,instruction,frequency,time,energy,time_std,energy_std{}{}{}\n",
                  has_work ? ",work,time_per_work,energy_per_work" : "",
-                 has_temperature ? ",temperature_c" : "");
+                 has_temperature ? ",temperature_c" : "", has_sources ? ",error_sources" : "");
   for (const auto& [key, cell] : cells_) {
     const std::vector<const Report*> reports = Counted(cell);
     std::vector<double> times;
@@ -194,6 +255,7 @@ std::string ProfileTable::Csv() const {
     if (has_temperature) {
       fmt::format_to(out, ",{}", CellText(Said(reports, &Report::temperature_celsius)));
     }
+    if (has_sources) fmt::format_to(out, ",{}", ErrorSourcesOf(reports));
     fmt::format_to(out, "\n");
   }
   return fmt::to_string(text);

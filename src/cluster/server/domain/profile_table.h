@@ -59,6 +59,8 @@ class ProfileTable {
   // The cells that one rank has reported, in the order of its reports.
   std::vector<ProfileKey> RowsOf(int rank) const;
   bool IsDone(int rank) const { return done_.contains(rank); }
+  // Whether all that a rank has reported, done with its sweep, is of one clock.
+  bool HasOneClock(int rank) const;
 
   // The profile as CSV. Energies are of one GPU. The standard deviations combine the standard
   // errors of the reports with the spread among ranks.
@@ -87,10 +89,14 @@ class ProfileTable {
     float work = 0;
     float seconds_per_work = 0;  // NaN: not reported.
     float joules_per_work = 0;
+    std::vector<float> time_sources;  // See OptionErrors; empty: not reported.
+    std::vector<float> power_sources;
     bool throttled = false;
   };
   using Cell = std::vector<Report>;  // At most one report per rank, sorted by rank.
 
+  std::string ErrorSourcesOf(const std::vector<const Report*>& reports) const;
+  double BlockingErrorOf(int rank) const;  // Relative.
   static bool IsThrottled(const Cell& cell);
   static std::vector<const Report*> Counted(const Cell& cell);
 

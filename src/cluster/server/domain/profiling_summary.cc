@@ -3,12 +3,17 @@
 
 #include "server/domain/profiling_summary.h"
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 namespace perseus::server {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostRanksShown = 8;  // Of a note.
 
 Json SweepJson(const SweepSummary& sweep) {
   return {{"ranks", sweep.ranks},
@@ -28,7 +33,7 @@ ProfilingSummary SummaryOf(const ProfileTable& table, int pipeline_parallel) {
   summary.blocking = table.Blocking(pipeline_parallel);
   summary.sweep = table.Sweep();
   summary.throttled = table.Throttled();
-  for (const auto& [note, ranks] : table.notes()) summary.notes.emplace_back(note, ranks.size());
+  for (const auto& [note, ranks] : table.notes()) summary.notes.emplace_back(note, ranks);
   return summary;
 }
 
@@ -50,7 +55,11 @@ Json ProfilingJson(const ProfilingSummary& summary) {
   }
   for (const ProfileKey& key : summary.throttled) json["throttled"].push_back(ProfileKeyJson(key));
   for (const auto& [note, ranks] : summary.notes) {
-    json["notes"].push_back({{"note", note}, {"ranks", ranks}});
+    const auto shown = std::next(
+        ranks.begin(), static_cast<std::ptrdiff_t>(std::min(ranks.size(), kMostRanksShown)));
+    json["notes"].push_back({{"note", note},
+                             {"ranks", ranks.size()},
+                             {"first_ranks", std::vector<int>(ranks.begin(), shown)}});
   }
   return json;
 }

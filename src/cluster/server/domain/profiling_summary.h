@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +21,7 @@ struct ProfilingSummary {
   std::vector<BlockingPower> blocking;
   std::optional<SweepSummary> sweep;
   std::vector<ProfileKey> throttled;
-  std::vector<std::pair<std::string, std::size_t>> notes;  // Each with its number of ranks.
+  std::vector<std::pair<std::string, std::set<int>>> notes;  // Each with its ranks.
 };
 ProfilingSummary SummaryOf(const ProfileTable& table, int pipeline_parallel);
 

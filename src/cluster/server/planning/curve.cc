@@ -85,7 +85,19 @@ Result<std::shared_ptr<const Curve>> Curve::Make(std::shared_ptr<const Job> job,
                    [](const CurvePlan& a, const CurvePlan& b) {
                      return a.requested_time_seconds < b.requested_time_seconds;
                    });
+  curve->FindInterval();
   return curve;
+}
+
+// Of the plan that the job follows as long as nothing straggles: it takes hundreds of replays.
+void Curve::FindInterval() {
+  const Result<PlanTarget> target = ParsePlanTarget(target_);
+  if (expected_baseline_ || !target) return;
+  const Result<double> seconds = TargetSeconds(*target);
+  if (!seconds) return;
+  CurvePlan& plan = plans_[static_cast<std::size_t>(&At(*seconds) - plans_.data())];
+  plan.saving_interval =
+      perseus::plan::IntervalOfSaving(job_->profile, job_->pipeline, OptionsOf(plan));
 }
 
 Plan Curve::Realised(const std::vector<CostOption>& options,

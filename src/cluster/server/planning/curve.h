@@ -19,6 +19,7 @@
 #include "perseus/plan_document.h"
 #include "perseus/planner.h"
 #include "perseus/result.h"
+#include "plan/saving_interval.h"
 #include "server/planning/held_plan.h"
 #include "store/facts.h"
 
@@ -36,6 +37,8 @@ struct CurvePlan {
   double iteration_time_seconds = 0;
   double energy_joules = 0;
   double saving_percent = 0;
+  // Only of the plan for the target, of a profile that says its errors, and without conditions.
+  std::optional<perseus::plan::SavingInterval> saving_interval;
   std::vector<std::uint16_t> knobs;  // [computation]
   // Only for a job with conditions. The figures above then hold under these conditions.
   std::optional<ExpectedFigures> expected;
@@ -108,6 +111,7 @@ class Curve {
                 std::optional<double> requested_seconds) const;
   Result<void> AddPlan(const store::PlanRecord& record,
                        const std::optional<ExpectedFigures>& expected);
+  void FindInterval();
   std::set<std::int64_t> StalePlans() const;
 
   std::shared_ptr<const Job> job_;

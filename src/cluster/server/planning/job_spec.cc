@@ -271,13 +271,9 @@ Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record) {
     settings->blocking_power_watts = record.blocking_power_watts;
   }
   const bool is_unknown = settings->blocking_power_watts.empty();
-  if (is_unknown && record.pipeline_parallel > 1) {
-    return InvalidInput(
-        "no rank measured the power of a waiting GPU; give 'blocking_power' with the job");
-  }
   // A GPU that has all stages waits for no other, so it measures no waiting, and needs none until
-  // another pipeline is slow. At 0 W waiting costs nothing: no plan then slows a computation down
-  // for more than it saves itself.
+  // another pipeline is slow; others may wait too little to measure it. At 0 W waiting costs
+  // nothing: no plan then slows a computation down for more than it saves itself.
   if (is_unknown) settings->blocking_power_watts = {0};
   Result<Profile> profile = ProfileOf(record.profile_csv, *settings);
   if (!profile) return tl::unexpected(profile.error());
@@ -292,9 +288,13 @@ Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record) {
   if (is_unknown) {
     job->notes.push_back(
         {.severity = Severity::kOdd,
-         .text = "a GPU with all stages never waits within an iteration, so nobody measured its "
-                 "power while it waits; 0 W is assumed, and what is saved while another pipeline "
-                 "is slow may be more; give 'blocking_power' if you know it"});
+         .text = record.pipeline_parallel > 1
+                     ? "GPUs waited too little to measure the power of one that waits; 0 W is "
+                       "assumed, so the energy of waiting is in no figure; give 'blocking_power' "
+                       "if you know it"
+                     : "a GPU with all stages never waits within an iteration, so nobody measured "
+                       "its power while it waits; 0 W is assumed, and what is saved while another "
+                       "pipeline is slow may be more; give 'blocking_power' if you know it"});
   }
   return std::make_shared<const Job>(*std::move(job));
 }

@@ -53,7 +53,7 @@ store::JobRecord RecordOf(const JobSpec& spec, store::JobOrigin origin, double c
           .settings_json = spec.settings_json,
           .profile_csv = spec.profile_csv,
           .library_json = spec.library_json,
-          .profile_source = spec.profile_csv.empty() ? "" : "given",
+          .profile_source = spec.profile_csv.empty() ? "" : kGivenSource,
           .created_at_seconds = created_at};
 }
 
@@ -222,13 +222,14 @@ void JobService::Create(const JobSpec& spec, store::JobOrigin origin, const Call
                            created = std::move(created)](const auto& written) {
     if (!written && written.error().code == ErrorCode::kConflict) {
       // The store has a job of this key, which another request or server made.
-      return GetByKey(record.client_key, [created](const Outcome<JobPointer>& job) {
-        if (job) return created(Created{*job, false});
-        if (job.error().code == FailureCode::kUnavailable) {
-          return created(tl::unexpected(job.error()));
-        }
-        created(Fail(FailureCode::kUnavailable, "this job is being deleted; try again"));
-      });
+      return GetByKey(
+          record.client_key, caller.is_wanted, [created](const Outcome<JobPointer>& job) {
+            if (job) return created(Created{*job, false});
+            if (job.error().code == FailureCode::kUnavailable) {
+              return created(tl::unexpected(job.error()));
+            }
+            created(Fail(FailureCode::kUnavailable, "this job is being deleted; try again"));
+          });
     }
     if (!written) return created(Unavailable(written.error()));
     store::StoredJob stored;

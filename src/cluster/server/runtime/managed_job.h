@@ -272,6 +272,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void TryReports(const std::shared_ptr<Reports>& reports) PERSEUS_REQUIRES(strand_);
   void TakeReports(const Reports& reports) PERSEUS_REQUIRES(strand_);
   void Hear(const ClientReport& client) PERSEUS_REQUIRES(strand_);
+  bool CanSetClocksAgain(const ClientReport& client) const PERSEUS_REQUIRES(strand_);
   void WatchDrift(const std::vector<KindReport>& kinds) PERSEUS_REQUIRES(strand_);
   void WatchIterations(const std::vector<IterationReport>& reports) PERSEUS_REQUIRES(strand_);
   void Tell(const std::string& problem) const PERSEUS_REQUIRES(strand_);

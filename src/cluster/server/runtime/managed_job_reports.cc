@@ -68,6 +68,17 @@ void ManagedJob::Hear(const ClientReport& client) {
                   {{"rank", client.rank}, {"state", client.state}, {"sentence", client.error}})});
   }
   last = client;
+  if (CanSetClocksAgain(client)) RunInternal(Reprofile{});
+}
+
+// A rank that was measured at its driver's clocks, since it could not set any, follows now.
+bool ManagedJob::CanSetClocksAgain(const ClientReport& client) const {
+  const Phase& phase = life_.phase;
+  const auto rank = life_.ranks.find(client.rank);
+  return client.state == "following" && client.error.empty() && !client.shadow &&
+         phase.state == store::JobState::kRunning && phase.sweep_round == phase.settled_round &&
+         phase.sweep_round < kMostSweepsByItself && rank != life_.ranks.end() &&
+         rank->second.clocks_mhz.size() > 1 && life_.table.HasOneClock(client.rank);
 }
 
 void ManagedJob::WatchDrift(const std::vector<KindReport>& kinds) {

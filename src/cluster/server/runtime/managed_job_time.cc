@@ -52,9 +52,6 @@ void ManagedJob::Tick() {
   const double now = context_->now().seconds;
   if (now >= flush_at_seconds_) FlushIterations();
   if (is_changing_) return;
-  // A store that was restored counts its rows again from a smaller number. Another server may
-  // still hold older rows under these numbers, so this job skips all that were used before.
-  if (life_.marks.revision <= life_.lost_revision) return RunInternal(PassLostRevision{});
   AdvanceJob();
   LookAtWatch();
   LookAtTimeNow();
@@ -163,8 +160,10 @@ bool ManagedJob::has_ended_itself() const {
 void ManagedJob::FinishIfSilent(double seconds) {
   const auto is_silent = [this, seconds] {
     const Strand::Turn turn(strand_);
-    return !life_.phase.is_gone && life_.phase.state != store::JobState::kFinished &&
-           !life_.ranks.empty() && context_->now().seconds - heard_at_seconds_ > seconds;
+    // Zeus' clients say nothing while they train.
+    return record_.origin == store::JobOrigin::kApi && !life_.phase.is_gone &&
+           life_.phase.state != store::JobState::kFinished && !life_.ranks.empty() &&
+           context_->now().seconds - heard_at_seconds_ > seconds;
   };
   if (!is_silent()) return;
   RefreshAll([self = shared_from_this(), is_silent, seconds](const Result<void>& read) {

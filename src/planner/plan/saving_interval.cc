@@ -1,0 +1,208 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "plan/saving_interval.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <tuple>
+#include <utility>
+
+#include "perseus/pipeline.h"
+
+namespace perseus::plan {
+namespace {
+
+constexpr int kDraws = 256;
+// 95 % of Student's t with 10 degrees of freedom: a sweep goes back to few clocks, so how wide its
+// errors are is not well known either.
+constexpr double kSigmas = 2.23;
+// Share of the errors' variance that all ranks have in common: their curves are smoothed alike, and
+// stand in one room. Chosen with bench/sweep_intervals.cc.
+constexpr double kCommonShare = 0.15;
+// No time or power is less than this share of what was measured.
+constexpr double kLeastShare = 0.1;
+
+// Nearly normal, of the same bits on every machine.
+class Normal {
+ public:
+  double operator()() {
+    constexpr int kTerms = 12;  // Their variances add up to 1.
+    double sum = 0;
+    for (int i = 0; i < kTerms; ++i) sum += static_cast<double>(random_() >> 11U) * 0x1p-53;
+    return sum - kTerms / 2.0;
+  }
+
+ private:
+  std::mt19937_64 random_{1};
+};
+
+const OptionErrors* Find(const Profile& profile, int stage, ComputationType type, int knob) {
+  const auto found = std::lower_bound(
+      profile.errors.begin(), profile.errors.end(), std::tuple(stage, type, knob),
+      [](const OptionErrors& errors, const std::tuple<int, ComputationType, int>& key) {
+        return std::tuple(errors.stage, errors.type, errors.knob) < key;
+      });
+  const bool is_it = found != profile.errors.end() && found->stage == stage &&
+                     found->type == type && found->knob == knob;
+  return is_it ? &*found : nullptr;
+}
+
+// Halves of a backward that was measured whole have its errors, and the other way round.
+const OptionErrors* ErrorsOf(const Profile& profile, const CostTable& table, int knob) {
+  const OptionErrors* errors = Find(profile, table.stage, table.type, knob);
+  for (const ComputationType other :
+       {ComputationType::kBackward, ComputationType::kBackwardInput}) {
+    if (errors == nullptr && table.type != ComputationType::kForward) {
+      errors = Find(profile, table.stage, other, knob);
+    }
+  }
+  return errors;
+}
+
+double Own(double std, const std::vector<double>& sources) {
+  double variance = std * std;
+  for (const double source : sources) variance -= source * source;
+  return std::sqrt(std::max(0.0, variance));
+}
+
+// An option of a rank that is drawn anew.
+struct Cell {
+  const OptionErrors* errors = nullptr;
+  int rank = 0;
+  double own_time = 0;
+  double own_power = 0;
+  double time = 1;  // As drawn, over what was measured.
+  double energy = 1;
+};
+
+class Draws {
+ public:
+  Draws(const Profile& profile, const CostedPipeline& pipeline)
+      : profile_(profile), pipeline_(pipeline) {
+    for (const OptionErrors& errors : profile.errors) {
+      times_ = std::max(times_, errors.time_sources.size());
+      powers_ = std::max(powers_, errors.power_sources.size());
+    }
+    blocking_.resize(static_cast<std::size_t>(pipeline.dag.num_ranks));
+    blocking_std_.resize(blocking_.size());
+    time_values_.assign(blocking_.size(), std::vector<double>(times_));
+    power_values_.assign(blocking_.size(), std::vector<double>(powers_));
+  }
+
+  // The cells of these options; false where a cell has no errors.
+  bool Use(const std::vector<CostOption>& options, std::vector<std::size_t>* cells) {
+    for (int i = 0; i < pipeline_.dag.size(); ++i) {
+      const CostTable& table = pipeline_.TableOf(i);
+      const int knob = options[static_cast<std::size_t>(i)].knob;
+      const OptionErrors* const errors = ErrorsOf(profile_, table, knob);
+      if (errors == nullptr) return false;
+      const int rank = pipeline_.dag.computations[static_cast<std::size_t>(i)].rank;
+      const auto [known, is_new] = known_.emplace(errors, cells_.size());
+      if (is_new) {
+        cells_.push_back({.errors = errors,
+                          .rank = rank,
+                          .own_time = Own(errors->time_std, errors->time_sources),
+                          .own_power = Own(errors->power_std, errors->power_sources)});
+        double& blocking = blocking_std_[static_cast<std::size_t>(rank)];
+        blocking = std::max(blocking, errors->blocking_std);
+      }
+      cells->push_back(known->second);
+    }
+    return true;
+  }
+
+  void Draw() {
+    DrawSources(&time_values_);
+    DrawSources(&power_values_);
+    for (std::size_t rank = 0; rank < blocking_.size(); ++rank) {
+      blocking_[rank] = pipeline_.rank_blocking_power_watts[rank] *
+                        std::max(kLeastShare, 1 + blocking_std_[rank] * normal_());
+    }
+    for (Cell& cell : cells_) {
+      const auto rank = static_cast<std::size_t>(cell.rank);
+      double time = 1 + cell.own_time * normal_();
+      double power = 1 + cell.own_power * normal_();
+      for (std::size_t k = 0; k < cell.errors->time_sources.size(); ++k) {
+        time += cell.errors->time_sources[k] * time_values_[rank][k];
+      }
+      for (std::size_t k = 0; k < cell.errors->power_sources.size(); ++k) {
+        power += cell.errors->power_sources[k] * power_values_[rank][k];
+      }
+      cell.time = std::max(kLeastShare, time);
+      cell.energy = cell.time * std::max(kLeastShare, power);
+    }
+  }
+
+  double Joules(const std::vector<CostOption>& options, const std::vector<std::size_t>& cells) {
+    durations_.resize(options.size());
+    double joules = 0;
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      const Cell& cell = cells_[cells[i]];
+      durations_[i] = options[i].time_seconds * cell.time;
+      const auto rank = static_cast<std::size_t>(pipeline_.dag.computations[i].rank);
+      joules += options[i].energy_joules * cell.energy - blocking_[rank] * durations_[i];
+    }
+    const double seconds = Replay(pipeline_.dag, durations_).iteration_time_seconds;
+    for (const double watts : blocking_) joules += watts * seconds;
+    return joules;
+  }
+
+ private:
+  void DrawSources(std::vector<std::vector<double>>* values) {
+    std::vector<double> common(values->front().size());
+    for (double& value : common) value = normal_();
+    for (std::vector<double>& of_rank : *values) {
+      for (std::size_t k = 0; k < of_rank.size(); ++k) {
+        of_rank[k] = std::sqrt(1 - kCommonShare) * normal_() + std::sqrt(kCommonShare) * common[k];
+      }
+    }
+  }
+
+  const Profile& profile_;
+  const CostedPipeline& pipeline_;
+  std::size_t times_ = 0;
+  std::size_t powers_ = 0;
+  Normal normal_;
+  std::map<const OptionErrors*, std::size_t> known_;
+  std::vector<Cell> cells_;
+  std::vector<double> blocking_;  // [rank], watts as drawn.
+  std::vector<double> blocking_std_;
+  std::vector<std::vector<double>> time_values_;  // [rank][source]
+  std::vector<std::vector<double>> power_values_;
+  std::vector<double> durations_;
+};
+
+}  // namespace
+
+std::optional<SavingInterval> IntervalOfSaving(const Profile& profile,
+                                               const CostedPipeline& pipeline,
+                                               const std::vector<CostOption>& options) {
+  if (profile.errors.empty() || options.empty()) return std::nullopt;
+  std::vector<CostOption> baseline;
+  for (int i = 0; i < pipeline.dag.size(); ++i) baseline.push_back(pipeline.TableOf(i).baseline);
+  Draws draws(profile, pipeline);
+  std::vector<std::size_t> cells;
+  std::vector<std::size_t> baseline_cells;
+  if (!draws.Use(options, &cells) || !draws.Use(baseline, &baseline_cells)) return std::nullopt;
+  double sum = 0;
+  double squares = 0;
+  for (int i = 0; i < kDraws; ++i) {
+    draws.Draw();
+    const double before = draws.Joules(baseline, baseline_cells);
+    const double saving = 100 * (1 - draws.Joules(options, cells) / before);
+    sum += saving;
+    squares += saving * saving;
+  }
+  const double mean = sum / kDraws;
+  const double spread =
+      kSigmas * std::sqrt(std::max(0.0, (squares - kDraws * mean * mean) / (kDraws - 1)));
+  if (!std::isfinite(mean + spread)) return std::nullopt;
+  return SavingInterval{mean - spread, mean + spread};
+}
+
+}  // namespace perseus::plan

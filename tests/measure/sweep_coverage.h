@@ -1,0 +1,60 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_TESTS_MEASURE_SWEEP_COVERAGE_H_
+#define PERSEUS_TESTS_MEASURE_SWEEP_COVERAGE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "measure/simulated_sweep.h"
+
+// How often the truth lies within the 95 % intervals of what a sweep finds.
+namespace perseus::measure {
+
+struct Noise {
+  std::string name;
+  bool heavy_tails = false;
+  double drift = 0;  // Of times; of powers twice as much.
+  double drift_seconds = 0;
+};
+
+// Kind noise, heavy tails, and heavy tails with drifts of several lengths.
+std::vector<Noise> Noises();
+
+struct Share {
+  std::int64_t within = 0;
+  std::int64_t all = 0;
+  void Count(bool is_within) {
+    within += is_within ? 1 : 0;
+    ++all;
+  }
+  double percent() const {
+    return all == 0 ? 0 : 100.0 * static_cast<double>(within) / static_cast<double>(all);
+  }
+};
+
+struct Coverage {
+  int sweeps = 0;
+  Share times;
+  Share energies;
+  Share blocking;
+  Share savings;
+  double widths = 0;  // Sum, of the intervals of savings, in points.
+  double errors = 0;  // Sum, of plans' savings over their true ones, in points.
+  void Add(const Coverage& other);
+};
+
+// Three stages whose forwards take `seconds` at the highest of `clocks` clocks.
+SimulatedPipeline Modelled(double seconds, int clocks);
+
+// One sweep of this noise.
+void AddSweep(const Noise& noise, std::uint64_t seed, Coverage* coverage);
+
+// For a table.
+std::string Row(const std::string& name, const Coverage& coverage);
+
+}  // namespace perseus::measure
+
+#endif  // PERSEUS_TESTS_MEASURE_SWEEP_COVERAGE_H_
