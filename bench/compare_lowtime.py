@@ -16,12 +16,12 @@ from lowtime_runner import LowtimeRun
 from measure import cpu_seconds, print_header
 from oracle.binary import perseus_binary, read_frontier
 from oracle.cases import A100_BLOCKING_WATTS, emulation_cases
-from oracle.dag import Fixed, build_dag, cost_pipeline, one_forward_one_backward
-from oracle.tables import Profile, write_profile
+from oracle.dag import Fixed, Pipeline, build_dag, cost_pipeline, one_forward_one_backward
+from oracle.tables import Profile, Tables, write_profile
 
 
-def compare(stages: int, microbatches: int, unit: float, repeat: int) -> str:
-    """Run both on the first stages of GPT-3 175B / A100 and return two table rows."""
+def first_stages(stages: int, microbatches: int) -> tuple[Tables, Pipeline]:
+    """Return the first stages of GPT-3 175B / A100, and the last: their options, and 1F1B."""
     whole = next(iter(emulation_cases((microbatches,)))).profile()
     kept = [*range(stages - 1), whole.num_stages - 1]
     tables = {
@@ -30,7 +30,12 @@ def compare(stages: int, microbatches: int, unit: float, repeat: int) -> str:
         for kind in ("forward", "backward")
     }
     dag = build_dag(one_forward_one_backward(stages, microbatches), Fixed())
-    pipeline = cost_pipeline(Profile(tables, 0), dag, [A100_BLOCKING_WATTS])
+    return tables, cost_pipeline(Profile(tables, 0), dag, [A100_BLOCKING_WATTS])
+
+
+def compare(stages: int, microbatches: int, unit: float, repeat: int) -> str:
+    """Run both and return two table rows."""
+    tables, pipeline = first_stages(stages, microbatches)
     runs = [LowtimeRun(pipeline, unit, whole) for whole in (True, False)]
     for run in runs:
         for _ in run.plans(every=0):

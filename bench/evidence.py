@@ -1,13 +1,13 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""Runs the proofs and comparisons and puts what they print into docs/evidence/evidence.md.
+"""Runs the comparisons and puts what they print into docs/evidence/evidence.md.
 
 Usage: python bench/evidence.py [SECTION ...] [--paste SECTION=FILE ...]
 
-Without arguments all sections are run, which takes about an hour of CPU time; --paste takes what
-was printed before from a file. Needs the measured data (PERSEUS_SHARED_DATA) and what
-bench/requirements.txt lists; PERSEUS_BINARY names the binary.
+Without arguments all sections are run; --paste takes what was printed before from a file. Needs the
+measured data (PERSEUS_SHARED_DATA) and what bench/requirements.txt lists; PERSEUS_BINARY names the
+binary.
 """
 
 from __future__ import annotations
@@ -22,36 +22,23 @@ from measure import print_header
 from oracle.binary import REPOSITORY, perseus_binary, shared_data
 
 DOCUMENT = REPOSITORY / "docs/evidence/evidence.md"
-PROOF = [sys.executable, "-u", "-m", "oracle.full"]
 BENCH = REPOSITORY / "bench"
 DATA = shared_data() / "sosp24"
 
-# In the order of the document. Proofs run in tests/, benchmarks anywhere.
+# In the order of the document.
 SECTIONS: dict[str, list[str]] = {
-    "frontier": [*PROOF, "frontier"],
-    "networks": [*PROOF, "networks"],
-    "plans": [*PROOF, "plans"],
-    "jobs": [*PROOF, "jobs"],
-    "discrete": [*PROOF, "discrete"],
     "gaps": [sys.executable, "-u", str(BENCH / "gaps.py")],
     "published": [sys.executable, "-u", str(BENCH / "published.py"), str(DATA)],
     "lowtime": [sys.executable, "-u", str(BENCH / "compare_lowtime.py")],
-    "highs": [sys.executable, "-u", str(BENCH / "compare_highs.py")],
-    "large": [sys.executable, "-u", str(BENCH / "large.py")],
-    "emulation": [*PROOF, "emulation"],
-    "emulate": [sys.executable, "-u", str(BENCH / "emulate.py")],
+    "lowtime-steps": [sys.executable, "-u", str(BENCH / "steps_lowtime.py")],
 }
 
 # The rows of long tables that the document keeps, and always those that show a fault; all others
 # stand in what the command prints.
 ROWS = {
-    "frontier": r"^\| (gpt3-a100|bloom-a40)-mb48 |^(?!.*\| right )",
-    "plans": r"^\| (gpt3|bloom)-a\d+-mb96 |^\|[^|]*\|.*[a-z]{3}",
-    "discrete": r"-(4x6|6x6)-|^(?!.*\| 0\.00000 )|\| no \|",
+    "lowtime-steps": r"T_min",
     "gaps": r"-mb96 \| 1\.0x |-mb24 \| 1\.05x ",
-    "highs": r"-mb96 \| dual simplex \|",
-    "emulation": r" everything |[1-9][0-9]* \|$",
-    "emulate": r" 1,000 \| 12 ",
+    "published": r" (a100_sxm|a40) \| (12|96) \|",
 }
 
 
@@ -82,13 +69,13 @@ def shortened(name: str, text: str) -> str:
     """Return a section with the rows that the document keeps, and how many those are."""
     if name not in ROWS:
         return text
-    lines = text.split("\n")
-    rule = next(number for number, line in enumerate(lines) if line.startswith("|---"))
-    table = [line for line in lines[rule + 1 :] if line.startswith("|")]
-    kept = [line for line in table if re.search(ROWS[name], line)]
-    note = f"{len(kept)} of {len(table)} rows; the command prints all."
-    rest = lines[rule + 1 + len(table) :]
-    return "\n".join([*lines[: rule + 1], *kept, "", note, *rest]).strip()
+
+    def shorter(table: re.Match[str]) -> str:
+        rows = table[2].splitlines(keepends=True)
+        kept = [row for row in rows if re.search(ROWS[name], row.rstrip())]
+        return f"{table[1]}{''.join(kept)}\n({len(kept)} of {len(rows)} rows)\n"
+
+    return re.sub(r"(\|.*\n\|---.*\n)((?:\|.*\n)*)", shorter, text + "\n").strip()
 
 
 def insert(name: str, printed: str) -> None:

@@ -98,6 +98,7 @@ class LowtimeRun:
         graph_utils.add_sink_node(graph, 1)
         graph.graph["source_node"] = 0
         graph.graph["sink_node"] = 1
+        self.graph = graph
         self._solver = importlib.import_module("lowtime.solver").PhillipsDessouky(graph)
         self.seconds = 0.0
         self.steps = 0

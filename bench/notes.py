@@ -3,21 +3,23 @@
 
 """Gives Perseus nonsense at each of its doors, and prints what each door says of it.
 
-python bench/notes.py > docs/evidence/notes.md
+python bench/notes.py [--before OLD] > docs/evidence/notes.md
 
 A mistake in a profile or a job is written into a job file, a call of Python and a request to a
-server. Exits with 1 if a door says nothing.
+server. Exits with 1 if a door says nothing. OLD, the program of an earlier commit, is asked the
+same for comparison; it may say nothing.
 """
 
 from __future__ import annotations
 
+import argparse
+import csv
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +27,7 @@ import measure  # noqa: F401 (finds the folder of the oracle)
 from oracle.binary import REPOSITORY, perseus_binary
 from oracle.output_doors import page_text
 
-sys.path += [str(REPOSITORY / "tests/server"), str(REPOSITORY / "python")]
-os.environ.setdefault(
-    "PERSEUS_PLANNER_LIBRARY",
-    str(perseus_binary().parents[1] / "training/planner_c/libperseus_planner.so"),
-)
-
-import perseus
+sys.path.append(str(REPOSITORY / "tests/server"))
 from serving import Server
 
 if TYPE_CHECKING:
@@ -61,6 +57,11 @@ def highest(factor: float) -> list[Row]:
 # What is wrong, the profile, and what the job has besides.
 NONSENSE: list[tuple[str, list[Row], dict[str, Any]]] = [
     ("times in milliseconds", each(lambda r: (r[0], r[1] * 1e3, *r[2:])), {}),
+    (
+        "times in milliseconds, energies in millijoules",
+        each(lambda r: (r[0], r[1] * 1e3, r[2] * 1e3, r[3])),
+        {},
+    ),
     ("energies in millijoules", each(lambda r: (*r[:2], r[2] * 1e3, r[3])), {}),
     ("energies of 16 GPUs together", each(lambda r: (*r[:2], r[2] * 16, r[3])), {}),
     ("clocks in GHz", each(lambda r: (r[0] / 1e3, *r[1:])), {}),
@@ -83,13 +84,32 @@ DOORS = (
     *("job create", "job show", "API"),
 )
 REFUSED = "refused"
+NOTHING = "**nothing**"
 INTRODUCTION = """# What is said of wrong input
 
-`build/venv/bin/python bench/notes.py > docs/evidence/notes.md` writes this page. It gives each
-mistake to each door of Perseus (commands, files, Python and a server), and fails if one of them
-says nothing. "WARNING", "warning" and "note" are how a door marks the sentence; a banner is at the
-top of the report. Who uses Python finds notes in `plan.notes`.
+`build/venv/bin/python bench/notes.py --before OLD > docs/evidence/notes.md` writes this page. It
+gives each mistake to each door of Perseus (commands, files, Python and a server), and fails if one
+of them says nothing. "WARNING", "warning" and "note" are how a door marks the sentence; a banner is
+at the top of the report. Who uses Python finds notes in `plan.notes`.
+
+OLD is `build/release/src/cli/perseus` of commit 773427d, with its libperseus_planner. Its column
+names the doors that said something. It had no `perseus check`, and `perseus plan` printed notes
+below the figures.
 """
+PYTHON_DOOR = """
+import json, sys, warnings
+import perseus
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    try:
+        plan = perseus.plan(sys.argv[1], **json.loads(sys.argv[2]))
+    except (perseus.PlannerError, TypeError, ValueError):
+        print(json.dumps(None))
+        sys.exit()
+notes = [note.text for note in getattr(plan, "notes", [])]
+print(json.dumps({"warnings": [str(warning.message) for warning in caught], "notes": notes}))
+"""
+Answer = tuple[str, str]  # What was given to one command, and what it answered.
 
 
 def csv_of(rows: list[Row]) -> str:
@@ -100,10 +120,10 @@ def csv_of(rows: list[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run(*words: str) -> tuple[int, str]:
+def run(*words: str, program: Path | None = None) -> tuple[int, str]:
     """Run perseus; return the exit code and what it says, as one line."""
     done = subprocess.run(
-        [str(perseus_binary()), *words], capture_output=True, text=True, check=False
+        [str(program or perseus_binary()), *words], capture_output=True, text=True, check=False
     )
     assert done.returncode in (0, 2), done.stderr
     return done.returncode, done.stdout or done.stderr.removeprefix("perseus: ")
@@ -125,17 +145,26 @@ def mark(text: str, sentence: str) -> str:
     return {"warning": "WARNING", "note": "note"}[found] if marks[found] >= 0 else ""
 
 
-def python_door(path: Path, settings: dict[str, Any], sentence: str) -> str:
-    """Plan with the Python package."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            plan = perseus.plan(path, **settings)
-        except (perseus.PlannerError, TypeError, ValueError):
-            return REFUSED
-    if any(sentence in str(warning.message) for warning in caught):
+def python_door(program: Path, path: Path, settings: dict[str, Any], sentence: str) -> str:
+    """Plan with the Python package of a program's commit."""
+    libraries = sorted(program.parents[1].rglob("libperseus_planner.so"))
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", PYTHON_DOOR, str(path), json.dumps(settings)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ
+        | {
+            "PYTHONPATH": str(program.parents[4] / "python"),
+            "PERSEUS_PLANNER_LIBRARY": str(libraries[0]),
+        },
+    )
+    said = json.loads(done.stdout)
+    if said is None:
+        return REFUSED
+    if any(sentence in warning for warning in said["warnings"]):
         return "warning"
-    return "plan.notes" if any(sentence in note.text for note in plan.notes) else ""
+    return "plan.notes" if any(sentence in note for note in said["notes"]) else ""
 
 
 def ask_all(
@@ -170,7 +199,7 @@ def ask_all(
         says += [mark(text, sentence), severities(printed), severities(written)]
         banner = f"warning {severities(written)}"
         says.append("banner" if banner in page and sentence in page_text(page) else "")
-    says.append(python_door(profile, settings, sentence))
+    says.append(python_door(perseus_binary(), profile, settings, sentence))
 
     at = ("--server", server.url)
     key = f"nonsense-{number}"
@@ -189,7 +218,72 @@ def ask_all(
     return place + sentence, says
 
 
-def ask_alone(folder: Path, server: Server) -> list[tuple[str, str]]:
+def ask_before(program: Path, folder: Path, server: Server, number: int) -> tuple[str, str]:
+    """Return the sentence of an earlier program on the files of `ask_all`, and who said it."""
+    profile, job = folder / "profile.csv", folder / "job.toml"
+    settings = SETTINGS | NONSENSE[number][2]
+    out = folder / f"before{number}"
+    code, text = run("plan", str(job), "-o", str(out), program=program)
+    if code == 2:
+        sentence, printed = " ".join(text.split()), ""
+    else:
+        printed = run("plan", str(job), "-o", str(out), "--json", program=program)[1]
+        notes = json.loads(printed)["notes"]
+        sentence = str(notes[0]) if notes else ""
+    request = {"job": settings, "profile_csv": profile.read_text()}
+    status, answer = server.call("POST", "/api/v1/jobs", request)
+    at = ("--server", server.url)
+    create = run("job", "create", str(job), "--client-key", f"n{number}", *at, program=program)
+    show = run("job", "show", f"n{number}", *at, program=program) if create[0] == 0 else create
+    says = {
+        "plan": (code, text),
+        "--json": (code, json.dumps(json.loads(printed), ensure_ascii=False) if printed else ""),
+        "plan.json": (code, (out / "plan.json").read_text() if code == 0 else ""),
+        "report": (code, page_text((out / "report.html").read_text()) if code == 0 else ""),
+        "job create": create,
+        "job show": show,
+        "API": (0 if status == 201 else 2, json.dumps(answer, ensure_ascii=False)),
+    }
+    by_python = python_door(program, profile, settings, sentence)
+    refuse = [door for door, (code, _) in says.items() if code == 2]
+    if len(refuse) == len(says):
+        return sentence, REFUSED
+    said = [
+        door for door, (_, text) in says.items() if sentence and sentence in " ".join(text.split())
+    ]
+    said += ["Python"] if by_python and sentence else []
+    words = f"exit {code}, " + ("said by " + ", ".join(said) if said else "nothing said")
+    return sentence, words + (f"; refused by {', '.join(refuse)}" if refuse else "")
+
+
+def ask_trace(program: Path, folder: Path) -> list[Answer]:
+    """Return what each door of a trace makes of times in microseconds."""
+    page = (REPOSITORY / "docs/explanation/traces.md").read_text()
+    sound = re.search(r"(?:^    \S+,.*\n)+", page, re.MULTILINE)
+    assert sound
+    rows = list(csv.reader(line.strip() for line in sound[0].splitlines()))
+    times = [rows[0].index(name) for name in ("start_ts", "duration")]
+    for row in rows[1:]:
+        for column in times:
+            row[column] = f"{1e6 * float(row[column]):.0f}"
+    path = folder / "trace.csv"
+    path.write_text("".join(",".join(row) + "\n" for row in rows))
+    out = folder / f"answer{len(list(folder.iterdir()))}"
+    code, text = run("trace", str(path), "-o", str(out), program=program)
+    notes = json.loads(run("trace", str(path), "--json", program=program)[1]).get("notes", [])
+    sentence = notes[0]["text"] if notes else "microseconds?"
+    shown = page_text((out / "trace.html").read_text())
+    strict, refusal = run("trace", str(path), "--strict", program=program)
+    refusal = refusal.replace(str(folder) + "/", "")
+    return [
+        ("`perseus trace`", f"{mark(text, sentence) or NOTHING}, exit {code}"),
+        ("`--json`", severities(notes) or NOTHING),
+        ("`trace.html`", "banner" if sentence in shown else NOTHING),
+        ("`--strict`", f"exit {strict}: " + " ".join(refusal.split())),
+    ]
+
+
+def ask_alone(program: Path, folder: Path, server: Server) -> list[Answer]:
     """Return nonsense that only one command can be given, and what it answers."""
     (folder / "profile.csv").write_text(csv_of(SOUND))
     job = folder / "job.toml"
@@ -198,7 +292,7 @@ def ask_alone(folder: Path, server: Server) -> list[tuple[str, str]]:
     other = folder / "other.toml"
     other.write_text(job.read_text().replace("microbatches = 4", "microbatches = 6"))
     at = ("--server", server.url)
-    run("job", "create", str(job), "--client-key", "one", *at)
+    run("job", "create", str(job), "--client-key", "one", *at, program=program)
     commands: list[tuple[str, ...]] = [
         ("plan", str(job), "--at", "1.05"),
         *(
@@ -210,46 +304,78 @@ def ask_alone(folder: Path, server: Server) -> list[tuple[str, str]]:
     ]
     answers = []
     for command in commands:
-        code, text = run(*command)
+        done = subprocess.run([str(program), *command], capture_output=True, text=True, check=False)
+        # Of a job that was there before, the first line of what is printed says so.
+        printed = done.stdout.partition("\n")[0] if command[:2] == ("job", "create") else "taken"
+        said = " ".join(done.stderr.split()).removeprefix("perseus: ") or printed
         shown = " ".join(word for word in command if word not in at)
         for name, short in ((str(folder) + "/", ""), (server.url, "URL")):
-            shown, text = shown.replace(name, short), text.replace(name, short)
-        text = re.sub(r"\bj-[0-9a-f]{16}\b", "j-...", text)
-        answers.append((f"perseus {shown}", f"exit {code}: " + " ".join(text.split())))
+            shown, said = shown.replace(name, short), said.replace(name, short)
+        said = re.sub(r"\bj-[0-9a-f]{16}\b", "j-...", said)
+        answers.append((f"perseus {shown}", f"exit {done.returncode}: {said}"))
     return answers
 
 
 def cell(text: str) -> str:
     """Return a text as a cell of a table."""
-    return text.replace("|", "\\|") if text else "**nothing**"
+    return text.replace("|", "\\|") if text else NOTHING
+
+
+def print_table(head: list[str], rows: list[list[str]]) -> None:
+    """Print a table and an empty line."""
+    print("| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|")
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print()
+
+
+def beside(now: list[Answer], before: list[Answer]) -> list[list[str]]:
+    """Return rows of what was given, the answer now, and the one before."""
+    earlier = [[cell(answer)] for _, answer in before] or [[] for _ in now]
+    return [[what, cell(answer), *old] for (what, answer), old in zip(now, earlier, strict=True)]
 
 
 def main() -> None:
     """Print the page."""
-    print(INTRODUCTION)
-    print("| the mistake | " + " | ".join(DOORS) + " |")
-    print("|---" * (1 + len(DOORS)) + "|")
-    sentences = []
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--before", type=Path, metavar="OLD", help="the program of 773427d")
+    old: Path | None = parser.parse_args().before
+    old = old.resolve() if old else None
+    column = ["773427d"] if old else []
+    doors: list[list[str]] = []
+    sentences: list[list[str]] = []
     silent = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         server = Server(perseus_binary(), folder / "jobs.db")
+        earlier = Server(old, folder / "before.db") if old else None
         for number, (what, rows, more) in enumerate(NONSENSE):
             sentence, says = ask_all(folder, server, number, rows, more)
             silent += says.count("")
-            sentences.append((what, sentence))
-            print(f"| {what} | " + " | ".join(map(cell, says)) + " |")
-        alone = ask_alone(folder, server)
+            doors.append([what, *map(cell, says)])
+            sentences.append([what, cell(sentence)])
+            if old and earlier:
+                sentence, said_by = ask_before(old, folder, earlier, number)
+                doors[-1].append(said_by)
+                sentences[-1].append(cell(sentence.replace(str(folder) + "/", "")))
+        trace, trace_before = ask_trace(perseus_binary(), folder), []
+        silent += sum(answer.startswith(NOTHING) for _, answer in trace)
+        alone, alone_before = ask_alone(perseus_binary(), folder, server), []
+        silent += sum(not answer.startswith("exit 2") for _, answer in alone)
         server.stop()
-    print("\nThe first sentence that `perseus check` says of each:\n")
-    print("| the mistake | sentence |\n|---|---|")
-    for what, sentence in sentences:
-        print(f"| {what} | {cell(sentence)} |")
-    print("\nWhat only one command can be given:\n")
-    print("| command | answer |\n|---|---|")
-    for command, answer in alone:
-        silent += not answer.startswith("exit 2")
-        print(f"| `{command}` | {cell(answer)} |")
+        if old and earlier:
+            trace_before = ask_trace(old, folder)
+            alone_before = ask_alone(old, folder, earlier)
+            earlier.stop()
+    print(INTRODUCTION)
+    print_table(["the mistake", *DOORS, *column], doors)
+    print("The first sentence on each, of `perseus check` (before: of `perseus plan`):\n")
+    print_table(["the mistake", "sentence", *column], sentences)
+    print("A trace whose times are in microseconds, and are read as seconds:\n")
+    print_table(["the door", "says", *column], beside(trace, trace_before))
+    print("What only one command can be given:\n")
+    alone = [(f"`{command}`", answer) for command, answer in alone]
+    print_table(["command", "answer", *column], beside(alone, alone_before))
     sys.exit(1 if silent else 0)
 
 

@@ -40,14 +40,16 @@ if(SOCI_FOUND AND NOT TARGET SOCI::core)
   if(PERSEUS_SANITIZE)
     set_property(TARGET SOCI::core PROPERTY INTERFACE_COMPILE_OPTIONS -fno-sanitize=vptr)
   endif()
-  foreach(backend IN LISTS SOCI_FIND_COMPONENTS)
+endif()
+foreach(backend IN LISTS SOCI_FIND_COMPONENTS)
+  if(SOCI_FOUND AND NOT TARGET SOCI::${backend})
     # The headers of a backend include each other without their folder.
     add_library(SOCI::${backend} UNKNOWN IMPORTED)
     set_target_properties(SOCI::${backend} PROPERTIES
       IMPORTED_LOCATION "${SOCI_${backend}_LIBRARY}"
       INTERFACE_INCLUDE_DIRECTORIES "${SOCI_INCLUDE_DIR};${SOCI_${backend}_HEADERS}"
       INTERFACE_LINK_LIBRARIES SOCI::core)
-  endforeach()
-endif()
+  endif()
+endforeach()
 mark_as_advanced(SOCI_INCLUDE_DIR SOCI_core_LIBRARY SOCI_sqlite3_LIBRARY SOCI_postgresql_LIBRARY
                  SOCI_sqlite3_HEADERS SOCI_postgresql_HEADERS)

@@ -52,7 +52,7 @@ class Course:
         assert self.attached is not None
         report = self.attached.report()
         follows = report["state"] == "following"
-        version = float(report["plan_version"]) if follows else -1.0  # type: ignore[arg-type]
+        version = float(report["plan_version"]) if follows else -1.0
         seen = torch.tensor([version, -version], dtype=torch.float64)
         dist.all_reduce(seen, dist.ReduceOp.MIN)
         least, most = float(seen[0]), -float(seen[1])

@@ -185,7 +185,7 @@ def train(rank: int, options: argparse.Namespace, folder: str) -> None:
             writer.writerow(("iteration", "phase", "seconds", "joules", "plan_version"))
             writer.writerows(rows)
     if attached:
-        report = attached.report()
+        report: dict[str, object] = {**attached.report()}
         stats = report["stats"]
         if isinstance(stats, perseus.Stats):
             report["stats"] = dataclasses.asdict(stats)

@@ -13,7 +13,7 @@
 // counted in steps, not in seconds, so the same effort gives the same plan on every machine. More
 // effort never gives a plan with more energy.
 //
-// Every `effort` in these headers is 1 unless you say otherwise, but for the cases that have a name
+// Every `effort` in these headers is 1 unless you say otherwise. The exceptions have a name
 // here.
 PERSEUS_EXPORT_BEGIN
 namespace perseus {

@@ -37,7 +37,7 @@ struct JobPlan {
   Planner planner;
   Plan plan = {};
   // If the job has conditions, `plan` holds under them. Then these say what else the search found,
-  // and what the plan and the plan without conditions come to in an emulation with other seeds.
+  // and the figures of this plan and of the plan without conditions in an emulation.
   std::optional<RobustPlan> held = {};
   std::optional<ExpectedFigures> expected = {};
   std::optional<ExpectedFigures> expected_of_paper_plan = {};
@@ -75,7 +75,7 @@ struct Job {
   // The same with a profile in memory: `settings.profile` does not count.
   static Result<Job> Make(Profile profile, JobFile settings);
   // The same with a schedule in memory, too: `settings.schedule_file` is not read. If it is set,
-  // messages name the schedule by it.
+  // messages name the schedule by it. Neither a name nor a text may be set.
   static Result<Job> Make(Profile profile, const Schedule& schedule, JobFile settings);
 
   // What the settings say of constraints, target, effort and pipelines, or the default. `otherwise`

@@ -52,11 +52,13 @@ struct JobPlace {
 // The settings of a job: what a job file or the flags of `perseus plan` say. What they do not say
 // has no value. ReadJobFile() resolves paths against the folder of the file. A plain value.
 struct JobFile {
-  std::optional<std::string> profile = {};        // Path.
-  std::optional<std::string> baseline = {};       // See ProfileOptions.
-  std::optional<bool> strict = {};                // See ProfileOptions.
+  std::optional<std::string> profile = {};   // Path.
+  std::optional<std::string> baseline = {};  // See ProfileOptions.
+  std::optional<bool> strict = {};           // See ProfileOptions.
+  // Only one of the next three.
   std::optional<std::string> schedule = {};       // Canonical name.
-  std::optional<std::string> schedule_file = {};  // Path; never together with `schedule`.
+  std::optional<std::string> schedule_file = {};  // Path.
+  std::optional<std::string> schedule_csv = {};   // Text.
   std::optional<int> stages = {};                 // Of the model.
   std::optional<int> microbatches = {};
   std::optional<int> virtual_stages = {};

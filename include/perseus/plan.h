@@ -98,10 +98,10 @@ struct DiscreteBound {
   double gap_percent = 0;  // 100 (energy - lower bound) / lower bound
 };
 
-// What a plan comes to: one iteration of one pipeline, as Replay() makes it of the measured
-// options.
+// The figures of a plan: one iteration of one pipeline, replayed from the measured options by
+// Replay().
 struct PlanFigures {
-  double requested_time_seconds = 0;  // But for Conditions::max_slowdown never exceeded.
+  double requested_time_seconds = 0;  // Asked for. Exceeded by Conditions::max_slowdown at most.
   double iteration_time_seconds = 0;  // Realised.
   double energy_joules = 0;           // Realised, with blocking power.
   double average_power_watts = 0;
@@ -110,14 +110,14 @@ struct PlanFigures {
   double saving_percent = 0;      // Against the all-maximum-clock baseline.
   int knob_changes = 0;           // Within an iteration, summed over ranks.
   int distinct_knobs = 0;
-  // Only where a granularity makes computations share knobs, nothing limits
-  // their number, and the search found a bound: with a dwell there is none, but
-  // for one knob per rank.
+  // Has a value if a granularity makes computations share knobs, their number is
+  // not limited, and the search found a bound. With a dwell it finds one only if
+  // each rank has one knob.
   std::optional<SharedKnobBound> shared_knobs;
 };
 
-// The baseline, or a point of the frontier made real: one option for every
-// computation, and what they come to.
+// A plan: one option for every computation, and the figures that follow. The baseline is a plan,
+// too.
 struct Plan : PlanFigures {
   std::vector<CostOption> options;  // [computation]
   // Where it was asked for: Planner::AddDiscreteBound().

@@ -233,6 +233,10 @@ PERSEUS_PLANNER_API perseus_status perseus_planner_frontier(const perseus_planne
 PERSEUS_PLANNER_API perseus_status perseus_planner_frontier_csv(const perseus_planner* planner,
                                                                 char** text, char** message);
 
+/* The profile as it was read, in the CSV of a profile: seconds and joules, ranks aggregated. */
+PERSEUS_PLANNER_API perseus_status perseus_planner_profile_csv(const perseus_planner* planner,
+                                                               char** text, char** message);
+
 /* How many notes there are on the input, and each of them, from 0. */
 PERSEUS_PLANNER_API size_t perseus_planner_note_count(const perseus_planner* planner);
 PERSEUS_PLANNER_API perseus_status perseus_planner_get_note(const perseus_planner* planner,
@@ -240,8 +244,8 @@ PERSEUS_PLANNER_API perseus_status perseus_planner_get_note(const perseus_planne
                                                             char** message);
 
 /* The plan that `perseus plan` makes. `settings_json` (NULL: none) is a JSON object that wins over
- * the job's own settings; of its keys these have a meaning here, others are refused: "at",
- * "granularity", "min_dwell", "max_clocks", "time_margin", "effort", "conditions". */
+ * the job's own settings. Of the keys of a job file it may have "at", those that constrain a plan,
+ * "effort" and "conditions" (docs/reference/files.md, "Job files"). Others are refused. */
 PERSEUS_PLANNER_API perseus_status perseus_planner_plan(
     const perseus_planner* planner, const char* settings_json, size_t settings_json_size,
     perseus_planner_progress progress, void* user, perseus_plan** plan, char** message);
@@ -267,6 +271,10 @@ PERSEUS_PLANNER_API perseus_status perseus_planner_plan_work_among(
 /* Every computation at its highest clock. */
 PERSEUS_PLANNER_API perseus_status perseus_planner_baseline(const perseus_planner* planner,
                                                             perseus_plan** plan, char** message);
+/* Reads a plan.json, named so in messages (NULL: "plan.json"). */
+PERSEUS_PLANNER_API perseus_status perseus_plan_read(const char* json, size_t json_size,
+                                                     const char* name, perseus_plan** plan,
+                                                     char** message);
 PERSEUS_PLANNER_API void perseus_plan_free(perseus_plan* plan);
 
 PERSEUS_PLANNER_API perseus_status perseus_plan_get_figures(const perseus_plan* plan,
@@ -291,6 +299,10 @@ PERSEUS_PLANNER_API perseus_status perseus_plan_json(const perseus_plan* plan, c
                                                      char** message);
 PERSEUS_PLANNER_API perseus_status perseus_plan_zeus(const perseus_plan* plan, char** text,
                                                      char** message);
+
+/* The bytes of report.html, with the one row of this plan. Not of a plan that was read. */
+PERSEUS_PLANNER_API perseus_status perseus_plan_report(const perseus_plan* plan, char** text,
+                                                       char** message);
 
 /* Computes the whole frontier of a graph: at most a million operations. */
 PERSEUS_PLANNER_API perseus_status perseus_dag_solve(const perseus_dag* dag,

@@ -94,8 +94,8 @@ struct Profile {
   // energies not negative, numbers finite, no empty list, and the orders stated above. Every
   // function that takes a profile checks this. The error names the table and the option.
   Result<void> Validate() const;
-  // What the checks of a profile find in these numbers, without places; for one that was filled in
-  // by hand or changed, which `notes` do not know. Job::Make() and what is above it ask this.
+  // What the checks find in these numbers, without places in a file. Job::Make() asks this, because
+  // `notes` know nothing of a profile that was filled in or changed by hand.
   std::vector<Note> FindNotes() const;
 };
 

@@ -20,11 +20,11 @@ struct Plan;
 // What a long computation tells while it runs.
 struct Progress {
   double share = 0;  // Of the work, from 0 to 1.
-  // A search for plans that has just found a better one: this plan. Else nullptr. Valid during the
-  // call only.
+  // The better plan that a search has just found. nullptr if there is none. Valid during the call
+  // only.
   const Plan* better = nullptr;
-  // Planner::Create(), once before it begins: what it will take. Else nullptr. Valid during the
-  // call only.
+  // What Planner::Create() will take. It tells this once, before it begins; else nullptr. Valid
+  // during the call only.
   const FrontierEstimate* estimate = nullptr;
 };
 

@@ -49,10 +49,10 @@ struct ChangePricePoint {
   double saving_percent = 0;
 };
 
-// What no plan under the conditions can do better than.
+// A bound: no plan does better under the conditions.
 struct RobustBound {
-  // No plan whose mean iteration is as short as accepted saves more, in per cent of the baseline's
-  // energy. For a target beyond T_economic it is the bound at T_economic: waiting does not count.
+  // In per cent of the baseline's energy. No plan that keeps to the accepted mean time saves more.
+  // For a target beyond T_economic it is the bound at T_economic: waiting does not count.
   // Without noise this is proven. With noise it is an estimate, as accurate as the means of the
   // replays that it starts from.
   double saving_percent = 0;
@@ -97,8 +97,8 @@ struct RobustPlanSpec {
 // (seconds / time at maximum clocks) x (1 + max_slowdown). `seconds` is as for Planner::PlanFor(),
 // at least T_min. If it is beyond T_economic, the energy includes the wait until then.
 //
-// For a target of at least 1.0x, maximum clocks hold themselves. The exception: their highest
-// clocks differ, and they change clocks more often than max_changes allows.
+// For a target of at least 1.0x, maximum clocks hold, too. The exception: computations differ in
+// their highest clock, and so change clocks more often than max_changes allows.
 //
 // Deterministic. More effort never gives a plan that saves less in the search's own draws, and a
 // higher max_changes does not either, unless the number of clocks is limited. (With constraints,

@@ -10,9 +10,9 @@
  *
  * Errors: a function that can fail returns a status. Where that is not PERSEUS_OK, `*message` (if
  * `message` is not NULL) is one sentence: what is wrong, where, what to do. Free it with the
- * library's ..._free_text(). Else it is NULL, as it is where there is no memory for a sentence.
- * What a function was to make is NULL after an error; structs and arrays are left as they were. No
- * C++ exception leaves these libraries.
+ * library's ..._free_text(). It is NULL after success, and if there is no memory for a sentence.
+ * After an error, an object that was asked for is NULL; structs and arrays are left as they were.
+ * No C++ exception leaves these libraries.
  *
  * Structs grow at their ends only. Each begins with its size, as the caller's compiler knows it:
  *

@@ -27,6 +27,7 @@ What is not a client is loaded when it is first used.
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from perseus.client import Client, Level, State, Stats
@@ -35,57 +36,114 @@ from perseus.shared_library import LibraryError
 
 if TYPE_CHECKING:
     from perseus.dag import Dag
-    from perseus.hooks.attached import Attached
+    from perseus.hooks.attached import Attached, AttachError
+    from perseus.hooks.data_parallel import attach_ddp
     from perseus.hooks.deepspeed import attach_deepspeed
     from perseus.hooks.job import Job
     from perseus.hooks.megatron import attach_megatron
+    from perseus.hooks.report import Report
     from perseus.hooks.torch_pipelining import attach
     from perseus.note import ImplausibleWarning, Note
-    from perseus.planner import Frontier, Plan, Planner, PlannerError, plan
+    from perseus.planner import Frontier, Plan, Planner, plan
+    from perseus.planner_error import (
+        CancelledError,
+        InfeasibleError,
+        InputFileError,
+        InternalError,
+        InvalidInputError,
+        OutOfMemoryError,
+        PlannerError,
+        TooLargeError,
+    )
+    from perseus.profile import Profile
+    from perseus.program import ProgramError, emulate
+    from perseus.settings import Conditions, JobSettings, PlanSettings
+
+    __version__: str
 
 __all__ = [
+    "AttachError",
     "Attached",
+    "CancelledError",
     "Client",
+    "Conditions",
     "Dag",
     "Frontier",
     "ImplausibleWarning",
+    "InfeasibleError",
+    "InputFileError",
     "Instruction",
+    "InternalError",
+    "InvalidInputError",
     "Job",
+    "JobSettings",
     "Level",
     "LibraryError",
     "Note",
+    "OutOfMemoryError",
     "Plan",
+    "PlanSettings",
     "Planner",
     "PlannerError",
+    "Profile",
+    "ProgramError",
+    "Report",
     "State",
     "Stats",
+    "TooLargeError",
+    "__version__",
     "attach",
+    "attach_ddp",
     "attach_deepspeed",
     "attach_megatron",
+    "emulate",
     "plan",
 ]
 
 # Where names are that not everybody needs.
 _LATER = {
-    "Attached": "perseus.hooks.attached",
-    "Dag": "perseus.dag",
-    "Frontier": "perseus.planner",
-    "ImplausibleWarning": "perseus.note",
-    "Job": "perseus.hooks.job",
-    "Note": "perseus.note",
-    "Plan": "perseus.planner",
-    "Planner": "perseus.planner",
-    "PlannerError": "perseus.planner",
-    "attach": "perseus.hooks.torch_pipelining",
-    "attach_deepspeed": "perseus.hooks.deepspeed",
-    "attach_megatron": "perseus.hooks.megatron",
-    "plan": "perseus.planner",
+    name: f"perseus.{module}"
+    for module, names in {
+        "dag": "Dag",
+        "hooks.attached": "AttachError Attached",
+        "hooks.data_parallel": "attach_ddp",
+        "hooks.deepspeed": "attach_deepspeed",
+        "hooks.job": "Job",
+        "hooks.megatron": "attach_megatron",
+        "hooks.report": "Report",
+        "hooks.torch_pipelining": "attach",
+        "note": "ImplausibleWarning Note",
+        "planner": "Frontier Plan Planner plan",
+        "planner_error": "CancelledError InfeasibleError InputFileError InternalError "
+        "InvalidInputError OutOfMemoryError PlannerError TooLargeError",
+        "profile": "Profile",
+        "program": "ProgramError emulate",
+        "settings": "Conditions JobSettings PlanSettings",
+    }.items()
+    for name in names.split()
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name == "__version__":
+        value: Any = _version()
+    elif name in _LATER:
+        value = getattr(importlib.import_module(_LATER[name]), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_LATER[name]), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _version() -> str:
+    """Return the version of the package; in a checkout, that of its source."""
+    header = Path(__file__).parents[2] / "include" / "perseus" / "version.h"
+    if header.exists():
+        _, _, rest = header.read_text(encoding="utf-8").partition('PERSEUS_VERSION_STRING "')
+        return rest.partition('"')[0]
+    metadata = importlib.import_module("importlib.metadata")
+    return str(metadata.version("perseus-energy"))

@@ -235,7 +235,10 @@ class Client:
             self._failure = str(error)
             if strict:
                 raise LibraryError(self._failure) from error
-            warnings.warn(f"perseus: {self._failure}; training goes on without it", stacklevel=2)
+            self._say_failure()
+
+    def _say_failure(self) -> None:
+        warnings.warn(f"perseus: {self._failure}; training goes on without it", stacklevel=3)
 
     def _open(self, values: dict[str, object], flags: abi.Flag) -> None:
         library = abi.load()
@@ -268,6 +271,7 @@ class Client:
         """Say that an iteration begins."""
         library = self._library
         if library is not None:
+            self._failure = ""  # Of the step before.
             try:
                 library.perseus_step_begin(self._handle, iteration)
             except ctypes.ArgumentError:

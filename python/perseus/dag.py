@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, Optional
 
 from perseus import planner_library as abi
 from perseus.planner import Frontier
-from perseus.planner_library import PlannerError
+from perseus.planner_error import PlannerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

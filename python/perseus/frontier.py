@@ -7,11 +7,13 @@ from __future__ import annotations
 import bisect
 from typing import TYPE_CHECKING, Any
 
-from perseus.planner_input import pandas
-from perseus.planner_library import PlannerError
+from perseus.display import axes_of, optional, table
+from perseus.planner_error import PlannerError
 
 if TYPE_CHECKING:
     from perseus import planner_library as abi
+
+_COLUMNS = ["time_seconds", "energy_joules", "slope_watts"]
 
 
 class Frontier:
@@ -83,11 +85,27 @@ class Frontier:
         return self._csv
 
     def to_frame(self) -> Any:
-        """Return the corners as a pandas DataFrame."""
-        return pandas().DataFrame(
-            {
-                "time_seconds": self.time_seconds,
-                "energy_joules": self.energy_joules,
-                "slope_watts": self.slope_watts,
-            }
-        )
+        """Return the corners as a pandas DataFrame with the index time_seconds."""
+        frame = optional("pandas", "to_frame()").DataFrame(self._rows(), columns=_COLUMNS)
+        return frame.set_index(_COLUMNS[0])
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw it on axes of Matplotlib, with its named points; return the axes."""
+        axes = axes_of(axes)
+        axes.plot(self.time_seconds, self.energy_joules)
+        named = {
+            "maximum clocks": (self.baseline_time_seconds, self.baseline_energy_joules),
+            "least energy": (self.economic_seconds, self.energy_at(self.economic_seconds)),
+        }
+        for label, (seconds, joules) in named.items():
+            axes.plot([seconds], [joules], "o", label=label)
+        axes.set(xlabel="iteration time, s", ylabel="energy, J", title="Frontier")
+        axes.legend()
+        return axes
+
+    def _repr_html_(self) -> str:
+        """Return its corners as a table."""
+        return table(repr(self).strip("<>"), _COLUMNS, self._rows())
+
+    def _rows(self) -> list[tuple[float, float, float]]:
+        return list(zip(self.time_seconds, self.energy_joules, self.slope_watts))

@@ -8,19 +8,25 @@ import ctypes
 import functools
 import math
 import weakref
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Union
 
 from perseus import planner_library as abi
-from perseus.note import notes_of
-from perseus.planner_input import number, pandas
-from perseus.planner_library import PlannerError
+from perseus import program
+from perseus.display import axes_of, optional, table
+from perseus.note import are_believable, notes_of
+from perseus.planner_error import PlannerError
+from perseus.planner_input import as_bytes, number
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
+    from typing_extensions import Unpack
+
     from perseus.frontier import Frontier
-    from perseus.planner import Planner
     from perseus.planner_input import Progress, Setting
+    from perseus.settings import PlanSettings
 
 _TYPES = ("forward", "backward", "backward_input", "backward_weight")
 _UNITS_IN_NAMES = ("seconds", "joules", "watts")
@@ -81,6 +87,32 @@ class Expected(NamedTuple):
     clock_calls: float
 
 
+class Origin(Protocol):
+    """What made a plan and can make others: a `perseus.Planner`."""
+
+    @property
+    def frontier(self) -> Frontier:
+        """The exact trade-off of time and energy."""
+
+    @property
+    def baseline(self) -> Plan:
+        """Every computation at its highest clock."""
+
+    def plan(
+        self,
+        at: str | None = None,
+        *,
+        work: Sequence[float] | None = None,
+        others: Sequence[Sequence[float]] = (),
+        progress: Progress = None,
+        **settings: Unpack[PlanSettings],
+    ) -> Plan:
+        """Return a plan of the job."""
+
+    def emulate(self, *, plan: Plan | None = None, **options: Setting) -> dict[str, Any]:
+        """Simulate the whole job."""
+
+
 class Plan:
     """One option for each computation, and what it comes to. Made by `plan` and `Planner.plan`.
 
@@ -117,7 +149,7 @@ class Plan:
     def __init__(
         self,
         handle: ctypes.c_void_p,
-        planner: Planner,
+        planner: Origin | None,
         work: Sequence[float] | None = None,
         others: Sequence[Sequence[float]] = (),
     ) -> None:
@@ -139,15 +171,98 @@ class Plan:
             self.expected = Expected(**{name: expected[name] for name in Expected._fields})
 
     def __repr__(self) -> str:
-        """Say what it takes and saves."""
+        """Say what it takes and saves, if that can be believed."""
+        if not are_believable(self.notes):
+            return "<perseus.Plan: its figures cannot be believed, see its notes>"
         return (
             f"<perseus.Plan: {self.iteration_time_seconds:.6g} s, {self.energy_joules:.6g} J, "
             f"{self.saving_percent:.2f} % saved>"
         )
 
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Plan:
+        """Read a `plan.json`. It says all that it said, but knows no planner.
+
+        Raises
+        ------
+        PlannerError
+            The file cannot be read, or holds no plan.
+        """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise PlannerError(f"{path}: {error}", "io") from None
+        return _read(text, str(path))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write `plan.json`: for `load`, `perseus explain`, `perseus emulate --plan`, ..."""
+        Path(path).write_text(self.json(), encoding="utf-8")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the text of `plan.json`: a copy knows no planner."""
+        return _read, (self.json(), "plan.json")
+
+    def _repr_html_(self) -> str:
+        """Return what it comes to as a table."""
+        rows = [
+            ("iteration time, s", self.iteration_time_seconds),
+            ("energy, J", self.energy_joules),
+            ("average power, W", self.average_power_watts),
+            ("saving, %", self.saving_percent),
+            ("gap, %", self.gap_percent),
+        ]
+        return table("Energy plan", ("figure", "value"), rows)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw what each rank does when, a colour a clock, on axes of Matplotlib; return these."""
+        axes = axes_of(axes)
+        knobs = dict.fromkeys(c.knob for c in sorted(self.computations, key=_by_knob))
+        colours = optional("matplotlib.pyplot", "plot()").get_cmap("viridis", len(knobs))
+        for k, knob in enumerate(knobs):
+            those = [c for c in self.computations if c.knob == knob]
+            axes.barh(
+                [c.rank for c in those],
+                [c.duration_seconds for c in those],
+                left=[c.start_seconds for c in those],
+                color=colours(k),
+                edgecolor="white",
+                linewidth=0.3,
+                label=str(knob),
+            )
+        axes.invert_yaxis()
+        axes.set(xlabel="time, s", ylabel="rank", title=repr(self).strip("<>"))
+        axes.legend(title="clock", fontsize="x-small", loc="upper left", bbox_to_anchor=(1, 1))
+        return axes
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write `report.html`: one file, for any browser.
+
+        Raises
+        ------
+        PlannerError
+            The plan was read from a file.
+        """
+        Path(path).write_text(self._text("perseus_plan_report"), encoding="utf-8")
+
+    def explain(self) -> dict[str, Any]:
+        """Return where it saves energy, and for whom others wait: what `perseus explain` says."""
+        return program.explain(self)
+
+    def emulate(self, **options: Setting) -> dict[str, Any]:
+        """Simulate the whole job with this plan: `perseus.emulate` explains the options."""
+        return self.planner.emulate(plan=self, **options)
+
     @property
-    def planner(self) -> Planner:
-        """What made it."""
+    def planner(self) -> Origin:
+        """What made it.
+
+        Raises
+        ------
+        PlannerError
+            The plan was read from a file or a pickle.
+        """
+        if self._planner is None:
+            raise PlannerError("this plan was read, and knows no planner; make one for other plans")
         return self._planner
 
     @property
@@ -156,7 +271,7 @@ class Plan:
 
         Of a plan for other lengths (`work`): that of the planner's own.
         """
-        return self._planner.frontier
+        return self.planner.frontier
 
     @functools.cached_property
     def computations(self) -> tuple[Computation, ...]:
@@ -197,7 +312,7 @@ class Plan:
         *,
         seconds: float | None = None,
         progress: Progress = None,
-        **settings: Setting,
+        **settings: Unpack[PlanSettings],
     ) -> Plan:
         """Return another plan on the same frontier, which is not computed again.
 
@@ -217,7 +332,7 @@ class Plan:
             raise PlannerError("give a target, or seconds")
         if seconds is not None:
             target = number(seconds, "seconds") + "s"
-        return self._planner.plan(
+        return self.planner.plan(
             target, work=self._work, others=self._others, progress=progress, **settings
         )
 
@@ -230,11 +345,15 @@ class Plan:
         return self._text("perseus_plan_zeus")
 
     def to_frame(self) -> Any:
-        """Return the computations as a pandas DataFrame."""
-        return pandas().DataFrame(
+        """Return the computations as a pandas DataFrame.
+
+        Its index is (rank, instruction, stage, microbatch).
+        """
+        frame = optional("pandas", "to_frame()").DataFrame(
             [computation[:8] for computation in self.computations],
             columns=list(Computation._fields[:8]),
         )
+        return frame.set_index(list(Computation._fields[:4]))
 
     def _text(self, function: str) -> str:
         library = abi.load()
@@ -244,6 +363,23 @@ class Plan:
         status = call(self._handle, ctypes.byref(text), ctypes.byref(message))
         abi.check(status, abi.take_text(library, message))
         return abi.take_text(library, text)
+
+
+def _by_knob(computation: Computation) -> tuple[bool, Knob]:
+    return isinstance(computation.knob, str), computation.knob
+
+
+def _read(text: str, name: str) -> Plan:
+    """Return the plan of a text of `plan.json`."""
+    library = abi.load()
+    handle = ctypes.c_void_p()
+    message = ctypes.c_void_p()
+    encoded = as_bytes(text)
+    status = library.perseus_plan_read(
+        encoded, len(encoded), as_bytes(name), ctypes.byref(handle), ctypes.byref(message)
+    )
+    abi.check(status, abi.take_text(library, message))
+    return Plan(handle, None)
 
 
 def _figures(handle: ctypes.c_void_p) -> dict[str, dict[str, Any]]:

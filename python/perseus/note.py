@@ -67,6 +67,11 @@ def notes_of(kind: str, handle: ctypes.c_void_p) -> list[Note]:
     return found
 
 
+def are_believable(notes: Sequence[Note]) -> bool:
+    """Return whether figures of what these notes are about may be shown as a result."""
+    return all(note.severity == "odd" for note in notes)
+
+
 def warn_of(notes: Sequence[Note], stacklevel: int) -> None:
     """Warn of what is implausible, at the line of whoever called."""
     for note in notes:

@@ -18,20 +18,24 @@ import ctypes
 import functools
 import os
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from perseus import planner_library as abi
-from perseus import profile_table
+from perseus import profile_table, program
 from perseus.frontier import Frontier
 from perseus.made_plan import Computation, Expected, Plan
 from perseus.note import ImplausibleWarning, Note, notes_of, warn_of
+from perseus.planner_error import PlannerError
 from perseus.planner_input import as_bytes, factors, schedule_into, settings_json
-from perseus.planner_library import PlannerError
+from perseus.profile import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from typing_extensions import Unpack
+
     from perseus.planner_input import Progress, Setting
+    from perseus.settings import JobSettings, PlanSettings
 
 __all__ = [
     "Computation",
@@ -96,21 +100,23 @@ class Planner:
         name: str = "profile",
         progress: Progress = None,
         _stacklevel: int = 2,
-        **settings: Setting,
+        **settings: Unpack[JobSettings],
     ) -> None:
         library = abi.load()
+        given: dict[str, Setting] = {**settings}  # type: ignore[dict-item]
         source = abi.Input()
         library.perseus_planner_input_init(ctypes.byref(source), ctypes.sizeof(source))
         if isinstance(profile, (str, os.PathLike)) and profile_table.is_path(profile):
             source.path = as_bytes(profile_table.path_text(profile))
         elif profile is not None:
-            text = profile if isinstance(profile, str) else profile_table.profile_csv(profile)
-            source.profile_csv = encoded = as_bytes(text)
+            if not isinstance(profile, str):
+                profile = profile_table.profile_csv(profile)
+            source.profile_csv = encoded = as_bytes(profile)
             source.profile_csv_size = abi.size_of(encoded)
             source.profile_name = as_bytes(name)
-        schedule_into(source, schedule, settings)
-        settings.update(microbatches=microbatches, blocking_power=blocking_power)
-        source.settings_json = encoded = settings_json(settings)
+        schedule_into(source, schedule, given)
+        given.update(microbatches=microbatches, blocking_power=blocking_power)
+        source.settings_json = encoded = settings_json(given)
         source.settings_json_size = abi.size_of(encoded)
 
         watched = abi.Watched(progress)
@@ -124,8 +130,46 @@ class Planner:
             self._finalizer = weakref.finalize(self, library.perseus_planner_free, handle)
         watched.check(library, status, message)
         self._handle = handle
+        # What makes it again: a table is a text by now.
+        self._profile = profile
+        order = source.schedule_csv
+        self._schedule = order.decode() if order else given.pop("schedule", None)
+        self._name = name
+        self._settings = given
         self.notes = notes_of("planner", handle)
         warn_of(self.notes, _stacklevel)
+
+    def __repr__(self) -> str:
+        """Say what it plans for."""
+        return f"<perseus.Planner of {self.profile!r}: {self.frontier!r}>"
+
+    def _repr_html_(self) -> str:
+        """Return its frontier as a table."""
+        return self.frontier._repr_html_()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what it was made of: a copy reads its path and computes the frontier again."""
+        return _again, (self._profile, self._schedule, self._name, self._settings)
+
+    @functools.cached_property
+    def profile(self) -> Profile:
+        """What each computation costs at each clock, as it was read."""
+        library = abi.load()
+        text = ctypes.c_void_p()
+        message = ctypes.c_void_p()
+        status = library.perseus_planner_profile_csv(
+            self._handle, ctypes.byref(text), ctypes.byref(message)
+        )
+        abi.check(status, abi.take_text(library, message))
+        name = self._name
+        if isinstance(self._profile, (str, os.PathLike)) and profile_table.is_path(self._profile):
+            name = os.path.basename(self._profile)
+        return Profile(abi.take_text(library, text), name)
+
+    def emulate(self, *, plan: Plan | None = None, **options: Setting) -> dict[str, Any]:
+        """Simulate the whole job: `perseus.emulate` explains the options."""
+        options = {**self._settings, **options}
+        return program.emulate(self._profile, self._schedule, plan=plan, **options)  # type: ignore[arg-type]
 
     @functools.cached_property
     def frontier(self) -> Frontier:
@@ -144,7 +188,7 @@ class Planner:
         work: Sequence[float] | None = None,
         others: Sequence[Sequence[float]] = (),
         progress: Progress = None,
-        **settings: Setting,
+        **settings: Unpack[PlanSettings],
     ) -> Plan:
         """Return the plan that `perseus plan` makes of this job.
 
@@ -223,7 +267,7 @@ def plan(
     *,
     name: str = "profile",
     progress: Progress = None,
-    **settings: Setting,
+    **settings: Unpack[JobSettings],
 ) -> Plan:
     """Plan a job: the clock of each computation. `Planner` explains the arguments.
 
@@ -240,6 +284,11 @@ def plan(
         _stacklevel=3,
         **settings,
     ).plan(progress=_part(progress, 0.5))
+
+
+def _again(profile: object, schedule: object, name: str, settings: dict[str, Any]) -> Planner:
+    """Return a planner like the one that was pickled."""
+    return Planner(profile, schedule, name=name, **settings)
 
 
 def _part(progress: Progress, begin: float) -> Progress:

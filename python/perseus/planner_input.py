@@ -4,16 +4,15 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Optional, Union
 
 from perseus import planner_library as abi
 from perseus import profile_table
-from perseus.planner_library import PlannerError
+from perseus.planner_error import PlannerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,11 +100,3 @@ def schedule_into(source: abi.Input, schedule: object, settings: dict[str, Setti
             "the schedule must be a name, a path, the text of PyTorch's CSV, or an object with a "
             f"pipeline_order, not {type(schedule).__name__}"
         )
-
-
-def pandas() -> Any:
-    """Return pandas, which nothing but `to_frame` needs."""
-    try:
-        return importlib.import_module("pandas")
-    except ImportError:
-        raise ImportError("to_frame() needs pandas; `pip install pandas`") from None

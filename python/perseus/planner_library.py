@@ -8,6 +8,7 @@ import ctypes
 import functools
 from typing import TYPE_CHECKING, Any
 
+from perseus.planner_error import PlannerError
 from perseus.shared_library import OK, STATUS_NAMES, load_library
 from perseus.shared_library import take_text as _take_text
 
@@ -25,20 +26,6 @@ _TEXT = ctypes.c_char_p
 _HANDLE = ctypes.c_void_p
 _INTS = ctypes.POINTER(ctypes.c_int32)
 _DOUBLES = ctypes.POINTER(ctypes.c_double)
-
-
-class PlannerError(ValueError):
-    """What is wrong with an input, or why there is no plan: one sentence, that of `perseus plan`.
-
-    Attributes
-    ----------
-    code
-        "invalid", "infeasible", "io", "overflow", "cancelled", "no memory" or "internal".
-    """
-
-    def __init__(self, message: str, code: str = "invalid") -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class Input(ctypes.Structure):
@@ -190,6 +177,7 @@ def _declare(_file: str, library: ctypes.CDLL) -> None:
         ("perseus_planner_free", None, (_HANDLE,)),
         ("perseus_planner_frontier", status, (_HANDLE, ctypes.POINTER(FrontierStruct), texts)),
         ("perseus_planner_frontier_csv", status, (_HANDLE, texts, texts)),
+        ("perseus_planner_profile_csv", status, (_HANDLE, texts, texts)),
         ("perseus_planner_note_count", _SIZE, (_HANDLE,)),
         (
             "perseus_planner_get_note",
@@ -219,6 +207,8 @@ def _declare(_file: str, library: ctypes.CDLL) -> None:
             ),
         ),
         ("perseus_planner_baseline", status, (_HANDLE, handles, texts)),
+        ("perseus_plan_read", status, (_TEXT, _SIZE, _TEXT, handles, texts)),
+        ("perseus_plan_report", status, (_HANDLE, texts, texts)),
         ("perseus_plan_free", None, (_HANDLE,)),
         ("perseus_plan_figure_count", _SIZE, (_HANDLE,)),
         ("perseus_plan_get_figure", status, (_HANDLE, _SIZE, ctypes.POINTER(FigureStruct), texts)),

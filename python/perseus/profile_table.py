@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from perseus.planner_library import PlannerError
+from perseus.planner_error import PlannerError
 
 
 def _plain(value: object) -> object:

@@ -98,6 +98,7 @@ struct EmulateFlags {
   std::optional<double> power_interval_seconds;
   std::optional<std::int64_t> timeline_iteration;
   PowerLimits power_limits;
+  std::optional<PowerBand> power_band;  // To be shown.
 
   RunSpec run;
   std::string currency;

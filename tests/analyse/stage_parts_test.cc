@@ -118,9 +118,9 @@ TEST(StagePartsTest, LabelsKeepTheFirstRowAsBaseline) {
 }
 
 TEST(StagePartsTest, SaysWhatCannotBePutTogether) {
-  const auto different = MergeStages(ProfileOf("0,forward,1,1,9\n0,backward,1,1,9\n"
-                                               "1,forward,1,1,9\n1,backward_input,1,1,9\n"
-                                               "1,backward_weight,1,1,9\n"),
+  const auto different = MergeStages(ProfileOf("0,forward,1000,1,9\n0,backward,1000,1,9\n"
+                                               "1,forward,1000,1,9\n1,backward_input,1000,1,9\n"
+                                               "1,backward_weight,1000,1,9\n"),
                                      1);
   ASSERT_FALSE(different);
   EXPECT_EQ(different.error().code, ErrorCode::kInvalidInput);

@@ -44,8 +44,8 @@ TEST_F(BinaryConditionsAdviceTest, PlanSaysWhatItGivesUp) {
   const std::string text = Out(arguments);
   EXPECT_THAT(text, Mentions("1", "20"));
   EXPECT_THAT(text, HasSubstr("Emulated  "));
-  EXPECT_THAT(text, HasSubstr("Given up  "));
-  EXPECT_THAT(text, HasSubstr("On paper  "));
+  EXPECT_THAT(text, HasSubstr("\nCost "));
+  EXPECT_THAT(text, HasSubstr("\nOtherwise "));
   arguments.emplace_back("--json");
   const json document = json::parse(Out(arguments));
   EXPECT_GT(document["paper_plan"]["saving_percent"], 0);
@@ -58,7 +58,6 @@ TEST_F(BinaryConditionsAdviceTest, NoiseOfAJobSaysWhichSlowdownWouldHelp) {
   const std::vector<std::string> base = {
       "plan", "examples/gpt3-1.3b-a100-sxm.toml", "--stage-noise", "1%", "--effort", "0.05"};
   const std::string text = Words(Out(base));
-  EXPECT_THAT(text, Not(HasSubstr("late clocks")));
   EXPECT_THAT(text, HasSubstr("beforehand which stages of a job are slow"));
   const std::string flag = "accept --max-slowdown ";
   const std::size_t at = text.find(flag);
@@ -103,8 +102,7 @@ TEST_F(BinaryConditionsAdviceTest, AdviceCountsThePriceOfChanges) {
   const std::string text = Words(Out({"plan", "examples/gpt3-1.3b-a100-sxm.toml", "--stage-noise",
                                       "1%", "--change-price", "5", "--effort", "0.02"}));
   EXPECT_THAT(text, Not(HasSubstr("good enough")));
-  EXPECT_THAT(text,
-              MatchesRegex(".*Given up nothing[.] .* save -[0-9.]+ %, both with the price.*"));
+  EXPECT_THAT(text, MatchesRegex(".*Cost [^.]* -[0-9]+[.][0-9]+ %.*"));
   EXPECT_THAT(text, MatchesRegex(".*With the price of its changes the saving is -[0-9.]+ %.*"));
 }
 
@@ -112,8 +110,8 @@ TEST_F(BinaryConditionsAdviceTest, AdviceCountsThePriceOfChanges) {
 TEST_F(BinaryConditionsAdviceTest, ASlowerPlanIsComparedAtItsOwnTime) {
   const std::string text = Words(Out({"plan", "examples/gpt3-1.3b-a100-sxm.toml", "--stage-noise",
                                       "1%", "--max-slowdown", "2%", "--effort", "0.02"}));
-  EXPECT_THAT(text, MatchesRegex(".*Given up the plan saves [0-9.]+ %[.] [^.]* [0-9.]+ % in the "
-                                 "same time \\(\\+[0-9.]+ %\\)[.] .*"));
+  EXPECT_THAT(text, MatchesRegex(".*Cost [^(]* [0-9.]+ % in the same time "
+                                 "\\(\\+[0-9.]+ %\\)[^.]* [0-9.]+ %[.] .*"));
 }
 
 // Whoever wrote a key is not told of a flag.
@@ -141,8 +139,8 @@ TEST_F(BinaryConditionsAdviceTest, AnotherModeOfCallsIsNamedWhereItSavesMore) {
                       "--call-ahead", mode, "--effort", "0.05"}));
   };
   EXPECT_THAT(text("200ms", "end"),
-              MatchesRegex(".*Calls with --call-ahead (none|predicted) instead of end such a plan "
-                           "saves at least .*"));
+              MatchesRegex(".*Calls with --call-ahead (none|predicted).* instead of end.* "
+                           "[0-9.]+ %.*"));
   EXPECT_THAT(text("15ms", "none"), Mentions("--call-ahead"));
   EXPECT_THAT(text("15ms", "predicted"), Not(HasSubstr("--call-ahead")));
 }
@@ -176,8 +174,7 @@ TEST_F(BinaryConditionsAdviceTest, WhatChangesSaveIsASentence) {
       "(, with [0-9]+ changes? -?[0-9.]+ %)+";
   EXPECT_THAT(Words(Out(arguments)), MatchesRegex(sentence + "[.] Next .*"));
   arguments.insert(arguments.end(), {"--change-price", "5"});
-  EXPECT_THAT(Words(Out(arguments)),
-              MatchesRegex(sentence + "; less the price of the changes[.] Next .*"));
+  EXPECT_THAT(Words(Out(arguments)), MatchesRegex(sentence + " \\([^)]*price[^)]*\\)[.] Next .*"));
 }
 
 TEST_F(BinaryConditionsAdviceTest, ALatencyInTheWrongUnitIsNoted) {

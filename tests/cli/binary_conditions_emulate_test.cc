@@ -109,7 +109,7 @@ TEST_F(BinaryConditionsEmulateTest, ThePriceOfChangesIsStatedApart) {
   // In text, too, and what the plan says of itself.
   std::vector<std::string> plan = Arguments("plan", flags_);
   plan.insert(plan.end(), {"--effort", "0.05", "--change-price", "0.5"});
-  EXPECT_THAT(Out(plan), Mentions("--change-price", "0.0"));
+  EXPECT_THAT(Out(plan), Mentions("--change-price", "500.0", "1.0"));
 }
 
 TEST_F(BinaryConditionsEmulateTest, APlanForMicrobatchesThatDifferIsNotReplayedSilently) {

@@ -87,7 +87,7 @@ TEST_F(BinaryConditionsTest, ChangesAreCountedAsTheLimitDoes) {
 TEST_F(BinaryConditionsTest, TheTableMarksThePlanThatIsWritten) {
   std::vector<std::string> arguments = Arguments("plan", flags_);
   arguments.insert(arguments.end(), {"--effort", "0.05"});
-  EXPECT_THAT(Out(arguments), HasSubstr("\n>  holds (on paper)"));
+  EXPECT_THAT(Out(arguments), HasSubstr("\n>  for the conditions"));
   arguments.insert(arguments.end(), {"--json", "-o", folder_.Path("out")});
   const json document = json::parse(Out(arguments));
   int chosen = 0;

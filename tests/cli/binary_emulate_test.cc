@@ -175,20 +175,23 @@ TEST_F(BinaryEmulateTest, TextSaysWhatWasEmulatedAndWhatCame) {
   const RunResult run = Run(Arguments({"--dp", "4", "--iterations", "10", "--straggler",
                                        "slow=1.2,pipeline=3,from=2", "--power-interval", "100ms"}));
   EXPECT_THAT(run.out,
-              StartsWith("Profile   profile.csv: 12 rows, 2 stages, 3 clocks from 1000 to 1400; 12 "
-                         "options kept, 0 dominated.\n"));
-  EXPECT_THAT(run.out, HasSubstr("\nJob       4 pipelines of 2 GPUs each, 8 GPUs in all; 10 "
-                                 "iterations. Clocks by perseus, planned for 4.5000 s"));
-  EXPECT_THAT(run.out, HasSubstr("\nScenario  pipeline 3 takes 1.2 times as long from iteration 2; "
-                                 "seed 0.\n"));
-  EXPECT_THAT(run.out, HasSubstr("\n  longest, s                    5.4000    5.4000   +0.00 %\n"));
+              StartsWith("Profile   profile.csv: 12 rows, 2 stages, 3 clocks from 1000 to 1400 "
+                         "MHz.\n"));
+  EXPECT_THAT(run.out, ContainsRegex("\nJob       4 pipelines of 2 GPUs each, 8 GPUs in all; 10 "
+                                     "iterations[.] [^.]* perseus [^.]* 4[.]5000 s"));
+  EXPECT_THAT(run.out,
+              ContainsRegex("\nScenario  pipeline 3 [^;]* 1[.]2 [^;]* iteration 2; seed 0[.]\n"));
+  EXPECT_THAT(run.out, ContainsRegex("\n  longest, s +5[.]4000 +5[.]4000 +[+]0[.]00 %\n"));
   EXPECT_THAT(run.out, Mentions("100"));
   for (const char* part :
        {"\nuseful ", "\nintrinsic bloat ", "\nextrinsic bloat ", "\nblocking "}) {
     EXPECT_THAT(run.out, HasSubstr(part));
   }
   EXPECT_THAT(run.out, Mentions("Straggler", "1", "straggler", "time"));
-  EXPECT_THAT(run.out, Mentions("Share:"));
+  // How power swings is shown to whoever asks.
+  EXPECT_THAT(run.out, Not(HasSubstr("swing")));
+  EXPECT_THAT(Run(Arguments({"--iterations", "10", "--power-band", "0.1-10"})).out,
+              ContainsRegex("\npower of the job .* swing W +in 0[.]1-10 Hz +strongest Hz\n"));
   EXPECT_THAT(run.out, Not(HasSubstr("zeus-global")));
   for (const char c : run.out) EXPECT_LT(static_cast<unsigned char>(c), 0x80);
   EXPECT_THAT(folder_.List(), ElementsAre("profile.csv"));
@@ -231,9 +234,9 @@ TEST_F(BinaryEmulateTest, ComparesAllPoliciesAndGranularities) {
         << row["policy"];
   }
   const RunResult text = Run(Arguments(scenario));
-  EXPECT_THAT(text.out, HasSubstr("\nzeus-per-stage  "));
+  EXPECT_THAT(text.out, ContainsRegex("\nzeus-per-stage +[0-9.]+ "));
   EXPECT_THAT(text.out, ContainsRegex("policy +total s +slowdown +total J +saving"));
-  EXPECT_THAT(text.out, HasSubstr("\nperseus (phase): As perseus, with one clock for a stage"));
+  EXPECT_THAT(text.out, ContainsRegex("\nperseus [(]phase[)] +[0-9.]+ "));
 }
 
 // A rival that cannot keep the time says so in its row.
@@ -257,7 +260,7 @@ TEST_F(BinaryEmulateTest, AShapeThatCannotBeIsARow) {
   const json sweep = Json({"--iterations", "1", "--sweep", "stages=1,3"})["sweep"];
   ASSERT_EQ(sweep.size(), 2u);
   EXPECT_TRUE(sweep[0]["energy_j"].is_number());
-  EXPECT_THAT(sweep[1]["why_not"].get<std::string>(), HasSubstr("cannot be merged to 3"));
+  EXPECT_THAT(sweep[1]["why_not"].get<std::string>(), Mentions("3"));
   EXPECT_TRUE(sweep[1]["energy_j"].is_null());
   EXPECT_TRUE(sweep[1]["saving_percent"].is_null());
 }
@@ -336,10 +339,10 @@ TEST_F(BinaryEmulateTest, AnswersWhatItIsAsked) {
       Run(Arguments({"--at", job["deadline"]["at_s"].dump() + "s", "--json"}, "plan")).out);
   EXPECT_LE(plan["energy_j"].get<double>() * 2,
             job["deadline"]["energy_j"].get<double>() * (1 + 1e-9));
-  EXPECT_THAT(text.out, HasSubstr("\nThe whole training run\n"));
+  EXPECT_THAT(text.out, ContainsRegex("\nthe run +GPU hours +MWh"));
   EXPECT_THAT(text.out, Mentions("0.5", "EUR", "100", "CO2"));
-  EXPECT_THAT(text.out, HasSubstr("\nImbalance\n"));
-  EXPECT_THAT(text.out, HasSubstr("\nOther shapes\n"));
+  EXPECT_THAT(text.out, ContainsRegex("\npartition +slowest/mean"));
+  EXPECT_THAT(text.out, ContainsRegex("\nschedule +stages +virtual"));
   // No path of this machine in what others may get.
   EXPECT_EQ(job.dump().find(folder_.path()), std::string::npos);
 }

@@ -77,14 +77,13 @@ TEST_F(BinaryNotesTest, AnOrdinaryInputHasNone) {
 
 TEST_F(BinaryNotesTest, AStageWithoutTheHighestClock) {
   const std::string one = Without(SampleProfile(2), {"1,forward,1400"});
-  EXPECT_THAT(Notes(one), ElementsAre("stage 1 forward has no row at 1400; its highest is 1200, "
-                                      "and savings count from there"));
+  EXPECT_THAT(Notes(one), ElementsAre(Mentions("1", "forward", "1400", "1200")));
   const RunResult text = RunPerseus({"plan", folder_.Write("p.csv", one), "--schedule", "1f1b",
                                      "--microbatches", "2", "--blocking-power", "20"});
   EXPECT_THAT(text.out, testing::ContainsRegex("Note +[^ ]*p.csv:[ \n]+stage 1"));
   EXPECT_THAT(
       Notes(Without(SampleProfile(2), {"0,backward,1400", "1,forward,1400", "1,backward,1400"})),
-      ElementsAre(AllOf(StartsWith("stage 0 backward has no row"), Mentions("2", "other"))));
+      ElementsAre(AllOf(StartsWith("stage 0 backward has no row"), Mentions("2", "others"))));
 }
 
 TEST_F(BinaryNotesTest, WhatTheProfileAndItsCostsNote) {
@@ -105,8 +104,7 @@ TEST_F(BinaryNotesTest, WhatTheProfileAndItsCostsNote) {
   rows.replace(rows.find(",0.25,75\n"), 9, ",0.25,7.5\n");
   EXPECT_THAT(Notes(header + rows), ElementsAre(Mentions("0", "1400")));
   EXPECT_THAT(Notes(header + "0,forward,a,0.25,75\n0,backward,a,0.25,75\n"),
-              ElementsAre(HasSubstr("knobs are labels, which have no highest"),
-                          HasSubstr("has one knob only")));
+              ElementsAre(Mentions("labels", "baseline", "0", "forward"), Mentions("one", "knob")));
 }
 
 TEST_F(BinaryNotesTest, TheFrontierHasThemToo) {
@@ -118,7 +116,7 @@ TEST_F(BinaryNotesTest, TheFrontierHasThemToo) {
   EXPECT_THAT(RunPerseus(arguments).out, testing::ContainsRegex("Note +[^ ]*p.csv:[ \n]+stage 1"));
   arguments.emplace_back("--json");
   EXPECT_THAT(Texts(RunPerseus(arguments).out),
-              ElementsAre(StartsWith("stage 1 forward has no row at 1400;")));
+              ElementsAre(StartsWith("stage 1 forward has no row at 1400,")));
 }
 
 TEST_F(BinaryNotesTest, TimesBeyondTStar) {
@@ -171,8 +169,7 @@ TEST_F(BinaryNotesTest, PowerCapsAreCalledKnobs) {
       RunPerseus({"plan", folder_.Write("w.csv", csv), "--schedule", "1f1b", "--microbatches", "1",
                   "--blocking-power", "20", "--granularity", "stage"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, AllOf(HasSubstr("all knobs at maximum"), HasSubstr("distinct knob"),
-                             HasSubstr("one knob per stage"), Not(HasSubstr("clock"))));
+  EXPECT_THAT(run.out, AllOf(Mentions("1", "knob", "knobs", "stage"), Not(HasSubstr("clock"))));
 }
 
 TEST_F(BinaryNotesTest, InterleavingNeedsVirtualStages) {
@@ -186,7 +183,7 @@ TEST_F(BinaryNotesTest, InterleavingNeedsVirtualStages) {
 
 TEST_F(BinaryNotesTest, FusedComputationsTakeTheSum) {
   EXPECT_THAT(Notes(SampleProfile(4), {"dualpipev", "--virtual-stages", "2"}),
-              ElementsAre(Mentions("2", "4"), HasSubstr("planned as one computation at one knob")));
+              ElementsAre(Mentions("2", "4"), Mentions("fused", "knob")));
 }
 
 // What nobody measured says so in everything that may be passed on alone.
@@ -232,8 +229,8 @@ TEST_F(BinaryNotesTest, OddCellsAreNotedBesideNumbersAlone) {
   const RunResult run = RunPerseus({"frontier", profile, "--schedule", "1f1b", "--microbatches",
                                     "4", "--blocking-power", "20", "--csv"});
   EXPECT_EQ(run.exit_code, 0);
-  EXPECT_THAT(run.err, AllOf(Mentions("odd.csv:6:"), HasSubstr("measure it again")));
-  EXPECT_THAT(run.out, Not(HasSubstr("measure it again")));
+  EXPECT_THAT(run.err, Mentions("odd.csv:6:"));
+  EXPECT_THAT(run.out, Not(HasSubstr("odd.csv")));
   const std::string trace =
       folder_.Write("t.csv",
                     "dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n"
@@ -241,7 +238,9 @@ TEST_F(BinaryNotesTest, OddCellsAreNotedBesideNumbersAlone) {
   const RunResult traced =
       RunPerseus({"trace", trace, "--profile", profile, "--blocking-power", "20", "--json"});
   EXPECT_EQ(traced.exit_code, 0) << traced.err;
-  EXPECT_THAT(traced.out, AllOf(HasSubstr("\"line\": 6"), HasSubstr("measure it again")));
+  const auto traced_notes = nlohmann::json::parse(traced.out)["notes"];
+  ASSERT_FALSE(traced_notes.empty());
+  EXPECT_EQ(traced_notes[0]["line"], 6);
   const RunResult strict = RunPerseus(
       {"trace", trace, "--profile", profile, "--blocking-power", "20", "--json", "--strict"});
   EXPECT_EQ(strict.exit_code, 2);

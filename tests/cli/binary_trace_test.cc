@@ -76,7 +76,7 @@ TEST(BinaryTraceTest, TheExampleOfTheDocsWorks) {
   const RunResult run = RunPerseus({"trace", folder.Write("t.csv", trace)});
   ASSERT_EQ(run.exit_code, 0) << run.err << trace;
   EXPECT_THAT(run.out, Mentions("2", "16"));
-  EXPECT_THAT(run.out, ContainsRegex("0.9315[ \n]to[ \n]1.0685[ \n]in[ \n]single"));
+  EXPECT_THAT(run.out, ContainsRegex("0.9315[ \n]to[ \n]1.0685[ \n]"));
   EXPECT_THAT(run.out, Not(HasSubstr("overlap")));
   EXPECT_THAT(run.out, ContainsRegex("\n8 +0.7800 +0.7800 +.0.00 % +0.7300 +1.0685\n"));
 }
@@ -153,7 +153,7 @@ TEST(BinaryTraceTest, PlansThatChangeNothingAreOneLine) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return result.out;
   };
-  const std::string line = "The 6 other plans are left out: none saves or costs anything here";
+  const std::string line = "The 6 other plans ";
   const std::string text = run(trace, "none");
   EXPECT_THAT(text, HasSubstr(line));
   EXPECT_THAT(text, HasSubstr("\nmaximum clocks, as recorded "));
@@ -161,7 +161,7 @@ TEST(BinaryTraceTest, PlansThatChangeNothingAreOneLine) {
   EXPECT_THAT(ReadText(folder.Path("none/trace.html")), HasSubstr(line));
   const auto json = nlohmann::json::parse(ReadText(folder.Path("none/trace.json")));
   EXPECT_EQ(json["energy"]["plans"].size(), 7u);
-  EXPECT_THAT(run(folder.Write("some.csv", kTwoPipelines), "some"), Not(HasSubstr("left out")));
+  EXPECT_THAT(run(folder.Write("some.csv", kTwoPipelines), "some"), Not(HasSubstr("other plans")));
 }
 
 // A row of zeros says nothing.
@@ -187,8 +187,7 @@ TEST(BinaryTraceTest, WritesItsPageAndTheSameBytesTwice) {
     const RunResult run = RunPerseus(
         {"trace", trace, "--profile", profile, "--blocking-power", "20", "-o", folder.Path(name)});
     ASSERT_EQ(run.exit_code, 0) << run.err;
-    EXPECT_THAT(run.out, HasSubstr("one plan an iteration"));
-    EXPECT_THAT(run.out, HasSubstr("taken to have run at the"));
+    EXPECT_THAT(run.out, ContainsRegex("\none plan an iteration.* [0-9.]+ %\n"));
     pages.push_back(ReadText(folder.Path(std::string(name) + "/trace.html")) +
                     ReadText(folder.Path(std::string(name) + "/trace.json")));
   }

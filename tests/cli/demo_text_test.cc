@@ -49,6 +49,21 @@ TEST(DemoTextTest, OneIterationThatTheMachineDelaysMovesNoMedian) {
   EXPECT_THAT(text, Mentions("+100.80"));
 }
 
+// A late plan disturbs some iterations, other work of the machine many.
+TEST(DemoTextTest, FiguresOfABusyMachineAreNotToBeTrusted) {
+  DemoResult result;
+  for (const double seconds : {9.0, 1.0, 1.0}) {
+    result.rounds.push_back(
+        Round(Part::kBaseline, static_cast<int>(result.rounds.size()), seconds, 1000));
+  }
+  for (const double seconds : {1.01, 1.05, 1.02, 1.06, 1.01, 1.0}) {
+    result.rounds.push_back(Round(Part::kPlanned, 0, seconds, 900));
+  }
+  EXPECT_THAT(DemoSummary(result), Not(HasSubstr("BUSY")));  // 2 of 8.
+  result.rounds.push_back(Round(Part::kPlanned, 0, 1.03, 900));
+  EXPECT_THAT(DemoSummary(result), testing::ContainsRegex("BUSY .* 3 of 9 "));
+}
+
 TEST(DemoTextTest, AnEvenNumberHasTwoInTheMiddle) {
   RoundFigures median;
   EXPECT_EQ(median.Seconds(), 0);

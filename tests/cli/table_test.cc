@@ -51,8 +51,8 @@ TEST(TableTest, NumbersReadWell) {
   EXPECT_EQ(CountOf(1536, "computation"), "1,536 computations");
   EXPECT_EQ(CountOf(2, "microbatch"), "2 microbatches");
   EXPECT_EQ(FormatSeconds(18.25), "18.2500 s");
-  EXPECT_EQ(FormatSeconds(0.0035), "3.5000 ms");
-  EXPECT_EQ(FormatSeconds(2e-6), "2.0000 us");
+  EXPECT_EQ(FormatSeconds(0.0035), "3.50 ms");
+  EXPECT_EQ(FormatSeconds(2e-6), "2.00 us");
   EXPECT_EQ(FormatSeconds(0), "0.0000 s");
   EXPECT_EQ(FormatJoules(20332.14), "20,332.1 J");
   EXPECT_EQ(FormatJoules(11418092.8), "11.418 MJ");

@@ -73,6 +73,19 @@ TEST_F(FollowerTroubleTest, LetsGoWhereTheOrderDiffers) {
   EXPECT_FALSE(follower_.TakeComplaint());
 }
 
+// Its trainer was still told that nobody listens. Later silence is a mistake.
+TEST_F(FollowerTroubleTest, TheIterationInWhichThePlanComesMayBeSilent) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
+  follower_.Offer(plan);
+  Iterate(RankPlan());
+  EXPECT_FALSE(follower_.TakeComplaint());
+  EXPECT_EQ(follower_.TakeIterations().at(0).plan_version, -1);
+  Iterate(*plan);
+  EXPECT_EQ(follower_.TakeIterations().at(0).plan_version, 1);
+  Iterate(RankPlan());
+  EXPECT_TRUE(follower_.TakeComplaint());
+}
+
 TEST_F(FollowerTroubleTest, GivesUpAfterThreeWrongIterationsUntilAnotherPlan) {
   const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
   follower_.Offer(plan);

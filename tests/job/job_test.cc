@@ -8,6 +8,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <string>
 #include <variant>
@@ -247,6 +248,51 @@ TEST(JobTest, SaysThatASplitRatioHasNoUse) {
   EXPECT_THAT(notes(), ::testing::ElementsAre(HasSubstr("split ratio is not used")));
   settings.schedule = "zb1p";  // One stage a rank leaves it nothing to interleave.
   EXPECT_THAT(notes(), ::testing::ElementsAre(HasSubstr("nothing to interleave")));
+}
+
+// A profile whose last stage is missing looks like one of a shorter pipeline.
+TEST(JobTest, AnOddNumberOfStagesIsNotedUnlessItIsStated) {
+  const TemporaryDirectory directory;
+  std::string csv = kProfile;
+  const auto notes = [&](std::optional<int> stages) {
+    directory.Put("profile.csv", csv);
+    JobFile settings = SmallJob();
+    settings.stages = stages;
+    return Job::Load(directory.Path("profile.csv"), settings).value().notes;
+  };
+  EXPECT_TRUE(notes({}).empty());
+  csv +=
+      "2,forward,1400,1.5,150\n2,forward,1200,1.9,110\n"
+      "2,backward,1400,3,300\n2,backward,1200,3.8,220\n";
+  ASSERT_EQ(notes({}).size(), 1U);
+  EXPECT_EQ(notes({}).front().severity, Severity::kOdd);
+  EXPECT_THAT(notes({}).front().text, Mentions("2", "3", "stages"));
+  EXPECT_TRUE(notes(3).empty());
+}
+
+// Microbatches, seconds of a forward at the highest clock, and what is said of the iteration.
+TEST(JobTest, IterationsOfManyMinutesAreNotBelieved) {
+  const auto notes = [](int microbatches, double seconds) {
+    ProfileBuilder builder("p.csv");
+    for (const ComputationType type : {ComputationType::kForward, ComputationType::kBackward}) {
+      builder.Add(0, type, 1400, seconds, 300 * seconds);
+      builder.Add(0, type, 1200, 1.1 * seconds, 290 * seconds);
+    }
+    JobFile settings = SmallJob();
+    settings.microbatches = microbatches;
+    return Job::Make(builder.Build().value(), settings).value().notes;
+  };
+  EXPECT_TRUE(notes(300, 1).empty());
+  ASSERT_EQ(notes(301, 1).size(), 1U);
+  EXPECT_EQ(notes(301, 1).front().severity, Severity::kOdd);
+  EXPECT_THAT(notes(301, 1).front().text, Mentions("10", "milliseconds"));
+  EXPECT_EQ(notes(1800, 1).front().severity, Severity::kOdd);
+  EXPECT_EQ(notes(1801, 1).front().severity, Severity::kImplausible);
+  EXPECT_TRUE(notes(30, 10).empty());
+  EXPECT_EQ(notes(31, 10.1).front().severity, Severity::kImplausible);
+  // The profile's note on its computations is enough.
+  ASSERT_EQ(notes(301, 31).size(), 1U);
+  EXPECT_THAT(notes(301, 31).front().text, Mentions("31", "30"));
 }
 
 std::string TextOf(const std::string& path) {

@@ -120,7 +120,7 @@ TEST(BlockBoundTest, IsNotAboveAPlanWhereKnobsAreNearlyTied) {
     for (const char* const what : {"forward", "backward"}) {
       const double seconds = 1 + 2 * unit(random);
       const double slower = seconds * (1 + std::pow(10, -8.5 + 1.5 * unit(random)));
-      rows += fmt::format("0,{},2,{},1000\n0,{},1,{},{}\n", what, seconds, what, slower,
+      rows += fmt::format("0,{},2000,{},1000\n0,{},1000,{},{}\n", what, seconds, what, slower,
                           1 - unit(random));
     }
     const Planner planner = plan_testing::Plans(Costed(rows, DagOf("1f1b", 1, 96), Blocking(0)));

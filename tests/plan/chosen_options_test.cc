@@ -19,8 +19,8 @@ using plan_testing::EffectiveEnergy;
 using plan_testing::IterationSeconds;
 
 constexpr const char* kRows =
-    "0,forward,3,1,10\n0,forward,2,2,6\n0,forward,1,3,5\n"
-    "0,backward,3,2,20\n0,backward,2,3,12\n0,backward,1,4,2\n";
+    "0,forward,3000,1,10\n0,forward,2000,2,6\n0,forward,1000,3,5\n"
+    "0,backward,3000,2,20\n0,backward,2000,3,12\n0,backward,1000,4,2\n";
 
 TEST(ChosenOptionsTest, TakesWhatItIsGiven) {
   const CostedPipeline pipeline = Costed(kRows, DagOf("1f1b", 1, 1), Blocking(0));
@@ -58,8 +58,8 @@ TEST(ChosenOptionsTest, TheMarginLeavesTheBaselineAlone) {
 
 TEST(ChosenOptionsTest, TheMarginIsTheLargerOfSigmasAndFraction) {
   const CostedPipeline pipeline = Costed(
-      "stage,instruction,knob,time,energy,time_std\n0,forward,2,1,9,0.5\n"
-      "0,forward,1,2,5,0.25\n0,backward,2,1,9,0.5\n",
+      "stage,instruction,knob,time,energy,time_std\n0,forward,2000,1,9,0.5\n"
+      "0,forward,1000,2,5,0.25\n0,backward,2000,1,9,0.5\n",
       DagOf("1f1b", 1, 1), Blocking(0));
   const CostTable& table = pipeline.TableOf(0);
   EXPECT_EQ((Guard{2, 0.1}).Seconds(table, table.all_options[1]), 2.5);

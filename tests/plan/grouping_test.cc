@@ -137,15 +137,15 @@ TEST(GroupingTest, DwellMergesNeighboursUntilEveryRunIsLongEnough) {
 
 TEST(CommonKnobsTest, OneComputationHasItsParetoOptimalKnobs) {
   const CostedPipeline pipeline =
-      Costed("0,forward,3,1,10\n0,forward,2,2,20\n0,forward,1,3,5\n0,backward,3,1,1\n",
+      Costed("0,forward,3000,1,10\n0,forward,2000,2,20\n0,forward,1000,3,5\n0,backward,3000,1,1\n",
              DagOf("1f1b", 1, 1), Blocking(0));
   EXPECT_THAT(*CommonKnobs(pipeline, Guard{}, {0}), ElementsAre(0, 2));
 }
 
 TEST(CommonKnobsTest, GroupsHaveWhatAllHaveTheBaselineFirst) {
   const CostedPipeline pipeline = Costed(
-      "0,forward,4,5,10\n0,forward,3,2,20\n0,forward,2,3,5\n0,forward,1,1,99\n"
-      "0,backward,4,1,1\n0,backward,2,4,1\n0,backward,1,1,1\n",
+      "0,forward,4000,5,10\n0,forward,3000,2,20\n0,forward,2000,3,5\n0,forward,1000,1,99\n"
+      "0,backward,4000,1,1\n0,backward,2000,4,1\n0,backward,1000,1,1\n",
       DagOf("1f1b", 1, 2), Blocking(0));
   // Sums over two forwards and two backwards: 4: 12, 2: 14, 1: 4; 3 is not in both.
   EXPECT_THAT(*CommonKnobs(pipeline, Guard{}, {0, 1, 2, 3}), ElementsAre(0, 3, 2));
@@ -153,7 +153,7 @@ TEST(CommonKnobsTest, GroupsHaveWhatAllHaveTheBaselineFirst) {
 
 TEST(CommonKnobsTest, SaysWhenThereAreNone) {
   const CostedPipeline pipeline =
-      Costed("0,forward,2,1,1\n0,backward,1,1,1\n", DagOf("1f1b", 1, 1), Blocking(0));
+      Costed("0,forward,2000,1,1\n0,backward,1000,1,1\n", DagOf("1f1b", 1, 1), Blocking(0));
   const auto knobs = CommonKnobs(pipeline, Guard{}, {0, 1});
   ASSERT_FALSE(knobs);
   EXPECT_EQ(knobs.error().code, ErrorCode::kInfeasible);

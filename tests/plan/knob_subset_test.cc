@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <set>
+#include <vector>
 
 #include "perseus/planner.h"
 #include "plan/pipelines.h"
@@ -31,6 +33,103 @@ double Fastest(const CostedPipeline& pipeline) {
     durations.push_back(pipeline.TableOf(i).options.front().time_seconds);
   }
   return Replay(pipeline.dag, durations).iteration_time_seconds;
+}
+
+std::set<int> KnobsOf(const CostedPipeline& pipeline) {
+  std::set<int> knobs;
+  for (const CostTable& table : pipeline.tables) {
+    for (const CostOption& option : table.all_options) knobs.insert(option.knob);
+  }
+  return knobs;
+}
+
+// The pipelines that are searched, each with fewer knobs than the one before. No search finds a
+// plan, so none of them ends it.
+std::vector<CostedPipeline> Searched(const CostedPipeline& pipeline, double seconds, int most,
+                                     double slope_quantum = 0) {
+  std::vector<CostedPipeline> searched;
+  const OptionSearch search = [&](const CostedPipeline& costs, const PlanConstraints& with) {
+    if (with.max_knobs) searched.push_back(costs);
+    return Result<std::vector<CostOption>>(MakeError(ErrorCode::kInfeasible, "none"));
+  };
+  const PlanConstraints constraints = {.granularity = Granularity::kStage, .max_knobs = most};
+  EXPECT_TRUE(
+      SearchFewKnobs(pipeline, seconds, constraints, slope_quantum, search, [] { return true; }));
+  return searched;
+}
+
+// The first set of knobs that is searched; empty: none is.
+std::set<int> FirstSearched(const CostedPipeline& pipeline, double seconds, int most,
+                            double slope_quantum = 0) {
+  const std::vector<CostedPipeline> searched = Searched(pipeline, seconds, most, slope_quantum);
+  return searched.empty() ? std::set<int>{} : KnobsOf(searched.front());
+}
+
+TEST(KnobSubsetTest, SearchesAmongFewKnobsThatMeetTheDeadline) {
+  std::mt19937 random(5);
+  plan_testing::ProfileShape shape;
+  shape.stages = 3;
+  shape.clocks = 8;
+  shape.noise = 0.03;
+  const CostedPipeline pipeline =
+      Costed(plan_testing::RandomRows(random, shape), DagOf("1f1b", 3, 4), Blocking(60));
+  const double seconds = 1.05 * Fastest(pipeline);
+  for (int most = 2; most <= 9; ++most) {
+    const std::vector<CostedPipeline> searched = Searched(pipeline, seconds, most);
+    ASSERT_FALSE(searched.empty());
+    EXPECT_EQ(static_cast<int>(KnobsOf(searched.front()).size()), std::min(most, 8));
+    std::set<int> kept = KnobsOf(pipeline);
+    for (const CostedPipeline& few : searched) {
+      const std::set<int> knobs = KnobsOf(few);
+      EXPECT_TRUE(std::includes(kept.begin(), kept.end(), knobs.begin(), knobs.end()));
+      kept = knobs;
+      EXPECT_LE(Fastest(few), seconds);
+      for (const CostTable& table : few.tables) {
+        ASSERT_FALSE(table.options.empty());
+        // Still Pareto-optimal.
+        for (std::size_t k = 1; k < table.options.size(); ++k) {
+          const CostOption& option = table.options[k];
+          const CostOption& before = table.options[k - 1];
+          const double watts = table.blocking_power_watts;
+          EXPECT_GT(option.time_seconds, before.time_seconds);
+          EXPECT_LT(option.energy_joules - watts * option.time_seconds,
+                    before.energy_joules - watts * before.time_seconds);
+        }
+      }
+    }
+  }
+}
+
+TEST(KnobSubsetTest, DropsTheKnobThatIsMissedLeast) {
+  // Forwards are cheapest at the second knob, backwards at the third.
+  const CostedPipeline pipeline = Costed(
+      "0,forward,3,1,10\n0,forward,2,2,5\n0,forward,1,3,6\n"
+      "0,backward,3,1,10\n0,backward,2,2,6\n0,backward,1,3,5\n",
+      DagOf("1f1b", 1, 1), Blocking(0));
+  EXPECT_EQ(FirstSearched(pipeline, 10, 2), (std::set<int>{1, 2}));
+  // In less time one of them has to be at the first.
+  EXPECT_EQ(FirstSearched(pipeline, 3, 2), (std::set<int>{0, 1}));
+}
+
+TEST(KnobSubsetTest, AtEqualPricesTheUselessKnobGoes) {
+  // At the optimum's price both ends of a segment cost the same.
+  const CostedPipeline pipeline = Costed(
+      "0,forward,3,1,10\n0,forward,2,2,11\n0,forward,1,3,5\n"
+      "0,backward,3,1,10\n0,backward,2,2,11\n0,backward,1,3,5\n",
+      DagOf("1f1b", 1, 1), Blocking(0));
+  EXPECT_EQ(FirstSearched(pipeline, 4, 2), (std::set<int>{0, 2}));
+}
+
+TEST(KnobSubsetTest, TheCoarseModeRoundsItsPrices) {
+  // At the exact price of time the first and the third knob are kept. With slopes
+  // rounded to multiples of 100 W time has no price: of all pairs of knobs that
+  // meet the deadline the one that costs least is.
+  const CostedPipeline pipeline = Costed(
+      "0,forward,4,1,10\n0,forward,3,2,8.1\n0,forward,2,3,6\n0,forward,1,4,5.9\n"
+      "0,backward,4,1,10\n0,backward,3,2,8.1\n0,backward,2,3,6\n0,backward,1,4,5.9\n",
+      DagOf("1f1b", 1, 1), Blocking(0));
+  EXPECT_EQ(FirstSearched(pipeline, 4, 2), (std::set<int>{0, 2}));
+  EXPECT_EQ(FirstSearched(pipeline, 4, 2, 100), (std::set<int>{1, 3}));
 }
 
 TEST(KnobSubsetTest, OneKnobForAllIsTheCheapestInTime) {
@@ -160,7 +259,7 @@ RC_GTEST_PROP(KnobSubsetTest, AFinerGranularityIsNeverWorse, ()) {
 
 TEST(KnobSubsetTest, SaysHowManyAreNeeded) {
   const CostedPipeline pipeline =
-      Costed("0,forward,2,1,10\n0,backward,1,1,10\n", DagOf("1f1b", 1, 1), Blocking(0));
+      Costed("0,forward,2000,1,10\n0,backward,1000,1,10\n", DagOf("1f1b", 1, 1), Blocking(0));
   const OptionSearch search = [](const CostedPipeline& costs, const PlanConstraints&) {
     return std::vector<CostOption>{costs.TableOf(0).options[0], costs.TableOf(1).options[0]};
   };

@@ -154,12 +154,12 @@ TEST(PlannerTest, NothingToChoose) {
 
 TEST(PlannerTest, EqualTimesZeroEnergiesAndTinyOrLargeUnits) {
   for (const auto& rows :
-       {"0,forward,2,1,100\n0,forward,1,1,90\n0,backward,2,2,5\n0,backward,1,2,5\n",
-        "0,forward,2,1,0\n0,forward,1,2,0\n0,backward,2,2,0\n0,backward,1,3,0\n",
-        "0,forward,2,1e-6,2e-6\n0,forward,1,2e-6,1e-6\n0,backward,2,1e-6,3e-6\n"
-        "0,backward,1,3e-6,1e-6\n",
-        "0,forward,2,500,2e6\n0,forward,1,1000,1e6\n0,backward,2,700,3e6\n"
-        "0,backward,1,900,1e6\n"}) {
+       {"0,forward,2000,1,100\n0,forward,1000,1,90\n0,backward,2000,2,5\n0,backward,1000,2,5\n",
+        "0,forward,2000,1,0\n0,forward,1000,2,0\n0,backward,2000,2,0\n0,backward,1000,3,0\n",
+        "0,forward,2000,1e-6,2e-6\n0,forward,1000,2e-6,1e-6\n0,backward,2000,1e-6,3e-6\n"
+        "0,backward,1000,3e-6,1e-6\n",
+        "0,forward,2000,500,2e6\n0,forward,1000,1000,1e6\n0,backward,2000,700,3e6\n"
+        "0,backward,1000,900,1e6\n"}) {
     const Planner planner = Plans(Costed(rows, DagOf("1f1b", 1, 3), Blocking(0)));
     const Frontier& frontier = planner.frontier();
     for (const double share : {0.0, 0.4, 1.0}) {

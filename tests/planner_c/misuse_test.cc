@@ -132,6 +132,11 @@ TEST(PlannerMisuse, EveryFunctionSaysWhatIsMissing) {
   EXPECT_TRUE(refused(perseus_plan_get_columns(nullptr, &columns, &message)));
   EXPECT_TRUE(refused(perseus_plan_json(nullptr, &text, &message)));
   EXPECT_TRUE(refused(perseus_plan_zeus(nullptr, &text, &message)));
+  EXPECT_TRUE(refused(perseus_plan_report(nullptr, &text, &message)));
+  EXPECT_TRUE(refused(perseus_plan_read(nullptr, 0, nullptr, &plan, &message)));
+  EXPECT_TRUE(refused(perseus_plan_read("{}", 2, nullptr, nullptr, &message)));
+  EXPECT_TRUE(refused(perseus_planner_profile_csv(nullptr, &text, &message)));
+  EXPECT_TRUE(refused(perseus_planner_profile_csv(made.planner.get(), nullptr, &message)));
   EXPECT_TRUE(refused(perseus_dag_frontier(nullptr, &frontier, &message)));
   EXPECT_TRUE(refused(perseus_dag_solve(nullptr, nullptr, nullptr, &solution, &message)));
   ASSERT_EQ(perseus_planner_baseline(made.planner.get(), &plan, nullptr), PERSEUS_OK);

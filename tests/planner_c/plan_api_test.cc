@@ -16,6 +16,7 @@
 #include "perseus/job.h"
 #include "perseus/plan_file.h"
 #include "perseus/planner_c.h"
+#include "perseus/report.h"
 #include "planner_c/planner_testing.h"
 
 namespace perseus::planner_c {
@@ -277,6 +278,48 @@ TEST_F(PlanApi, PlanOutlivesItsPlanner) {
   char* after = nullptr;
   ASSERT_EQ(perseus_plan_json(made.plan.get(), &after, nullptr), PERSEUS_OK);
   EXPECT_EQ(Take(before), Take(after));
+}
+
+TEST_F(PlanApi, APlanThatIsReadIsThatWhichWasWritten) {
+  const MadePlan made = PlanOf(planner(), R"({"at": "1.05x", "granularity": "stage"})");
+  ASSERT_EQ(made.status, PERSEUS_OK) << made.message;
+  const std::string json = JsonOf(made.plan.get());
+  perseus_plan* plan = nullptr;
+  ASSERT_EQ(perseus_plan_read(json.data(), json.size(), "saved.json", &plan, nullptr), PERSEUS_OK);
+  const PlanHandle read(plan);
+  EXPECT_EQ(JsonOf(plan), json);
+  ExpectFiguresOfTheFile(plan);
+  char* text = nullptr;
+  char* message = nullptr;
+  EXPECT_EQ(perseus_plan_report(plan, &text, &message), PERSEUS_INVALID);
+  EXPECT_EQ(text, nullptr);
+  EXPECT_NE(Take(message), "");
+  EXPECT_EQ(perseus_plan_read(json.data(), json.size() / 2, "saved.json", &plan, &message),
+            PERSEUS_INVALID);
+  EXPECT_EQ(plan, nullptr);
+  EXPECT_EQ(Take(message).find("saved.json"), 0U);
+}
+
+TEST_F(PlanApi, AReportIsThatOfTheLibrary) {
+  const auto profile = ParseProfile(kProfile, "profile");
+  ASSERT_TRUE(profile);
+  JobFile settings;
+  settings.schedule = "1f1b";
+  settings.microbatches = 4;
+  settings.blocking_power_watts = {70};
+  settings.at = PlanTarget{PlanTarget::Kind::kBaselineFactor, 1.05};
+  const auto job = Job::Make(*profile, settings);
+  ASSERT_TRUE(job);
+  const auto expected = job->Plan();
+  ASSERT_TRUE(expected);
+  const auto html = FormatHtmlReport(ReportOf(*job, *expected));
+  ASSERT_TRUE(html);
+  const MadePlan made = PlanOf(planner(), R"({"at": "1.05x"})");
+  ASSERT_EQ(made.status, PERSEUS_OK) << made.message;
+  made_.planner.reset();
+  char* text = nullptr;
+  ASSERT_EQ(perseus_plan_report(made.plan.get(), &text, nullptr), PERSEUS_OK);
+  EXPECT_TRUE(Take(text) == *html);
 }
 
 TEST_F(PlanApi, BaselineSavesNothing) {

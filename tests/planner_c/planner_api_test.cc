@@ -11,6 +11,7 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "perseus/job.h"
@@ -73,6 +74,28 @@ TEST(PlannerApi, FrontierIsThatOfTheLibrary) {
 }
 
 // A caller of an older version knows less of a struct; the rest of his memory stays.
+TEST(PlannerApi, AProfileIsGivenBackAsItWasRead) {
+  const Made made = Create(InputOf(kProfile, kSettings));
+  ASSERT_EQ(made.status, PERSEUS_OK) << made.message;
+  char* text = nullptr;
+  ASSERT_EQ(perseus_planner_profile_csv(made.planner.get(), &text, nullptr), PERSEUS_OK);
+  const auto given = ParseProfile(Take(text), "profile");
+  const auto read = ParseProfile(kProfile, "profile");
+  ASSERT_TRUE(given && read);
+  ASSERT_EQ(given->tables.size(), read->tables.size());
+  for (std::size_t t = 0; t < read->tables.size(); ++t) {
+    const OptionTable& want = read->tables[t];
+    const OptionTable& got = given->tables[t];
+    EXPECT_EQ(std::tie(got.stage, got.type), std::tie(want.stage, want.type));
+    ASSERT_EQ(got.options.size(), want.options.size());
+    for (std::size_t k = 0; k < want.options.size(); ++k) {
+      EXPECT_EQ(given->knobs[got.options[k].knob].label, read->knobs[want.options[k].knob].label);
+      EXPECT_EQ(got.options[k].time_seconds, want.options[k].time_seconds);
+      EXPECT_EQ(got.options[k].energy_joules, want.options[k].energy_joules);
+    }
+  }
+}
+
 TEST(PlannerApi, FillsInWhatTheCallerKnows) {
   const Made made = Create(InputOf(kProfile, kSettings));
   ASSERT_EQ(made.status, PERSEUS_OK) << made.message;

@@ -15,6 +15,7 @@
 
 #include "perseus/note.h"
 #include "perseus/profile.h"
+#include "support/mentions.h"
 
 namespace perseus {
 namespace {
@@ -55,7 +56,7 @@ auto Is(Severity severity, int line, const std::string& text) {
 TEST(ProfileChecksTest, LimitsOfPowerTimeAndClock) {
   for (const Cell& sound :
        {Cell{"1400", 1, 5}, Cell{"1400", 1, 3000}, Cell{"100", 0.1, 30}, Cell{"4000", 0.1, 30},
-        Cell{"1400", 1e-6, 3e-4}, Cell{"1400", 10, 3000}}) {
+        Cell{"1400", 1e-5, 3e-3}, Cell{"1400", 10, 3000}}) {
     EXPECT_TRUE(NotesOf({sound}).empty()) << sound.knob << " " << sound.seconds;
   }
   const auto implausible = [](const Cell& cell, const std::string& text) {
@@ -65,9 +66,12 @@ TEST(ProfileChecksTest, LimitsOfPowerTimeAndClock) {
   implausible({"1400", 1, 3001}, "draws 3e+03 W");
   implausible({"99", 0.1, 30}, "99 MHz");
   implausible({"4001", 0.1, 30}, "4001 MHz");
-  implausible({"1400", 9e-7, 3e-4}, "takes 9e-07 s");
-  implausible({"1400", 3601, 360000}, "takes 3601 s");
+  implausible({"1400", 9e-6, 3e-3}, "takes 9e-06 s");
+  implausible({"1400", 31, 3100}, "takes 31 s");
   EXPECT_THAT(NotesOf({{"1400", 11, 3000}}), ElementsAre(Is(Severity::kOdd, 2, "takes 11 s")));
+  EXPECT_THAT(NotesOf({{"1400", 30, 3000}}), ElementsAre(Is(Severity::kOdd, 2, "takes 30 s")));
+  // A low clock may take long.
+  EXPECT_TRUE(NotesOf({{"1400", 10, 3000}, {"200", 50, 5000}}).empty());
 }
 
 TEST(ProfileChecksTest, OneClockLeavesNoChoice) {
@@ -82,18 +86,42 @@ TEST(ProfileChecksTest, OneClockLeavesNoChoice) {
   EXPECT_TRUE(notes("0,backward,1200,0.22,55\n").empty());
 }
 
+// Milliseconds taken for seconds are too long and too weak, and are noted once.
+TEST(ProfileChecksTest, OneNoteForOneFault) {
+  EXPECT_THAT(NotesOf({{"1400", 100, 30}}),
+              ElementsAre(Is(Severity::kImplausible, 2, "draws 0.3 W")));
+}
+
 TEST(ProfileChecksTest, OneNoteForAllRowsOfAFault) {
   EXPECT_THAT(NotesOf({{"1400", 100, 30}, {"1300", 110, 29}, {"1200", 120, 28}}),
               testing::Contains(Is(Severity::kImplausible, 2, "(as in 2 other rows)")));
 }
 
 TEST(ProfileChecksTest, UnitsOfClocks) {
-  EXPECT_THAT(NotesOf({{"0.855", 0.1, 30}}),
-              testing::Contains(Is(Severity::kImplausible, 2, "write 0.855GHz")));
-  EXPECT_THAT(NotesOf({{"855000", 0.1, 30}}),
-              testing::Contains(Is(Severity::kImplausible, 2, "in kHz")));
-  EXPECT_THAT(NotesOf({{"855000000", 0.1, 30}}),
-              testing::Contains(Is(Severity::kImplausible, 2, "in Hz")));
+  const auto refused = [](const std::string& clock, const std::string& remedy) {
+    const auto read =
+        ParseProfile(fmt::format("stage,instruction,frequency,time,energy\n0,forward,{0},0.1,30\n"
+                                 "0,backward,{0},0.2,60\n",
+                                 clock),
+                     "p.csv");
+    ASSERT_FALSE(read) << clock;
+    EXPECT_EQ(read.error().code, ErrorCode::kInvalidInput);
+    EXPECT_THAT(read.error().message, Mentions("p.csv:2:11:", "1", remedy));
+  };
+  refused("0.855", "0.855GHz");
+  refused("855000", "1000");
+  refused("855000000", "1000000");
+  refused("49", "4000");
+  refused("10001", "4000");
+  // A profile that was filled in without a file.
+  Profile profile =
+      ParseProfile(
+          "stage,instruction,frequency,time,energy\n0,forward,50,0.1,30\n0,backward,50,0.2,60\n",
+          "p.csv")
+          .value();
+  EXPECT_TRUE(profile.Validate());
+  profile.knobs.front().number = 1.41;
+  EXPECT_THAT(profile.Validate().error().message, Mentions("1.41", "1.41GHz"));
   EXPECT_TRUE(NotesOf({{"0.855GHz", 0.1, 30}}).empty());
   EXPECT_TRUE(NotesOf({{"300W", 0.1, 30}}).empty());  // A power cap is no clock.
 }

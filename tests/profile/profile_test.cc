@@ -183,20 +183,22 @@ TEST(ProfileTest, SaysWhatItWasModelledBy) {
 TEST(ProfileTest, AggregatesRanks) {
   const Profile tp = Read(
       "stage,instruction,frequency,time,energy,time_std,energy_std,dp_rank,tp_rank\n"
-      "0,forward,1,1,10,.1,3,0,0\n0,forward,1,2,20,.2,4,0,1\n"
-      "0,forward,1,4,30,.4,0,1,0\n0,forward,1,3,40,.3,0,1,1\n"
-      "0,backward,1,1,1,,,0,0\n0,backward,1,1,1,,,0,1\n"
-      "0,backward,1,1,1,,,1,0\n0,backward,1,1,1,,,1,1\n");
-  EXPECT_EQ(Text(tp), "true 1 2 8\n1=1 \n0 forward 0: (0 4 50 0.4 2.5)\n0 backward 0: (0 1 2 0 0)");
+      "0,forward,1000,1,10,.1,3,0,0\n0,forward,1000,2,20,.2,4,0,1\n"
+      "0,forward,1000,4,30,.4,0,1,0\n0,forward,1000,3,40,.3,0,1,1\n"
+      "0,backward,1000,1,1,,,0,0\n0,backward,1000,1,1,,,0,1\n"
+      "0,backward,1000,1,1,,,1,0\n0,backward,1000,1,1,,,1,1\n");
+  EXPECT_EQ(Text(tp),
+            "true 1 2 8\n1000=1000 \n0 forward 0: (0 4 50 0.4 2.5)\n0 backward 0: (0 1 2 0 0)");
   const Profile dp = Read(
-      "stage,instruction,frequency,time,energy,rank\n0,forward,1,1,10,0\n"
-      "0,forward,1,2,20,1\n0,backward,1,1,1,0\n0,backward,1,1,3,1\n");
-  EXPECT_EQ(Text(dp), "true 1 0 4\n1=1 \n0 forward 0: (0 2 15 0 0)\n0 backward 0: (0 1 2 0 0)");
+      "stage,instruction,frequency,time,energy,rank\n0,forward,1000,1,10,0\n"
+      "0,forward,1000,2,20,1\n0,backward,1000,1,1,0\n0,backward,1000,1,3,1\n");
+  EXPECT_EQ(Text(dp),
+            "true 1 0 4\n1000=1000 \n0 forward 0: (0 2 15 0 0)\n0 backward 0: (0 1 2 0 0)");
 }
 
 TEST(ProfileTest, SplitBackwardIsEnough) {
-  EXPECT_EQ(Read(std::string(kHeader) + "0,forward,1,1,1\n0,backward_weight,1,1,1\n"
-                                        "0,backward_input,1,1,1\n")
+  EXPECT_EQ(Read(std::string(kHeader) + "0,forward,1000,1,1\n0,backward_weight,1000,1,1\n"
+                                        "0,backward_input,1000,1,1\n")
                 .tables.size(),
             3U);
 }
@@ -400,7 +402,7 @@ TEST(ProfileTest, ManyReplicasAreNoMoreThanManyRows) {
   std::string text = "stage,instruction,frequency,time,energy,dp_rank,tp_rank\n";
   for (const char* instruction : {"forward", "backward"}) {
     for (int dp_rank = 0; dp_rank < kReplicas; ++dp_rank) {
-      text += fmt::format("0,{},1,1,1,{},0\n", instruction, dp_rank);
+      text += fmt::format("0,{},1000,1,1,{},0\n", instruction, dp_rank);
     }
   }
   const Profile p = Read(text);

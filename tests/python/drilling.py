@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,8 +108,12 @@ class Drill:
 
     def show(self) -> str:
         """Return what `perseus job show` says of the one job."""
+        return self.perseus_job("show")
+
+    def perseus_job(self, action: str, *options: str) -> str:
+        """Return what `perseus job ACTION` says of the one job."""
         done = subprocess.run(
-            [BINARY, "job", "show", str(self.job()["id"]), "--server", self.url],
+            [BINARY, "job", action, str(self.job()["id"]), "--server", self.url, *options],
             capture_output=True,
             text=True,
             timeout=60,
@@ -122,7 +126,7 @@ class Drill:
         text = (self.folder / "trainer.log").read_text()
         return [line for line in text.splitlines() if line.startswith("perseus: ")]
 
-    def train(self, **options: Any) -> None:
+    def train(self, worker: Sequence[str] = ("torch_drill_worker.py",), **options: Any) -> None:
         """Start both ranks."""
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"}
         environment |= {"PERSEUS_RUN": "drill"}
@@ -132,7 +136,8 @@ class Drill:
                 [
                     TORCH,
                     "-B",
-                    str(HERE / "torch_drill_worker.py"),
+                    str(HERE / worker[0]),
+                    *worker[1:],
                     str(self.folder),
                     json.dumps(options),
                 ],
@@ -197,7 +202,7 @@ class Drill:
         for rank in (0, 1):
             for pid in {line["pid"] for line in self.lines(rank)}:
                 command = Path(f"/proc/{pid}/cmdline")
-                if command.exists() and b"torch_drill_worker" in command.read_bytes():
+                if command.exists() and b"_worker.py" in command.read_bytes():
                     os.kill(pid, signal.SIGKILL)
 
 

@@ -277,6 +277,17 @@ def test_wrong_options_warn_or_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     assert client.state == perseus.State.CLOSED
 
 
+def test_a_bad_argument_ends_with_its_step() -> None:
+    """What only Python saw, too."""
+    with perseus.Client("http://127.0.0.1:9", job_id="j") as client:
+        client.step_begin(0)
+        client.instruction_begin("sideways")
+        client.step_end()
+        assert "sideways" in client._failure
+        client.step_begin(1)
+        assert client._failure == ""
+
+
 def test_strict_waits_for_the_server(api: Api) -> None:
     """Registered when the constructor returns, or not opened."""
     with perseus.Client(api.url, job_id="job-7", strict=True) as client:

@@ -1,6 +1,10 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs of operations: the exact frontier, real choices, and lowtime beside them."""
+"""Graphs of operations: the exact frontier, real choices, and lowtime beside them.
+
+Tests with lowtime itself are skipped where it is not installed: run them with
+`build/bench-venv/bin/python -m pytest tests/python/test_dag.py` (bench/README.md).
+"""
 
 from __future__ import annotations
 
@@ -262,6 +266,44 @@ def test_never_worse_than_lowtime(seed: int, size: int) -> None:
         assert ours.cost <= cost * (1 + 1e-9)
         assert ours.lower_bound <= ours.cost * (1 + 1e-9)
     assert steps > 10
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("seed", "size"), [(0, 12), (1, 14), (2, 16), (3, 30)])
+def test_a_run_stays_nearer_to_the_bound_than_lowtimes(seed: int, size: int) -> None:
+    """With the little effort that its steps have."""
+    solver = pytest.importorskip("lowtime.solver")
+    over: list[float] = []
+    for make in (PhillipsDessouky, solver.PhillipsDessouky):
+        graph = lowtime_graph(seed, size)
+        frontier = Solution(graph).frontier
+        gaps = []
+        for _ in make(graph).run():
+            time, cost = replayed(graph)
+            if time >= frontier.fastest_seconds:
+                gaps.append(cost - frontier.energy_at(time))
+        over.append(sum(gaps) / len(gaps))
+    assert 0 <= over[0] <= over[1]
+
+
+def test_a_step_sets_only_what_changes() -> None:
+    """What sets an attribute of lowtime's operations looks for their knobs, too."""
+
+    class Counting(Operation):
+        """Keeps the names of attributes that are set, once it is made."""
+
+        def __setattr__(self, name: str, value: object) -> None:
+            self.__dict__.setdefault("names", []).append(name)
+            super().__setattr__(name, value)
+
+    first, second = (Counting(options((0.2, 9), (0.4, 4))) for _ in range(2))
+    solution = Solution(Graph({"a": {"op": first}, "b": {"op": second}}, {("a", "b"): {}}))
+    solution.assign(solution.choose(0.8))
+    names: list[str] = second.__dict__["names"]
+    for deadline, changed in ((0.8, set()), (0.4, {"duration", "latest_start", "latest_finish"})):
+        names.clear()
+        solution.assign(solution.choose(deadline))
+        assert set(names) - {"assigned_knob", "earliest_start", "earliest_finish"} == changed
 
 
 @pytest.mark.filterwarnings("ignore")

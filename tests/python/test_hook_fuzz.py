@@ -27,46 +27,9 @@ sys.path.insert(0, str(ROOT / "python"))
 
 import perseus  # noqa: E402
 from recording import Recorder, actions  # noqa: E402
+from watched import STRANGE, Breaking, Watched  # noqa: E402
 
 MICROBATCHES = 3
-OWN_NAMES = {"own", "told", "strange"}
-
-
-def _raise_lookup(_name: str) -> Any:
-    raise AttributeError
-
-
-def _raise_other(_name: str) -> Any:
-    raise RuntimeError
-
-
-# What the hooks get instead of an attribute.
-STRANGE: dict[str, Callable[[str], Any]] = {
-    "missing": _raise_lookup,
-    "raises": _raise_other,
-    "none": lambda _name: None,
-    "text": lambda _name: "text",
-    "object": lambda _name: object(),
-}
-
-
-class Watched:
-    """An object that tells which of its names the hooks touch, and may hide them from these."""
-
-    def __init__(self) -> None:
-        self.told: set[str] = set()
-        self.strange: dict[str, Callable[[str], Any]] = {}
-
-    def __getattribute__(self, name: str) -> Any:
-        get = object.__getattribute__
-        if name in OWN_NAMES or name.startswith("__"):
-            return get(self, name)
-        caller = sys._getframe(1).f_globals["__name__"]
-        if caller.startswith("perseus."):
-            get(self, "told").add(name)
-            if name in get(self, "strange"):
-                return get(self, "strange")[name](name)
-        return get(self, name)
 
 
 class Stage(Watched):
@@ -207,22 +170,6 @@ def test_several_names_that_are_not_as_they_were() -> None:
                     owner.strange[name] = STRANGE[chance.choice(sorted(STRANGE))]
 
         train(hide, chance.randrange(4))
-
-
-class Breaking(Recorder):
-    """A client that breaks at its nth call."""
-
-    def __init__(self, after: int) -> None:
-        super().__init__()
-        self.left = after
-
-    def __getattr__(self, name: str) -> Any:
-        def call(*_arguments: Any) -> None:
-            self.left -= 1
-            if self.left < 0:
-                raise RuntimeError
-
-        return call
 
 
 @pytest.mark.parametrize("after", range(0, 70, 3))

@@ -4,9 +4,13 @@
 
 from __future__ import annotations
 
+import shlex
+import socket
+import subprocess
 import sys
 import threading
 import time
+import types
 import warnings
 from pathlib import Path
 from typing import Any
@@ -18,9 +22,12 @@ sys.path.insert(0, str(ROOT / "python"))
 
 import perseus  # noqa: E402
 from perseus.hooks import layout  # noqa: E402
+from perseus.hooks.attached import Attached  # noqa: E402
 from perseus.hooks.speaker import Speaker  # noqa: E402
 from perseus.hooks.timeline import EventTimeline, find_timeline  # noqa: E402
 from recording import Recorder  # noqa: E402
+
+PATIENCE = 20.0  # Seconds that only a hang misses.
 
 
 def job_with(**options: Any) -> tuple[perseus.Job, list[list[Any]]]:
@@ -72,6 +79,47 @@ def test_an_exception_abandons_the_step_and_passes_through() -> None:
     ]
     assert job.report()["abandoned_steps"] == 1
     assert job.report()["steps"] == 2
+
+
+def test_metrics_are_numbers_by_name() -> None:
+    """Those of the client; none once it is closed, or where nothing is attached."""
+    job, _ = job_with(timeline="host")
+    assert job.metrics() == {}
+    counters = {name: 0 for name in perseus.Stats.__dataclass_fields__}
+    counters.update(clock_mhz=1305, plan_version=4, late=2, missed=1, calls=9)
+    counters.update(state=perseus.State.FOLLOWING)
+    stats: Any = perseus.Stats(**{**counters, "overhead_share": 0.02})  # type: ignore[arg-type]
+    job.client.stats = lambda: stats  # type: ignore[method-assign]
+    metrics = job.metrics()
+    assert all(type(value) in (int, float) for value in metrics.values())
+    expected = {"following": 1, "clock_mhz": 1305, "plan_version": 4, "clocks_late": 3}
+    assert metrics.items() >= expected.items()
+    assert metrics["overhead_percent"] == pytest.approx(2)
+    assert Attached(job).metrics() == metrics
+    assert Attached(None, "no schedule").metrics() == {}
+
+
+def test_waiting_for_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it is there, the time is over, or it can come no more."""
+    job, _ = job_with(timeline="host")
+    client: Any = job.client
+    client.state = perseus.State.WAITING
+    assert not job.wait_until("following", timeout=0)
+    timer = threading.Timer(0.05, lambda: setattr(client, "state", perseus.State.FOLLOWING))
+    timer.start()
+    assert job.wait_until("following", timeout=PATIENCE)
+    assert Attached(job).wait_until("following", timeout=0)
+    timer.join()
+    client.state = perseus.State.CLOSED
+    with pytest.raises(ValueError, match="folowing"):
+        job.wait_until("folowing")
+
+    def no_sleep(_seconds: float) -> None:
+        raise AssertionError("nothing is to be waited for")
+
+    monkeypatch.setattr(time, "sleep", no_sleep)
+    assert not job.wait_until("following", timeout=PATIENCE)
+    assert not Attached(None, "no schedule").wait_until("following", timeout=PATIENCE)
 
 
 def test_nested_steps_and_those_of_other_threads_are_ignored_and_counted() -> None:
@@ -312,12 +360,91 @@ def test_a_complaint_is_one_line_of_what_can_be_printed() -> None:
     ]
 
 
-def test_a_client_that_was_never_opened_has_said_why() -> None:
-    """Itself, and once is enough."""
+def test_a_client_that_cannot_be_opened_is_spoken_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for all ranks, and it stays so."""
+
+    def load() -> None:
+        raise OSError("the library lies sideways")
+
+    monkeypatch.setattr("perseus.client.abi.load", load)
+    store = Store()
+    speakers = [Speaker(store, rank, 2) for rank in range(2)]
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        jobs = [perseus.Job("http://x", speaker=each) for each in speakers]
+        deadline = time.monotonic() + PATIENCE
+        while len(store.values) < 3 and time.monotonic() < deadline:
+            time.sleep(0.001)
+        for job in jobs:
+            with job.step(), job.forward(0):
+                pass
+            assert "sideways" in job.last_error
+            job.close()
+        for speaker in speakers:
+            speaker.close()
+    (said,) = [str(one.message) for one in seen]
+    assert "sideways" in said
+    assert "all 2 ranks" in said
+
+
+def test_an_error_ends_with_the_step_that_had_it() -> None:
+    """What lasts is recovered by its name."""
     job, _ = job_with(timeline="host")
-    client: Any = job.client
-    client.state = perseus.State.CLOSED
-    assert complaints_of(job, ["there is no option sideways"]) == []
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        job.fail("the function for tokens failed", ValueError(3))
+        job.fail("the device is lost", about="device")
+        job.fail("the function for work failed")
+        assert job.last_error == "the function for work failed"
+        with job.step():
+            assert job.last_error == "the device is lost"
+        job.recover("device")
+        assert job.last_error == ""
+        job.client.step_begin = None  # type: ignore[method-assign, assignment]
+        assert not job.guarded(job.step_begin)
+        assert "not recorded" in job.last_error
+    assert len(seen) == 4
+
+
+@pytest.mark.parametrize("at", ["step", "computation"])
+def test_what_a_cuda_graph_records_is_left_alone(monkeypatch: pytest.MonkeyPatch, at: str) -> None:
+    """No event is asked there, which would break the recording; it is said once, and for good."""
+    recording = [False]
+    torch: Any = types.ModuleType("torch")
+    torch.cuda = types.SimpleNamespace(
+        is_initialized=lambda: True, is_current_stream_capturing=lambda: recording[0]
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    device = Device()
+    asked: list[bool] = []
+
+    class Timeline(EventTimeline):
+        def begin(self) -> None:
+            asked.append(recording[0])
+            super().begin()
+
+        def end(self) -> None:
+            asked.append(recording[0])
+            super().end()
+
+    job, log = job_with(timeline=Timeline(device.event, device.now))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for k in range(4):
+            recording[0] = k == 2 and at == "step"
+            with job.step():
+                for microbatch in range(2):
+                    recording[0] = k == 2 and (at == "step" or microbatch == 1)
+                    with job.forward(microbatch):
+                        device.run(0.01)
+            recording[0] = False
+    assert not any(asked)
+    assert "close" in [entry[0] for entry in log]
+    begins = [entry[0] for entry in log].count("instruction_begin")
+    assert begins == (4 if at == "step" else 5)
+    (said,) = [str(one.message) for one in seen]
+    assert "CUDA graph" in said
+    assert "CUDA graph" in job.last_error
 
 
 def test_a_job_without_a_server_warns_when_it_is_closed() -> None:
@@ -362,7 +489,13 @@ def test_a_token_is_read_from_its_file(tmp_path: Path, monkeypatch: pytest.Monke
 def test_certificates_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless the trainer names others."""
     made: list[dict[str, object]] = []
-    monkeypatch.setattr("perseus.hooks.job.Client", lambda *_, **options: made.append(options))
+
+    class Made(Recorder):
+        def __init__(self, *_: object, **options: object) -> None:
+            super().__init__()
+            made.append(options)
+
+    monkeypatch.setattr("perseus.hooks.job._Client", Made)
     monkeypatch.setenv("PERSEUS_CA_FILE", "/etc/ours.pem")
     perseus.Job("https://server")
     perseus.Job("https://server", ca_file="/etc/theirs.pem")
@@ -436,12 +569,108 @@ def test_all_ranks_make_the_same_job_and_another_shape_another() -> None:
     assert key(0, 8) != key(0, 4)
 
 
+def test_a_loop_of_ones_own_makes_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same on all ranks; what is missing is asked for at once."""
+    opened: list[dict[str, Any]] = []
+
+    def client(server: str, **options: Any) -> Recorder:
+        opened.append({"server": server, **options})
+        return Recorder()
+
+    monkeypatch.setattr("perseus.hooks.job._Client", client)
+    for variable in ("PERSEUS_RUN", "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "PERSEUS_SERVER"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("PERSEUS_DEVICE", "simulated:/gpus")
+    for rank in (0, 1):
+        perseus.Job.for_pipeline(
+            "interleaved-1f1b", 4, 8, run="a", pp=2, dp=3, rank=rank, settings={"at": "1.1x"}
+        )
+    first, second = (one["job"] for one in opened)
+    assert first == second
+    assert first["job"] == {
+        "schedule": "interleaved-1f1b",
+        "virtual_stages": 2,
+        "stages": 4,
+        "microbatches": 8,
+        "dp": 3,
+        "tp": 1,
+        "at": "1.1x",
+    }
+    assert first["client_key"].startswith("a-")
+    assert opened[1]["rank"] == 1
+    assert opened[0]["server"] == layout.DEFAULT_SERVER
+    assert opened[0]["device"] == "simulated:/gpus"
+    assert opened[0]["profile"] is True
+    with pytest.raises(ValueError, match="run="):
+        perseus.Job.for_pipeline("1f1b", 4, 8)
+    with pytest.raises(ValueError, match="4 stages"):
+        perseus.Job.for_pipeline("1f1b", 4, 8, run="a", pp=3)
+    with pytest.raises(OSError, match=r"none\.csv"):
+        perseus.Job.for_pipeline("1f1b", 4, 8, run="a", profile="none.csv")
+
+
+def test_callbacks_may_skip_as_blocks_do() -> None:
+    """More ends than begins change nothing."""
+    job, log = job_with(timeline="host")
+    job.skip_end()
+    job.skip_begin()
+    with job.step(), job.forward(0):
+        pass
+    assert log == []
+    job.skip_end()
+    with job.step():
+        pass
+    assert [e[0] for e in log] == ["step_begin", "step_end"]
+
+
 def test_what_a_run_is_known_by() -> None:
     """The schedulers' ids; torchrun's "none" is none."""
     assert layout.run_key({"PERSEUS_RUN": "mine", "SLURM_JOB_ID": "7"}) == "mine"
     assert layout.run_key({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "3"}) == "slurm-7.3"
     assert layout.run_key({"TORCHELASTIC_RUN_ID": "abc"}) == "torchrun-abc"
     assert layout.run_key({"TORCHELASTIC_RUN_ID": "none"}) is None
+    random = {"TORCHELASTIC_RUN_ID": "5e1f"}
+    ours = f"torchrun-night@{socket.gethostname()}"
+    assert layout.run_key({**random, "PET_RDZV_ID": "night"}) == ours
+
+
+@pytest.mark.parametrize(
+    ("command", "key"),
+    [
+        ("python -m torch.distributed.run --rdzv-id night train.py", "night"),
+        ("/usr/bin/python3 /usr/bin/torchrun --rdzv_id=night --nproc-per-node 2 train.py", "night"),
+        ("torchrun --nproc-per-node 2 train.py", ""),
+        ("torchrun --rdzv-id none train.py", ""),
+    ],
+)
+def test_the_id_that_torchrun_was_given(command: str, key: str) -> None:
+    """Whichever way it is spelled."""
+    assert layout._rdzv_id(command.split()) == key
+
+
+def test_the_torchrun_of_a_rank_is_found_through_a_shell(tmp_path: Path) -> None:
+    """It is no parent then. What only has the word in its arguments is none."""
+    torchrun = tmp_path / "torchrun"
+    torchrun.write_text("import subprocess, sys\nsubprocess.run(sys.argv[3:], check=True)\n")
+    rank = f"import sys; sys.path.insert(0, {str(ROOT / 'python')!r})\n"
+    rank += "from perseus.hooks import layout; print(layout.run_key())"
+    (tmp_path / "rank.py").write_text(rank)
+    started = [sys.executable, "-B", str(tmp_path / "rank.py")]
+
+    def key_of(*launcher: str) -> str:
+        shell = ["sh", "-c", f"{shlex.join(started)}; true"]
+        done = subprocess.run(
+            [*launcher, *shell],
+            env={"TORCHELASTIC_RUN_ID": "5e1f"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    found = key_of(sys.executable, str(torchrun), "--rdzv-id", "night")
+    assert found == f"torchrun-night@{socket.gethostname()}"
+    assert key_of("env") == "torchrun-5e1f"
 
 
 def test_a_job_without_a_name_has_that_of_its_run() -> None:

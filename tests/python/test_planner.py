@@ -355,9 +355,11 @@ def test_frames_of_pandas() -> None:
     plan = perseus.plan(pandas.DataFrame(columns), **SMALL)
     assert plan.json() == perseus.plan(columns, **SMALL).json()
     frame = plan.to_frame()
+    assert list(frame.index.names) == ["rank", "instruction", "stage", "microbatch"]
+    assert frame.loc[(1, "forward", 1, 5), "knob"] == plan.clocks(1, "forward")[5]
     assert len(frame) == 2 * 2 * 6
     assert frame.energy_joules.sum() < plan.energy_joules
-    assert list(plan.frontier.to_frame().time_seconds) == list(plan.frontier.time_seconds)
+    assert list(plan.frontier.to_frame().index) == list(plan.frontier.time_seconds)
 
 
 def test_without_pandas_frames_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -416,7 +418,7 @@ def test_plans_on_one_frontier() -> None:
     assert shared.shared_knob_bound_joules is not None
     assert shared.frontier is frontier
     with pytest.raises(perseus.PlannerError, match="cannot be set for one plan"):
-        fastest.at("1.1x", microbatches=3)
+        fastest.at("1.1x", microbatches=3)  # type: ignore[call-arg]
     for wrong in ((), (math.nan,), (True,), (0.5,), (1.05,), ("1.05",), ("0.5x",)):
         with pytest.raises(perseus.PlannerError):
             fastest.at(*wrong)
@@ -506,8 +508,6 @@ def _times(columns: dict[str, list[Any]], name: str, factor: float) -> dict[str,
         (_times(profile(2), "time", 1e3), {}, "in milliseconds", (2, 16)),
         (_times(profile(2), "energy", 1e3), {}, "in millijoules", (2, None)),
         (_times(profile(2), "energy", 16), {}, "of several GPUs", (2, None)),
-        (_times(profile(2), "frequency", 1e-3), {}, "in GHz", (2, 11)),
-        (_times(profile(2), "frequency", 1e3), {}, "in kHz", (2, 11)),
         (profile(2), {"blocking_power": 0}, "draws 0 W", (None, None)),
         (profile(2), {"comm_delay": 1e6}, "communication delay", (None, None)),
         (profile(2), {"time_margin": "100%"}, "time margin of 100 %", (None, None)),
@@ -528,11 +528,19 @@ def test_what_is_implausible_is_warned_of(
     assert note.line == place[0]
     assert place[1] in (None, note.column)
     written = json.loads(plan.json())["notes"]
+    assert "%" not in repr(plan)
     assert [(n["severity"], n["text"], n.get("line"), n.get("column")) for n in written] == [
         (n.severity, n.text, n.line, n.column) for n in plan.notes
     ]
     with pytest.raises(perseus.PlannerError, match=says):
         perseus.plan(columns, strict=True, **{**SMALL, **settings})
+
+
+@pytest.mark.parametrize(("factor", "remedy"), [(1e-3, "1.41GHz"), (1e3, "by 1000")])
+def test_clocks_that_no_gpu_has_are_refused(factor: float, remedy: str) -> None:
+    """Those of a profile in GHz or kHz."""
+    with pytest.raises(perseus.PlannerError, match=remedy):
+        perseus.plan(_times(profile(2), "frequency", factor), **SMALL)
 
 
 def test_threads_share_a_planner() -> None:

@@ -12,22 +12,10 @@ import json
 import os
 import signal
 import urllib.request
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
 from drilling import JOB, NEEDED, PATIENCE, Drill, following, said_of
 
 pytestmark = NEEDED
-
-
-@pytest.fixture
-def drill(tmp_path: Path) -> Iterator[Drill]:
-    """A server that runs."""
-    made = Drill(tmp_path)
-    made.serve()
-    yield made
-    made.close()
 
 
 def test_the_server_is_killed_during_the_sweep(drill: Drill) -> None:

@@ -5,23 +5,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
 from drilling import NEEDED, Drill, following
 
 pytestmark = NEEDED
-
-
-@pytest.fixture
-def drill(tmp_path: Path) -> Iterator[Drill]:
-    """A server that runs."""
-    made = Drill(tmp_path)
-    made.serve()
-    yield made
-    made.close()
 
 
 def clients(drill: Drill) -> dict[str, Any]:
@@ -56,6 +44,19 @@ def test_without_an_agent_everybody_is_told_until_there_is_one(drill: Drill) -> 
     assert re.search(r"saving +[0-9.]+ %", drill.show())
     drill.end()
     assert len(drill.said()) == 1
+
+
+def test_what_cannot_be_attached_is_said_once(drill: Drill) -> None:
+    """For both ranks, which train on."""
+    drill.train(profile="/nowhere/profile.csv")
+    drill.until(lambda: len(drill.said()) > 0, "nothing is said")
+    drill.goes_on()
+    (said,) = drill.said()
+    assert "not attached to Schedule1F1B" in said
+    assert "/nowhere/profile.csv" in said
+    assert "all 2 ranks" in said
+    assert "/nowhere/profile.csv" in drill.lines(1)[-1]["last_error"]
+    drill.end()
 
 
 def test_shadow_mode_measures_without_the_right_to_set_clocks(drill: Drill) -> None:
@@ -110,4 +111,20 @@ def test_another_schedule_takes_over_the_gpu(drill: Drill) -> None:
     drill.goes_on()
     assert [drill.lines(rank)[-1]["refused"] for rank in (0, 1)] == [0, 0]
     assert len(drill.said()) == 1
+    drill.end()
+
+
+# A forward late and backwards out of order: no schedule of PyTorch or Perseus.
+ORDER = "0F0,0F1,0F2,0B0,0F3,0B2,0B1,0B3\n1F0,1B0,1F1,1F2,1B2,1B1,1F3,1B3\n"
+
+
+def test_an_order_of_ones_own_is_planned_and_followed(drill: Drill) -> None:
+    """As the schedule itself tells it."""
+    drill.train(csv=ORDER, profile=str(drill.folder / "profile.csv"))
+    drill.until_both(following, "nobody follows")
+    drill.goes_on(20)
+    assert drill.job()["settings"]["schedule_csv"] == ORDER
+    last = drill.lines(0)[-1], drill.lines(1)[-1]
+    assert [line["order_mismatches"] for line in last] == [0, 0]
+    assert all(following(line) for line in last)
     drill.end()

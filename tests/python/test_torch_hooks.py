@@ -11,6 +11,7 @@ import csv
 import io
 import json
 import os
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -127,8 +128,48 @@ def test_an_order_from_a_file_is_followed_and_told_as_pytorch_writes_it() -> Non
     for rank, one in enumerate(seen):
         assert one["on"]
         assert one["begins"] == rows[rank]
-        assert one["csv"] == text
-        assert "give job_id=" in one["alone"]
+        assert one["order"] == one["lowered"] == {"schedule_csv": text}
+        assert one["given"] == {"schedule_csv": "another\n"}
+
+
+def test_functions_of_ones_own_are_left_alone() -> None:
+    """What they compute cannot be seen: it is said once, and training goes on without Perseus."""
+    done = scenario("custom")
+    on, reason, losses, log = done["refused"]
+    assert not on
+    assert "BACKWARD_WEIGHT" in reason
+    assert losses == done["plain"]
+    assert log == []
+    assert done["harmless"] == ["0F0", "0F1", "0B0", "0B1"]
+    assert done["losses"] == [done["plain"]] * 2
+    assert done["told"] == 1
+    assert done["closed"] == 1
+    assert "BACKWARD_WEIGHT" in done["last_error"]
+    assert len(done["said"]) == 2
+
+
+def test_a_run_that_is_started_again_has_its_key(tmp_path: Path) -> None:
+    """Where torchrun takes a random id in place of the one that it was given."""
+    script = tmp_path / "rank.py"
+    script.write_text(
+        "import os\nfrom perseus.hooks import layout\n"
+        "print(os.environ['TORCHELASTIC_RUN_ID'], layout.run_key())\n"
+    )
+
+    def start(*options: str) -> list[str]:
+        done = subprocess.run(
+            [TORCH, "-B", "-m", "torch.distributed.run", *options, str(script)],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=True,
+        )
+        return done.stdout.split()
+
+    (one, key), (other, again) = start("--rdzv-id", "night"), start("--rdzv-id", "night")
+    assert key == again == f"torchrun-night@{socket.gethostname()}"
+    assert one != other  # Else a plain id would do.
 
 
 def test_what_happens_in_a_training_does_not_confuse_it(life: Any) -> None:

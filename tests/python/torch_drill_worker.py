@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two ranks that train on simulated GPUs until a file says stop: for the failure drills.
 
-torch_drill_worker.py FOLDER JSON: options of `attach`, and "schedule", "accumulate" (so many
+torch_drill_worker.py FOLDER JSON: options of `attach`, and "schedule", "csv" (the text of an order
+of one's own, instead), "accumulate" (so many
 `schedule.step` in one `job.step`), "replace_at" (the iteration from which another schedule object
 runs), "attach_at" (that from which it is attached). Each rank appends a line of JSON per iteration
 to FOLDER/rank-N, whose first has its process id.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -52,20 +54,32 @@ def train_one(
         return part()
 
 
+def of_order(csv: str) -> Any:
+    """Return a schedule that runs this order."""
+    made = ranks.make("_PipelineScheduleRuntime", MICROBATCHES)
+    with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+        file.write(csv)
+        file.flush()
+        made._load_csv(file.name)
+    return made
+
+
 def train(folder: str, options: dict[str, Any]) -> None:
     """Train on one rank."""
     rank, world = dist.get_rank(), dist.get_world_size()
     name = options.pop("schedule", "Schedule1F1B")
+    csv = options.pop("csv", "")
     accumulate = options.pop("accumulate", 1)
     replace_at = options.pop("replace_at", -1)
     attach_at = options.pop("attach_at", -1)
-    made = ranks.make(name, MICROBATCHES)
+    made = of_order(csv) if csv else ranks.make(name, MICROBATCHES)
     gpus = simulate.Gpus(f"{folder}/gpus")
     tables = device.read_tables(Path(folder) / "profile.csv", 1.0)
     simulated = device.SimulatedDevice(
         gpus, rank, tables, Path(folder) / "ends", 0, 1, world, MICROBATCHES
     )
-    simulated.put_under(made._stage)
+    (stage,) = getattr(made, "_stages", None) or [made._stage]
+    simulated.put_under(stage)
     options = {
         "device": f"simulated:{folder}/gpus",
         "report_interval_seconds": 0.2,
@@ -82,7 +96,7 @@ def train(folder: str, options: dict[str, Any]) -> None:
                 attached = perseus.attach(made, **options)
             losses = train_one(attached, made, simulated, iteration, accumulate)
             report = attached.report()
-            stats = report.pop("stats")
+            stats = report.pop("stats", None)
             mismatches = getattr(stats, "order_mismatches", 0)
             refused = getattr(stats, "refused", 0)
             line = {"pid": os.getpid(), "iteration": iteration, "losses": losses, **report}

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import pickle
 import select
@@ -28,6 +29,10 @@ sys.path.insert(0, str(ROOT / "python"))
 WIDTH = 8
 ROWS = 2  # Of a microbatch.
 PATIENCE = 120.0  # Seconds that only a hang misses.
+
+# Up to PyTorch 2.5 a stage had to be told what comes in.
+_NEEDS_INPUT = inspect.signature(PipelineStage).parameters["input_args"].default is not None
+_INPUT_ARGS = (torch.zeros(ROWS, WIDTH),) if _NEEDS_INPUT else ()
 
 SINGLE = ("ScheduleGPipe", "Schedule1F1B")
 V_SHAPED = ("ScheduleZBVZeroBubble", "ScheduleDualPipeV")
@@ -81,7 +86,9 @@ def make(
         stages = []
         for index in indices:
             torch.manual_seed(index)
-            stages.append(PipelineStage(Block(recompute), index, total, torch.device("cpu")))
+            stages.append(
+                PipelineStage(Block(recompute), index, total, torch.device("cpu"), *_INPUT_ARGS)
+            )
     made = getattr(schedules, name)
     return made(stages[0] if name in SINGLE else stages, microbatches, loss_fn=loss_of, **options)
 

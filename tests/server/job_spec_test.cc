@@ -48,6 +48,33 @@ TEST(JobSpecTest, WithAProfileTheStagesMayBeLeftOut) {
   EXPECT_EQ(spec->shape.pipeline_parallel, 2);
 }
 
+TEST(JobSpecTest, AnOrderOfOnesOwnIsTakenAsText) {
+  const auto with = [](const std::string& csv, const std::string& more = "") {
+    return R"({"blocking_power":20,"schedule_csv":")" + csv + "\"" + more + "}";
+  };
+  const std::string csv = R"(0F0,0F1,0B1,0B0\n1F0,1F1,1B1,1B0\n)";
+  for (const char* const profile : {"", kSmallProfile}) {
+    const auto spec = MakeJobSpec(with(csv, R"(,"stages":2,"microbatches":2,"dp":3)"), profile);
+    ASSERT_TRUE(spec) << spec.error().message;
+    EXPECT_EQ(spec->shape.world_size(), 6);
+    const Failure failure = FailureOf(with(csv, R"(,"microbatches":3)"), profile);
+    EXPECT_THAT(failure.message, Mentions("microbatches", "3", "2", "schedule_csv"));
+    EXPECT_THAT(FailureOf(with(csv, R"(,"stages":3)"), profile).message, Mentions("stages", "3"));
+    EXPECT_THAT(FailureOf(with(csv, R"(,"schedule":"1f1b","microbatches":2)"), profile).message,
+                HasSubstr("schedule_csv: 'schedule'"));
+    EXPECT_THAT(FailureOf(with(R"(0F0,0B0\n1F0,1X0\n)"), profile).message,
+                HasSubstr("schedule_csv:2:6"));
+    EXPECT_THAT(FailureOf(with(R"(0F0,0B0\n1B0,1F0\n)"), profile).message, HasSubstr("1B0"));
+    const Failure large = FailureOf(with(std::string(kMostScheduleBytes + 1, ',')), profile);
+    EXPECT_EQ(large.code, FailureCode::kTooLarge);
+    EXPECT_EQ(large.field, "job.schedule_csv");
+  }
+  const auto measurable = MeasurableOf(with(R"(0F0,0I0,0W0\n1F0,1I0,1W0\n)"));
+  ASSERT_TRUE(measurable) << measurable.error().message;
+  EXPECT_EQ(measurable->num_stages, 2);
+  EXPECT_TRUE(measurable->splits_backward);
+}
+
 // Every field that there is, so that one that comes later is not forgotten here.
 TEST(JobSpecTest, NoRequestNamesAFile) {
   TemporaryDirectory directory;

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <variant>
 
 #include "server/domain/decide.h"
@@ -68,6 +69,38 @@ TEST(ReadingTest, RowsAreNotTakenWithoutThePhaseThatTheyBelongTo) {
   EXPECT_TRUE(Absorb(reading, &job));
   EXPECT_EQ(job.measurements, 1U);
   EXPECT_EQ(job.ranks.size(), 2U);
+}
+
+// The rows show nothing of what was lost: only their history tells.
+TEST(ReadingTest, AVersionIsAboveAllThatWereLostUnseen) {
+  PlanMaker maker;
+  SimulatedRows rows;
+  ASSERT_TRUE(rows.Commit(kThisServer, {maker.record()}, {}));
+  rows.job.marks.revision = (std::int64_t{5} << store::kHistoryBits) + 7;
+  const auto decision = Decide(maker.LifeOf(rows), {}, /*last_version=*/3, LookAtTime{}, {});
+  ASSERT_TRUE(decision);
+  ASSERT_EQ(decision->facts.size(), 1U);
+  EXPECT_EQ(std::get<store::PlanVersion>(decision->facts.front()).version,
+            (std::int64_t{5} << store::kHistoryBits) + 1);
+}
+
+// A server that was not told of the loss still has all ranks that it knew.
+TEST(ReadingTest, RowsOfAnotherHistoryReplaceAllThatWereKnown) {
+  PlanMaker maker;
+  SimulatedRows rows;
+  ASSERT_TRUE(rows.Commit(kThisServer, {maker.record()}, {}));
+  SimulatedRows standby = rows;
+  ASSERT_TRUE(rows.Commit(kThisServer, {SmallRank(1)}, {}));
+  JobLife job = maker.LifeOf(rows);
+  standby.instance = 1;
+  ASSERT_TRUE(standby.Commit(kOtherServer, {SmallRank(2)}, {}));
+  Reading reading;
+  reading.known = KnownOf(job);
+  reading.parts = PartsToRead(standby.job.marks, reading.known);
+  reading.stored = standby.job;
+  EXPECT_TRUE(Absorb(reading, &job));
+  EXPECT_FALSE(job.ranks.contains(1));
+  EXPECT_TRUE(job.ranks.contains(2));
 }
 
 // Else its ranks would follow the plan that is lost, and not measure what is lost with it.

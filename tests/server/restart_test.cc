@@ -217,5 +217,25 @@ TEST_F(RestartTest, AStragglerThatExpiredMeanwhileIsGone) {
   EXPECT_TRUE(Eventually([&] { return job->board().Current()->version.reason == "target"; }));
 }
 
+// Whoever loads a job, also another server while it is being created, can show them at once.
+TEST_F(RestartTest, NotesOnAGivenProfileNeedNoPlan) {
+  const std::string id = Create()->id();
+  const std::size_t notes = sync::Find(*service_, id)->View().notes.size();
+  service_.reset();
+  {
+    soci::session sql(soci::sqlite3, "dbname=" + directory_.Path("store.sqlite"));
+    sql << "DELETE FROM curves";
+  }
+  const auto store = store::Store::Open("sqlite:" + directory_.Path("store.sqlite"));
+  ASSERT_TRUE(store) << store.error().message;
+  const auto loaded = LoadJobLife(**store, id);
+  ASSERT_TRUE(loaded && loaded->has_value());
+  const Built& built = (*loaded)->life.phase.built;
+  EXPECT_EQ(built.curve, nullptr);
+  ASSERT_NE(built.job, nullptr);
+  EXPECT_EQ(built.job->notes.size(), notes);
+  EXPECT_GT(notes, 0U);
+}
+
 }  // namespace
 }  // namespace perseus::server

@@ -16,6 +16,9 @@
 #include <thread>
 #include <vector>
 
+#include "http/client.h"
+#include "http/server.h"
+#include "server/api/api.h"
 #include "server/runtime/plan_work.h"
 #include "server/servers_testing.h"
 
@@ -245,13 +248,50 @@ TEST_F(ServersRaceTest, WhatTheStoreLostIsLostAndNoVersionGoesBack) {
   with(
       "BEGIN; DELETE FROM stragglers WHERE job = '{0}'; DELETE FROM versions WHERE job = '{0}' "
       "AND version = 3; UPDATE jobs SET last_straggler = 0 WHERE id = '{0}'; "
-      "UPDATE marks SET revision = revision - 1 WHERE job = '{0}'; COMMIT");
-  EXPECT_TRUE(AgreesOn(4));
+      "UPDATE marks SET revision = revision - 1, instance = 0 WHERE job = '{0}'; COMMIT");
+  // Above all that anybody may have been told, also of what these servers do not know.
+  ASSERT_TRUE(Eventually([&] { return VersionOf(*jobs_[0]) > 3; }));
+  const std::int64_t version = VersionOf(*jobs_[0]);
+  EXPECT_GT(store::HistoryOf(version), 0);
+  EXPECT_EQ(version, store::HistoryOf(version) + 1);
+  EXPECT_TRUE(AgreesOn(version));
   for (const auto& job : jobs_) {
     EXPECT_TRUE(job->View().stragglers.empty());
     EXPECT_EQ(job->board().Current()->version.reason, "target");
   }
   EXPECT_TRUE(sync::SetTarget(*jobs_[1], "1.1x"));
+}
+
+// However many wait before it, and although nothing comes back.
+TEST_F(ServersRaceTest, ALookAtAJobHasABoundOfItsOwn) {
+  const auto job = Create();
+  http::ServerOptions http;
+  http.listen = "127.0.0.1:0";
+  auto server = http::Server::Open(http, ApiRoutes(*services_[0]));
+  ASSERT_TRUE(server) << server.error().message;
+  (*server)->Serve();
+  http::ClientOptions to;
+  to.url = (*server)->url();
+  auto client = http::Client::Create(to);
+  ASSERT_TRUE(client);
+  std::promise<void> go;
+  const std::shared_future<void> may_go = go.get_future().share();
+  for (int i = 0; i < 8; ++i) services_[0]->OnReader([may_go] { may_go.wait(); });
+  const auto answer = client->Call("GET", "/api/v1/jobs/" + job->id());
+  EXPECT_TRUE(answer && answer->status == 503);
+  // The store is not asked for those who have left.
+  std::atomic<int> looks = 0;
+  const auto is_gone = [&] { return ++looks < 0; };
+  std::promise<bool> listed;
+  services_[0]->List(is_gone, [&](const auto&, bool is_stale) { listed.set_value(is_stale); });
+  const auto found = std::make_shared<std::promise<FailureCode>>();
+  services_[0]->GetByKey("none", is_gone,
+                         [found](const auto& none) { found->set_value(none.error().code); });
+  go.set_value();
+  EXPECT_TRUE(listed.get_future().get());
+  EXPECT_EQ(found->get_future().get(), FailureCode::kUnavailable);
+  EXPECT_EQ(looks, 2);
+  (*server)->Stop(0);
 }
 
 TEST_F(ServersRaceTest, WhatIsShownWithoutTheDatabaseIsMarked) {

@@ -219,5 +219,34 @@ TEST_F(ServersTest, ANewServerKnowsWhatTheOthersKnow) {
   AwaitRefined(*jobs_[1]);
 }
 
+// Whose ranks only the other hears.
+TEST_F(ServersTest, AServerDoesNotEndAJobThatIsAliveAtAnother) {
+  MakeRunning();
+  constexpr double kSilent = 5000;
+  const auto report = [&] {
+    ASSERT_TRUE(sync::Report(*jobs_[0], {{.rank = 0, .plan_version = 0, .time_seconds = 1}}));
+    now_[0] = now_[0] + 10;  // For the sums to be written.
+    sync::Tick(*jobs_[0]);
+  };
+  const auto reports = [&] {
+    const auto iterations = sync::GetFresh(*services_[1], jobs_[1]->id());
+    return iterations && !(*iterations)->View().iterations.empty();
+  };
+  report();
+  now_[1] = now_[1] + 2 * kSilent;
+  ASSERT_TRUE(Eventually([&] {
+    now_[1] = now_[1] + 2;
+    return reports();
+  }));
+  jobs_[1]->FinishIfSilent(kSilent);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_FALSE(jobs_[1]->is_finished());
+  now_[1] = now_[1] + 2 * kSilent;
+  EXPECT_TRUE(Eventually([&] {
+    jobs_[1]->FinishIfSilent(kSilent);
+    return jobs_[1]->is_finished();
+  }));
+}
+
 }  // namespace
 }  // namespace perseus::server

@@ -3,6 +3,7 @@
 
 // A disk that takes seconds delays those who change something, and nobody else.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <soci/soci.h>
 #include <soci/sqlite3/soci-sqlite3.h>
@@ -20,6 +21,7 @@
 
 #include "server/runtime/waiting.h"
 #include "server/service_testing.h"
+#include "support/mentions.h"
 
 namespace perseus::server {
 namespace {
@@ -169,6 +171,34 @@ TEST_F(SlowStoreTest, FinishedJobsAreDeletedOnceTheyWereKeptLongEnough) {
   service_.reset();
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_EQ(changes[0].token_name, "--keep-finished");
+}
+
+// Of which no rank has spoken for long.
+TEST_F(SlowStoreTest, AJobWhoseRanksAreGoneFinishes) {
+  ServiceOptions options;
+  options.finish_silent_seconds = 5000;
+  Restart(options);
+  const auto gone = Create();
+  const auto heard = Create(kSmallSettings, kSmallProfile, "heard");
+  const auto asks = Create(kSmallSettings, kSmallProfile, "asks");
+  const auto empty = Create(kSmallSettings, kSmallProfile, "empty");
+  const auto zeus =
+      sync::Create(*service_, *MakeJobSpec(kUnmeasured, ""), store::JobOrigin::kZeus)->job;
+  for (const auto& job : {gone, heard, asks, zeus}) RegisterAll(*job);
+  for (const auto& job : {gone, heard, asks}) AwaitRefined(*job);
+  const double since = now_;
+  EXPECT_TRUE(Eventually([&] {
+    now_ = std::min(now_ + 100, since + 20'000);
+    EXPECT_TRUE(sync::Report(*heard, {{.rank = 0, .plan_version = 0, .time_seconds = 1}}));
+    asks->AwaitPlan(0, 0, [](const auto&) {});
+    return gone->is_finished();
+  }));
+  EXPECT_GT(now_ - since, 5000);
+  EXPECT_TRUE(gone->has_ended_itself());
+  EXPECT_THAT(gone->View().record.reason, Mentions("5000", "--finish-silent"));
+  for (const auto& job : {heard, asks, empty, zeus}) EXPECT_FALSE(job->is_finished());
+  ASSERT_TRUE(sync::Finish(*heard));
+  EXPECT_FALSE(heard->has_ended_itself());
 }
 
 TEST_F(SlowStoreTest, AFinishedJobLeavesTheMemoryWhenNobodyHasIt) {

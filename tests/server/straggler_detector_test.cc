@@ -255,6 +255,25 @@ TEST(StragglerDetectorTest, HalfOfAllRanksMayStraggle) {
   EXPECT_TRUE(Of(found, Kind::kDrift).empty());
 }
 
+// Ranks at coarse clocks, say: nobody knows how long they should take.
+TEST(StragglerDetectorTest, AStragglerStaysOneWhileOthersAreNotJudged) {
+  for (const int judged : {2, 4, 6}) {  // Of eight, the slow one among them.
+    SimulatedJob job(4);
+    job.slowed = Slow(0, 1.2);
+    StragglerDetector detector;
+    std::vector<Finding> found = FindIn(&detector, &job, 0, kBegin + 50);
+    EXPECT_EQ(Of(found, Kind::kStraggler).size(), 1U) << judged;
+    for (int iteration = kBegin + 50; iteration < kEnd; ++iteration) {
+      std::vector<RankIteration> ranks = job.Iterate(iteration);
+      for (std::size_t i = static_cast<std::size_t>(judged); i < ranks.size(); ++i) {
+        ranks[i].expected_busy_seconds = ranks[i].expected_time_seconds = 0;
+      }
+      EXPECT_TRUE(detector.Add(iteration, ranks).empty()) << judged;
+    }
+    EXPECT_EQ(detector.SlowRanks().size(), 1U) << judged;
+  }
+}
+
 TEST(StragglerDetectorTest, OneThatIsSlowFromItsFirstIterationIsFoundByItsStage) {
   SimulatedJob job(5);
   job.slowed = [](int rank, int) { return rank == 6 ? 1.25 : 1.0; };

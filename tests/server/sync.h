@@ -74,7 +74,7 @@ inline JobPointer Find(JobService& service, const std::string& id) {
   return Get(service, id).value_or(nullptr);
 }
 inline Outcome<JobPointer> GetByKey(JobService& service, const std::string& key) {
-  return Await<Outcome<JobPointer>>([&](auto&& found) { service.GetByKey(key, found); });
+  return Await<Outcome<JobPointer>>([&](auto&& found) { service.GetByKey(key, {}, found); });
 }
 inline Outcome<JobPointer> GetFresh(JobService& service, const std::string& id,
                                     bool* is_stale = nullptr) {
@@ -87,7 +87,7 @@ inline Outcome<JobPointer> GetFresh(JobService& service, const std::string& id,
 }
 inline std::vector<JobService::Listed> List(JobService& service, bool* is_stale = nullptr) {
   return Await<std::vector<JobService::Listed>>([&](auto&& list) {
-    service.List([list, is_stale](const std::vector<JobService::Listed>& jobs, bool stale) {
+    service.List({}, [list, is_stale](const std::vector<JobService::Listed>& jobs, bool stale) {
       if (is_stale != nullptr) *is_stale = stale;
       list(jobs);
     });

@@ -32,6 +32,30 @@ def test_openapi_is_valid(server: Server) -> None:
     assert document["info"]["version"] in version.stdout
 
 
+def test_a_job_whose_ranks_are_gone_ends_and_the_run_begins_anew(tmp_path: Path) -> None:
+    """As of a torchrun that was killed. A job that somebody finished stays finished."""
+    server = Server(BINARY, tmp_path / "jobs.db", "--finish-silent", "1s")
+    try:
+        path = create(server, client_key="night")
+        waiting = create(server, client_key="nobody came yet")
+        register_all(server, path)
+        end = time.monotonic() + 60
+        while server.call("GET", path)[1]["state"] != "finished":
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        assert "--finish-silent" in server.call("GET", path)[1]["reason"]
+        assert server.call("GET", waiting)[1]["state"] != "finished"
+        again = create(server, client_key="night")
+        assert again != path
+        assert server.call("GET", path)[0] == 404
+        assert server.call("POST", again + "/finish", {})[0] == 200
+        body = {"job": SETTINGS, "profile_csv": PROFILE, "client_key": "night"}
+        status, job = server.call("POST", "/api/v1/jobs", body)
+        assert (status, job["state"]) == (200, "finished")
+    finally:
+        assert server.stop() == 0
+
+
 def test_the_reference_page_is_what_the_list_of_routes_says() -> None:
     """docs/reference/api.md is made, not written."""
     document = subprocess.run([str(BINARY), "serve", "--openapi"], capture_output=True, check=True)
@@ -107,9 +131,14 @@ def test_a_job_from_beginning_to_end(server: Server) -> None:
     assert server.call("PUT", path + "/point", {"at": "economic"})[1]["at"] == "economic"
     assert server.call("GET", path + "/frontier")[1].startswith("iteration_time_s,energy_j")
     assert server.call("GET", path + "/plan.json?pipeline=1")[1]["stages"] == 2
+    assert "following" not in server.call("GET", path)[1]
+    late = {"rank": 0, "state": "waiting", "error": "no agent"}
+    assert server.call("POST", path + "/iterations", {"clients": [late]})[0] == 202
+    assert server.call("GET", "/api/v1/jobs")[1]["jobs"][0]["following"] == 0
     early = {"rank": 0, "state": "following", "calls": 3, "late": 1, "error": "", "new": None}
     assert server.call("POST", path + "/iterations", {"clients": [early]})[0] == 202
     assert server.call("GET", path)[1]["clients"]["counts"] == {"calls": 3.0, "late": 1.0}
+    assert server.call("GET", "/api/v1/jobs")[1]["jobs"][0]["following"] == 1
     report = {"rank": 0, "iteration": 1, "plan_version": 1, "time_s": 5.5, "energy_j": None}
     assert server.call("POST", path + "/iterations", {"reports": [report]})[0] == 202
     assert server.call("POST", path + "/finish")[1]["state"] == "finished"

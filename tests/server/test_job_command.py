@@ -51,6 +51,17 @@ def test_deletion_asks_on_a_terminal(server: Server) -> None:
     assert "is deleted" in delete("y\n")
 
 
+def test_a_schedule_in_a_file_is_sent_as_its_text(server: Server, tmp_path: Path) -> None:
+    """The server reads no files."""
+    order = "0F0,0F1,0B1,0B0\n1F0,1F1,1B1,1B0\n"
+    (tmp_path / "order.csv").write_text(order)
+    (tmp_path / "job.toml").write_text('schedule_file = "order.csv"\nblocking_power = 20\n')
+    shown = job_command(server, "create", str(tmp_path / "job.toml"), "--json")
+    made = json.loads(shown)
+    assert made["settings"]["schedule_csv"] == order
+    assert made["world_size"] == 2
+
+
 def test_a_watcher_whose_reader_left_ends(server: Server) -> None:
     """Although nothing happens that it could write."""
     watcher = subprocess.Popen(
@@ -170,6 +181,9 @@ def test_the_job_command(server: Server, tmp_path: Path) -> None:
     names = job_command(server, "list", "--names").split()
     assert {"llama", "key-7", "odd", job["id"]} <= {*names}
     assert "$(id)" not in names, "a shell would run it"
+    server.call("POST", "/api/v1/jobs", {"name": "over", "client_key": "over", "job": SETTINGS})
+    job_command(server, "finish", "over")
+    assert job_command(server, "list", "--names").split() == names, "there may be very many"
     job_command(server, "delete", "odd", "--yes")
     assert "1.2x" in job_command(server, "point", "llama", "1.2x")
     slow = ("--pipeline", "1", "--factor", "1.3", "--expires", "1h")

@@ -188,11 +188,14 @@ std::string Described(const StoredJob& stored) {
                         straggler.starts_at_seconds, straggler.expires_at_seconds.value_or(-1));
   }
   text += fmt::format("last straggler {}\n", stored.last_straggler);
-  for (const IterationSummary& summary : stored.iterations) {
-    text += fmt::format("iterations {} {} {} {} {} {} {} {} {}\n", summary.plan_version,
-                        summary.reports, summary.total_seconds, summary.least_seconds,
-                        summary.most_seconds, summary.square_seconds2, summary.energy_reports,
-                        summary.total_joules, summary.square_joules2);
+  // In files that were opened again, all are of another process.
+  for (const auto* const summaries : {&stored.iterations_here, &stored.iterations_elsewhere}) {
+    for (const IterationSummary& summary : *summaries) {
+      text += fmt::format("iterations {} {} {} {} {} {} {} {} {}\n", summary.plan_version,
+                          summary.reports, summary.total_seconds, summary.least_seconds,
+                          summary.most_seconds, summary.square_seconds2, summary.energy_reports,
+                          summary.total_joules, summary.square_joules2);
+    }
   }
   text += fmt::format("detection {}\n", job.detection_json);
   text += fmt::format("library {} {} {} {} {} [{}]\n", job.library_json, job.profile_source,
@@ -202,10 +205,10 @@ std::string Described(const StoredJob& stored) {
 }
 
 std::string Described(Store& store) {
-  const Result<std::vector<StoredJob>> jobs = store.LoadJobs();
-  if (!jobs) throw std::runtime_error(jobs.error().message);
+  const auto heads = store.ListHeads();
+  if (!heads) throw std::runtime_error(heads.error().message);
   std::string text;
-  for (const StoredJob& job : *jobs) text += Described(job);
+  for (const JobHead& head : *heads) text += Described(JobOrThrow(store, head.id));
   return text;
 }
 

@@ -162,7 +162,7 @@ TEST_F(PostgresqlFailuresTest, WithoutADatabaseThereIsAnAnswer) {
   }
   EXPECT_TRUE(store->counters().is_failing);
   EXPECT_FALSE(store->LoadJob("a"));
-  EXPECT_FALSE(store->ListMarks());
+  EXPECT_FALSE(store->ListHeads());
   server_->Start();
   EXPECT_TRUE(store->Write({SampleRank("a", 9)}));
   EXPECT_FALSE(store->counters().is_failing);
@@ -307,6 +307,49 @@ TEST_F(PostgresqlFailuresTest, AStandbyTakesOverWithAllThatWasAcknowledged) {
   const std::set<int> stored = StoredRanks(*store);
   EXPECT_TRUE(
       std::includes(stored.begin(), stored.end(), acknowledged.begin(), acknowledged.end()));
+}
+
+// What was counted and lost is never counted again, whether or not a revision is expected.
+TEST_F(PostgresqlFailuresTest, AStandbyThatLacksCommitsBeginsAnotherHistory) {
+  const auto standby = PostgresServer::MakeStandby(*server_);
+  const auto store =
+      OpenOrThrow(fmt::format("postgresql://postgres@/perseus?host={},{}&port=5432,5432",
+                              standby->sockets(), server_->sockets()));
+  for (const char* const job : {"a", "b"}) ASSERT_TRUE(store->Write({SampleJob(job)}));
+  // From here on the standby hears nothing.
+  server_->Run("ALTER SYSTEM SET synchronous_standby_names = ''", "postgres");
+  server_->Run("SELECT pg_reload_conf()", "postgres");
+  standby->Run("ALTER SYSTEM SET primary_conninfo = ''", "postgres");
+  standby->Run("SELECT pg_reload_conf()", "postgres");
+  const auto is_deaf = [&] { return server_->Ask("SELECT COUNT(*) FROM pg_stat_replication"); };
+  while (is_deaf() != "0") std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ASSERT_TRUE(store->Write({TargetChange{"a", "1.1x"}, SampleRank("a", 0)}, 1));
+  ASSERT_TRUE(store->Write({SampleRank("b", 0)}));
+  const JobMarks lost = JobOrThrow(*store, "a").marks;
+  EXPECT_EQ(lost, (JobMarks{.id = "a", .revision = 2, .rows = 2, .curve = 0}));
+  server_->Kill();
+  standby->Promote();
+
+  const auto read = [&](const char* job) { return JobOrThrow(*store, job).marks; };
+  ASSERT_EQ(read("a"), (JobMarks{.id = "a", .revision = 1, .rows = 1, .curve = 0}));
+  // Whoever knows only what the standby had counts elsewhere, too.
+  const auto refused = store->Write({TargetChange{"a", "1.2x"}}, 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(JobOrThrow(*store, "a").job.target, SampleJob("a").target);
+  const JobMarks begun = read("a");
+  EXPECT_GT(HistoryOf(begun.revision), lost.revision);
+  EXPECT_EQ(begun.revision, HistoryOf(begun.revision));
+  EXPECT_EQ(begun.rows, begun.revision);
+  const auto changed = store->Write({TargetChange{"a", "1.2x"}}, begun.revision);
+  ASSERT_TRUE(changed) << changed.error().message;
+  EXPECT_EQ(changed->revision, begun.revision + 1);
+  // A rank is written at once.
+  const auto row = store->Write({SampleRank("b", 1)});
+  ASSERT_TRUE(row) << row.error().message;
+  EXPECT_GT(HistoryOf(row->rows), 0);
+  EXPECT_EQ(row->rows, HistoryOf(row->rows) + 1);
+  EXPECT_EQ(JobOrThrow(*store, "b").ranks.size(), 1);
 }
 
 }  // namespace

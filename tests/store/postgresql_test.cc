@@ -224,10 +224,10 @@ TEST_P(PostgresqlTest, AStoreOfVersion3IsMigratedWithAllItHolds) {
   ASSERT_TRUE(stream);
   SharedPostgres().Run(std::string{std::istreambuf_iterator<char>(stream), {}}, DatabaseName());
   const auto store = Open();
-  ASSERT_EQ(store->LoadJobs()->size(), 3);
+  ASSERT_EQ(store->ListHeads()->size(), 3);
   EXPECT_EQ(JobOrThrow(*store, "a").job.profile_source, "measured");
   EXPECT_EQ(JobOrThrow(*store, "a").measurements.at(0).rows.at(0).samples, 12);
-  EXPECT_EQ(JobOrThrow(*store, "b").iterations.size(), 2);
+  EXPECT_EQ(JobOrThrow(*store, "b").iterations_elsewhere.size(), 2);
   EXPECT_EQ(JobOrThrow(*store, "c").job.profile_source, "given");
   EXPECT_TRUE(store->ListProfiles()->empty());
   EXPECT_TRUE(store->Write(SampleFacts("d")));

@@ -51,11 +51,9 @@ class SchemaTest : public ::testing::Test {
 TEST_F(SchemaTest, AFileOfVersion1IsMigratedWithAllItHolds) {
   Restore("version1.sql");
   const auto store = OpenOrThrow(file_);
-  const auto jobs = store->LoadJobs();
-  ASSERT_TRUE(jobs) << jobs.error().message;
-  ASSERT_EQ(jobs->size(), 1);
-  StoredJob expected = jobs->front();
-  EXPECT_EQ(expected.iterations.size(), 0);
+  ASSERT_EQ(store->ListHeads()->size(), 1);
+  const StoredJob expected = JobOrThrow(*store, "a");
+  EXPECT_EQ(expected.iterations_elsewhere.size(), 0);
   EXPECT_EQ(expected.ranks.size(), 2);
   EXPECT_EQ(expected.measurements.size(), 1);
   ASSERT_TRUE(expected.curve);
@@ -65,25 +63,24 @@ TEST_F(SchemaTest, AFileOfVersion1IsMigratedWithAllItHolds) {
   EXPECT_EQ(expected.stragglers.size(), 1);
   // And what is new can be written.
   ASSERT_TRUE(store->Write({IterationSummary{.job = "a", .plan_version = 3, .reports = 1}}));
-  EXPECT_EQ(JobOrThrow(*store, "a").iterations.size(), 1);
+  EXPECT_EQ(JobOrThrow(*store, "a").iterations_here.size(), 1);
 }
 
 TEST_F(SchemaTest, AFileOfVersion2IsMigratedWithAllItHolds) {
   Restore("version2.sql");
   const auto store = OpenOrThrow(file_);
-  ASSERT_EQ(store->LoadJobs()->size(), 2);
+  ASSERT_EQ(store->ListHeads()->size(), 2);
   const StoredJob a = JobOrThrow(*store, "a");
   EXPECT_EQ(a.marks, (JobMarks{.id = "a", .revision = 1, .rows = 1, .curve = 1}));
   EXPECT_EQ(a.job.detection_json, "");
-  ASSERT_EQ(a.iterations.size(), 1);
-  EXPECT_EQ(a.iterations[0].total_seconds, 50);
-  EXPECT_EQ(a.iterations[0].total_joules, 1e6);
-  EXPECT_EQ(a.iterations[0].square_seconds2, 0);
-  EXPECT_EQ(a.iterations_elsewhere.size(), 1);
+  ASSERT_EQ(a.iterations_elsewhere.size(), 1);
+  EXPECT_EQ(a.iterations_elsewhere[0].total_seconds, 50);
+  EXPECT_EQ(a.iterations_elsewhere[0].total_joules, 1e6);
+  EXPECT_EQ(a.iterations_elsewhere[0].square_seconds2, 0);
   const StoredJob b = JobOrThrow(*store, "b");
   EXPECT_EQ(b.marks, (JobMarks{.id = "b", .revision = 1, .rows = 1, .curve = 0}));
-  ASSERT_EQ(b.iterations.size(), 2);
-  EXPECT_EQ(b.iterations[1].plan_version, 2);
+  ASSERT_EQ(b.iterations_elsewhere.size(), 2);
+  EXPECT_EQ(b.iterations_elsewhere[1].plan_version, 2);
   ASSERT_TRUE(store->Write({DetectionChange{"b", "{}"}}, b.marks.revision));
   EXPECT_EQ(JobOrThrow(*store, "b").job.detection_json, "{}");
 }
@@ -91,7 +88,7 @@ TEST_F(SchemaTest, AFileOfVersion2IsMigratedWithAllItHolds) {
 TEST_F(SchemaTest, AFileOfVersion3IsMigratedWithAllItHolds) {
   Restore("version3.sql");
   const auto store = OpenOrThrow(file_);
-  ASSERT_EQ(store->LoadJobs()->size(), 3);
+  ASSERT_EQ(store->ListHeads()->size(), 3);
   const StoredJob a = JobOrThrow(*store, "a");
   EXPECT_EQ(a.job.profile_source, "measured");
   EXPECT_EQ(a.job.sweep_round, 0);
@@ -110,7 +107,7 @@ TEST_F(SchemaTest, AFileOfVersion3IsMigratedWithAllItHolds) {
   EXPECT_TRUE(a.measurements[0].notes.empty());
   const StoredJob b = JobOrThrow(*store, "b");
   EXPECT_EQ(b.job.profile_source, "");
-  EXPECT_EQ(b.iterations.size(), 2);
+  EXPECT_EQ(b.iterations_elsewhere.size(), 2);
   const StoredJob c = JobOrThrow(*store, "c");
   EXPECT_EQ(c.job.profile_source, "given");
   EXPECT_EQ(c.job.detection_json, R"({"mode":"act"})");
@@ -135,7 +132,7 @@ TEST_F(SchemaTest, AFileOfVersion4IsMigratedWithAllItHolds) {
   EXPECT_EQ(a.job.finished_at_seconds, 0);
   EXPECT_EQ(a.measurements[0].sweep_round, 2);
   EXPECT_EQ(store->ListProfiles()->size(), 1);
-  EXPECT_EQ(JobOrThrow(*store, "b").iterations.size(), 3);
+  EXPECT_EQ(JobOrThrow(*store, "b").iterations_elsewhere.size(), 3);
   // Work that was wanted by the wall clock keeps its order.
   EXPECT_EQ(store->ClaimWork(100).value(), "c");
   EXPECT_EQ(store->ClaimWork(100).value(), "a");

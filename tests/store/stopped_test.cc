@@ -140,7 +140,7 @@ TEST_F(PostgresqlFailuresStoppedTest, ADatabaseThatIsNotThereYetIsWaitedFor) {
   ASSERT_EQ(opened.wait_for(kPatienceWithStops), std::future_status::ready);
   const auto store = opened.get();
   ASSERT_TRUE(store) << store.error().message;
-  EXPECT_EQ((*store)->LoadJobs()->size(), 1);
+  EXPECT_EQ((*store)->ListHeads()->size(), 1);
   const std::lock_guard lock(mutex);
   ASSERT_FALSE(told.empty());
   EXPECT_THAT(told.front(), HasSubstr("cannot be reached"));

@@ -237,7 +237,7 @@ TEST_P(StoreTest, ThreadsShareIt) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(store->LoadJobs()->size(), 4);
+  EXPECT_EQ(store->ListHeads()->size(), 4);
 }
 
 }  // namespace

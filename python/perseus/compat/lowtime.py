@@ -17,6 +17,7 @@ rounds times down to its unit and works on an exponential fit; see docs/referenc
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from typing import Any
 
 from perseus.dag import Dag
 from perseus.planner import Frontier
-from perseus.planner_library import PlannerError
+from perseus.planner_error import PlannerError
 
 __all__ = ["Assignment", "IterationResult", "PhillipsDessouky", "Solution"]
 
@@ -32,6 +33,8 @@ _NOTHING = [(0.0, 0.0)]
 # Sums of the same times in another order differ by less: an assignment that meets a deadline does
 # so whichever of two like operations comes first.
 _SAME_TIME = 1e-12
+# lowtime's steps, too, take longer the more operations there are.
+_EFFORT_PER_OPERATION = 1e-5
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,23 @@ class _Operations:
     def dag(self) -> Dag:
         return Dag(self._points, self.precedences)
 
+    @functools.cached_property
+    def order(self) -> list[tuple[int, list[int], list[int]]]:
+        """Each operation after those before it, with those next to it on both sides."""
+        before: list[list[int]] = [[] for _ in self.keys]
+        after: list[list[int]] = [[] for _ in self.keys]
+        for u, v in self.precedences:
+            before[v].append(u)
+            after[u].append(v)
+        waits = [len(those) for those in before]
+        order = [i for i, count in enumerate(waits) if count == 0]
+        for i in order:  # Grows.
+            for j in after[i]:
+                waits[j] -= 1
+                if waits[j] == 0:
+                    order.append(j)
+        return [(i, before[i], after[i]) for i in order]
+
     def _add(self, key: Hashable, operation: Any) -> int:
         dummy = _is_dummy(operation)
         self.keys.append(key)
@@ -194,10 +214,14 @@ class Solution:
             if operation is None:
                 continue
             option = assignment.options[key]
-            if hasattr(operation, "duration"):
-                operation.duration = option.quant_time
+            _set(operation, duration=option.quant_time)
             operation.assigned_knob = option.knob
         _set_times(every)
+
+    @property
+    def size(self) -> int:
+        """How many nodes and operations there are."""
+        return len(self._operations.keys)
 
     def unit_times(self) -> set[float]:
         """Return all units of time that options name."""
@@ -209,34 +233,31 @@ class Solution:
         }
 
 
+def _set(operation: Any, **values: int) -> None:
+    """Set those attributes that an operation has and that change: lowtime's are slow to set."""
+    for name, value in values.items():
+        if getattr(operation, name, value) != value:
+            setattr(operation, name, value)
+
+
 def _set_times(every: _Operations) -> None:
     """Set when each operation starts and finishes, in its units, as lowtime does."""
-    before: list[list[int]] = [[] for _ in every.keys]
-    after: list[list[int]] = [[] for _ in every.keys]
-    for u, v in every.precedences:
-        before[v].append(u)
-        after[u].append(v)
-    waits = [len(those) for those in before]
-    order = [i for i, count in enumerate(waits) if count == 0]
-    for i in order:  # Grows.
-        for j in after[i]:
-            waits[j] -= 1
-            if waits[j] == 0:
-                order.append(j)
     durations = [getattr(operation, "duration", 0) for operation in every.operations]
     start = [0] * len(durations)
-    for i in order:
-        start[i] = max((start[j] + durations[j] for j in before[i]), default=0)
-    end = max(start[i] + durations[i] for i in order)
+    for i, before, _ in every.order:
+        start[i] = max([start[j] + durations[j] for j in before], default=0)
+    end = max(begin + duration for begin, duration in zip(start, durations))
     finish = [end] * len(durations)
-    for i in reversed(order):
-        finish[i] = min((finish[j] - durations[j] for j in after[i]), default=end)
-    for i, operation in enumerate(every.operations):
-        if hasattr(operation, "earliest_start"):
-            operation.earliest_start = start[i]
-            operation.earliest_finish = start[i] + durations[i]
-            operation.latest_start = finish[i] - durations[i]
-            operation.latest_finish = finish[i]
+    for i, _, after in reversed(every.order):
+        finish[i] = min([finish[j] - durations[j] for j in after], default=end)
+    for operation, duration, begin, last in zip(every.operations, durations, start, finish):
+        _set(
+            operation,
+            earliest_start=begin,
+            earliest_finish=begin + duration,
+            latest_start=last - duration,
+            latest_finish=last,
+        )
 
 
 class PhillipsDessouky:
@@ -249,7 +270,8 @@ class PhillipsDessouky:
     unit_time
         What a step takes off the time; None: that of the options, which must be the same of all.
     effort
-        Of the search for each step's options; see `Solution.choose`.
+        Of the search for each step's options; see `Solution.choose`. None: little, so that a step
+        takes less time than one of lowtime's.
     """
 
     def __init__(
@@ -258,7 +280,7 @@ class PhillipsDessouky:
         attr_name: str = "op",
         *,
         unit_time: float | None = None,
-        effort: float = 0.05,
+        effort: float | None = None,
     ) -> None:
         self.solution = Solution(dag, attr_name)
         if unit_time is None:
@@ -272,6 +294,8 @@ class PhillipsDessouky:
         if not (unit_time > 0 and math.isfinite(unit_time)):
             raise PlannerError(f"the unit of time is {unit_time!r}; expected a number > 0")
         self.unit_time = unit_time
+        if effort is None:
+            effort = _EFFORT_PER_OPERATION * self.solution.size
         self.effort = effort
 
     def run(self) -> Iterator[IterationResult]:

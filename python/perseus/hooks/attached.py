@@ -16,15 +16,18 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from perseus.hooks.job import Job
 from perseus.hooks.layout import DEFAULT_SERVER, Layout, default_device, job_body, run_key
-from perseus.hooks.speaker import speaker_of_job
+from perseus.hooks.speaker import say_once, speaker_of_ranks
 from perseus.hooks.wrap import Wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from perseus.hooks.report import Report
+
 _log = logging.getLogger("perseus")
 
 _STORE_KEY = "perseus/run"
+_COMING = "coming"
 # At most, until the client has found that there is no agent: milliseconds.
 _DEVICE_SECONDS = 1.0
 _Batch = TypeVar("_Batch")
@@ -64,7 +67,15 @@ class Attached:
     def __bool__(self) -> bool:
         return self.job is not None
 
-    def report(self) -> dict[str, object]:
+    def metrics(self) -> dict[str, float]:
+        """Return `perseus.Job.metrics`; empty where attaching failed."""
+        return {} if self.job is None else self.job.metrics()
+
+    def wait_until(self, state: str, timeout: float = 60.0) -> bool:
+        """Wait as `perseus.Job.wait_until`; False at once where attaching failed."""
+        return self.job is not None and self.job.wait_until(state, timeout)
+
+    def report(self) -> Report:
         """Return `perseus.Job.report`, or why there is none."""
         if self.job is None:
             return {"state": "detached", "last_error": self.reason}
@@ -125,7 +136,9 @@ class Attached:
             step = self.job.next_iteration + len(waiting) - 1
             self.job.coming(work(batch), step, others(batch))
         except Exception as error:
-            self.job.fail("the work of a coming batch is not known", error)
+            self.job.fail("the work of a coming batch is not known", error, about=_COMING)
+        else:
+            self.job.recover(_COMING)
 
     def detach(self) -> None:
         """Take the hooks off and close the job; the clock goes back. May be called again."""
@@ -144,7 +157,7 @@ class Attached:
             end()
         except Exception as error:
             if self.job is not None:
-                self.job.fail("not all of Perseus could be taken off", error)
+                self.job.fail("not all of Perseus could be taken off", error, about="off")
 
     def _listen(self, on: bool) -> None:
         """Put the wrappers of the stages on, or take them off while nobody asks for them."""
@@ -170,10 +183,14 @@ class Attached:
     def give_up(self, error: Exception, made: Job | None) -> None:
         """Take everything off again, as attaching failed; `made`: a job to be closed."""
         self.detach()
-        self.job = None
         if made is not None:
-            made.close()
+            self._guarded(made.close)
+        self.job = None
         self.reason = str(error) or type(error).__name__
+
+    def say_reason(self, framework: str) -> None:
+        """Say once for all ranks why it is not attached."""
+        say_once(f"not attached to {framework}: {self.reason}")
 
     def __enter__(self) -> Attached:
         return self
@@ -243,10 +260,10 @@ def open_job(
         tp_rank=place.tp_rank,
         profile=profile is True,
         strict=strict,
+        speaker=speaker_of_ranks(),
         **options,
     )
     job.gpu = gpu
-    job.speak_through(speaker_of_job(place.rank))
     job.wait_for_complaint(_DEVICE_SECONDS if _has_no_agent(options["device"]) else 0)
     return job
 

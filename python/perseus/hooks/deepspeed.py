@@ -18,13 +18,24 @@ from typing import TYPE_CHECKING, Any, Callable
 from perseus.hooks.attached import Attached, AttachError, open_job
 from perseus.hooks.job import Job
 from perseus.hooks.layout import Layout
-from perseus.hooks.speaker import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MARK = "_perseus_attached"
 _MAP = "_INSTRUCTION_MAP"
+_COMPUTATIONS = {"ForwardPass", "BackwardPass"}
+# With these, an order is known to be 1F1B.
+_INSTRUCTIONS = _COMPUTATIONS | {
+    "OptimizerStep",
+    "ReduceGrads",
+    "ReduceTiedGrads",
+    "LoadMicroBatch",
+    "SendActivation",
+    "RecvActivation",
+    "SendGrad",
+    "RecvGrad",
+}
 
 
 def attach_deepspeed(
@@ -113,7 +124,7 @@ def attach_deepspeed(
         attached.give_up(error, made)
         if strict:
             raise AttachError(attached.reason) from error
-        say(f"not attached to DeepSpeed: {attached.reason}")
+        attached.say_reason("DeepSpeed")
     return attached
 
 
@@ -124,11 +135,12 @@ def _check(engine: Any) -> None:
             f"{type(engine).__name__} is no pipeline engine; wrap the model in a PipelineModule"
         )
     names = {kind.__name__ for kind in instructions}
-    unknown = names & {"WeightPass", "ForwardBackwardPass"}
-    if unknown or not {"ForwardPass", "BackwardPass"} <= names:
+    unknown = names - _INSTRUCTIONS
+    if unknown or not names >= _COMPUTATIONS:
         raise AttachError(
-            "the instructions of this DeepSpeed are not known: "
-            + ", ".join(sorted(unknown or names))
+            "this DeepSpeed has instructions that Perseus does not know, so its order may not be "
+            f"1F1B: {', '.join(sorted(unknown or names))}; do without Perseus, or with a version "
+            "that docs/how-to/frameworks.md names"
         )
 
 
@@ -193,6 +205,7 @@ class _Recorder:
         self._stage = stage
         self._microbatches = int(engine.micro_batches)
         self._in_step = False
+        self._is_told = False
         self._done = {"forward": 0, "backward": 0}
         self._grad_enabled: Callable[[], bool] = importlib.import_module("torch").is_grad_enabled
 
@@ -200,15 +213,21 @@ class _Recorder:
         """Return an entry of the map: a function of the engine and the instruction's words."""
         job, stage, done = self._job, self._stage, self._done
 
-        def execute(engine: Any, *args: Any, **kwargs: Any) -> Any:
+        def begin(engine: Any) -> None:
             # Evaluation runs forwards, too.
-            if not self._in_step or not engine.module.training:
-                return original(engine, *args, **kwargs)
-            microbatch = done[kind]
-            job.begin(kind, microbatch, stage)
+            self._is_told = bool(engine.module.training)
+            if self._is_told:
+                job.begin(kind, done[kind], stage)
+
+        def end() -> None:
+            job.end(kind, done[kind], stage)
+            done[kind] += 1
+
+        def execute(engine: Any, *args: Any, **kwargs: Any) -> Any:
+            told = self._in_step and job.guarded(begin, engine) and self._is_told
             result = original(engine, *args, **kwargs)
-            job.end(kind, microbatch, stage)
-            done[kind] = microbatch + 1
+            if told:
+                job.guarded(end)
             return result
 
         return execute
@@ -218,21 +237,31 @@ class _Recorder:
 
         @functools.wraps(original)
         def train_batch(*args: Any, **kwargs: Any) -> Any:
-            if not self.on or not self._grad_enabled() or not self._job.step_begin():
+            self._in_step = False
+            if self.on and not self._job.guarded(self._begin):
+                self._job.guarded(self._job.step_abandon)
+            if not self._in_step:
                 return original(*args, **kwargs)
-            self._done.update(forward=0, backward=0)
-            self._in_step = True
             try:
                 result = original(*args, **kwargs)
             except BaseException:
                 self._in_step = False
-                self._job.step_abandon()
+                self._job.guarded(self._job.step_abandon)
                 raise
             self._in_step = False
-            if self._job.is_changed(self._done["forward"], self._microbatches):
-                self._job.step_abandon()
-            else:
-                self._job.step_end(self._attached.tokens_of_iteration())
+            if not self._job.guarded(self._end):
+                self._job.guarded(self._job.step_abandon)
             return result
 
         return train_batch
+
+    def _begin(self) -> None:
+        if self._grad_enabled() and self._job.step_begin():
+            self._done.update(forward=0, backward=0)
+            self._in_step = True
+
+    def _end(self) -> None:
+        if self._job.is_changed(self._done["forward"], self._microbatches):
+            self._job.step_abandon()
+        else:
+            self._job.step_end(self._attached.tokens_of_iteration())

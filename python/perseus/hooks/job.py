@@ -21,28 +21,34 @@ import threading
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 from perseus.client import Client, State
-from perseus.hooks.speaker import Speaker, kind_of, say
+from perseus.hooks.blocks import Computation, Skip, Step
+from perseus.hooks.complaints import Complaints
+from perseus.hooks.layout import DEFAULT_SERVER, Layout, default_device, job_body, run_key
+from perseus.hooks.report import Report, metrics_of
 from perseus.hooks.step_planner import StepPlanner
-from perseus.hooks.timeline import Timeline, find_timeline
+from perseus.hooks.timeline import Timeline, find_timeline, is_recording_graph
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from perseus.hooks.speaker import Speaker
     from perseus.planner import Planner
 
-# So many different complaints are said; who has not read these reads no more.
-_MOST_COMPLAINTS = 20
 # So many computations one after another outside of a step are no accident.
 _MANY_OUTSIDE = 16
 _OUTSIDE = "outside"
-_MICROBATCHES = "microbatches"
+_GRAPH = (
+    "a CUDA graph is being recorded, and its replays do not tell Perseus what they compute: "
+    "Perseus stays out, and clocks are the driver's; record smaller parts than a forward or a "
+    "backward to have them planned"
+)
 _LOOK_SECONDS = 0.005
 
 
-class Job:
+class Job(Complaints):
     """One rank of a training job. Nothing here raises into training.
 
     If Perseus itself fails, or its client reports a problem (no server, a refused clock), training
@@ -69,6 +75,8 @@ strict, ahead, options
     client
         Instead of all the above: a client that is open already, and stays open when the job is
         closed.
+    speaker
+        Says problems once for all ranks, as hooks have it; None: this rank says its own.
 
     Notes
     -----
@@ -96,8 +104,10 @@ strict, ahead, options
         timeline: str | Timeline = "auto",
         clock: Callable[[], float] | None = None,
         client: Client | None = None,
+        speaker: Speaker | None = None,
         **options: str | float,
     ) -> None:
+        super().__init__(speaker)
         self._step_lock = threading.Lock()
         self._skipping = 0
         self._iteration = 0
@@ -110,9 +120,6 @@ strict, ahead, options
         self._outer = False  # The step under way is one of the trainer's own.
         self._within = 0  # Steps of a hook in it.
         self._accumulates = False  # A step of the trainer's own is several of the hook's.
-        self._failures: dict[str, str] = {}  # What is wrong now, newest last.
-        self._said: set[str] = set()  # Complaints, without their digits.
-        self._speaker: Speaker | None = None
         self.gpu: tuple[object, ...] | None = None  # Whose clock it sets, where a hook knows.
         self._clock = clock
         self._timeline: Timeline | None = None
@@ -128,11 +135,12 @@ strict, ahead, options
             try:
                 options["token"] = Path(token).read_text(encoding="utf-8").strip()
             except OSError as error:
-                self.fail(f"the token in PERSEUS_TOKEN_FILE ({token}) cannot be read", error)
+                said = f"the token in PERSEUS_TOKEN_FILE ({token}) cannot be read"
+                self.fail(said, error, about="token")
         certificates = os.environ.get("PERSEUS_CA_FILE")
         if certificates and client is None:
             options.setdefault("ca_file", certificates)
-        self.client = client or Client(
+        self.client = client or _Client(
             server or os.environ.get("PERSEUS_SERVER"),
             job_id=job_id or (os.environ.get("PERSEUS_JOB_ID") if job is None else None),
             job=job,
@@ -149,6 +157,86 @@ strict, ahead, options
             ahead=ahead,
             **options,
         )
+        self._pass_on_complaint()
+
+    @classmethod
+    def for_pipeline(
+        cls,
+        schedule: str,
+        stages: int,
+        microbatches: int,
+        *,
+        run: str | None = None,
+        name: str | None = None,
+        pp: int | None = None,
+        dp: int = 1,
+        tp: int = 1,
+        profile: bool | str | os.PathLike[str] = True,
+        settings: Mapping[str, object] | None = None,
+        server: str | None = None,
+        device: str | None = None,
+        **options: Any,
+    ) -> Job:
+        """Open the job of a loop of your own; all ranks that say the same are of one job.
+
+        Parameters
+        ----------
+        schedule
+            Its name, as in job files; "1f1b", say.
+        stages
+            Of the model, virtual ones counted.
+        microbatches
+            Of an iteration.
+        run
+            A name that all ranks share, and that stays when training restarts (None: as for
+            `perseus.attach`).
+        name
+            For people; None: that of the run.
+        pp
+            Ranks of the pipeline; None: as many as stages.
+        dp, tp
+            How many pipelines there are, and how many ranks compute a microbatch together.
+        profile
+            True: measure in the first iterations, where the server has no profile. A path: of a
+            profile in CSV. False: neither.
+        settings
+            More of the job: ``{"blocking_power": 85, "at": "1.05x"}``; keys of job files.
+        server, device
+            None: `$PERSEUS_SERVER`, else http://127.0.0.1:7787; `$PERSEUS_DEVICE`, else the node's
+            agent.
+        options
+            More for `perseus.Job`: rank, pp_rank, dp_rank, gpu_index and so on.
+
+        Raises
+        ------
+        ValueError
+            Nothing names the run, or `stages` is no multiple of `pp`.
+        OSError
+            The profile cannot be read.
+        """
+        run = run or run_key()
+        if run is None:
+            raise ValueError("nothing names the run: give run=, the same on all ranks")
+        pp = stages if pp is None else pp
+        if pp < 1 or stages % pp:
+            raise ValueError(f"{stages} stages cannot be shared by {pp} ranks evenly")
+        body = job_body(
+            Layout(pp=pp, dp=dp, tp=tp),
+            schedule={"schedule": schedule, "virtual_stages": stages // pp},
+            stages=stages,
+            microbatches=microbatches,
+            run=run,
+            name=name,
+            profile_csv=None if isinstance(profile, bool) else Path(profile).read_text("utf-8"),
+            settings=settings,
+        )
+        return cls(
+            server or os.environ.get("PERSEUS_SERVER") or DEFAULT_SERVER,
+            job=body,
+            profile=profile is True,
+            device=device or default_device(),
+            **options,
+        )
 
     # What a trainer calls.
 
@@ -157,7 +245,7 @@ strict, ahead, options
         tokens: int = 0,
         work: Sequence[float] | None = None,
         others: Sequence[Sequence[float]] = (),
-    ) -> _Step:
+    ) -> Step:
         """Return a context manager around an iteration; its `tokens` may be set within.
 
         A step within a step, or beside it in another thread, is part of the first.
@@ -174,7 +262,7 @@ strict, ahead, options
         """
         if work is not None:
             self.coming(work, self._iteration + 1, others)
-        return _Step(self, tokens)
+        return Step(self, tokens)
 
     def plan_with(self, planner: Planner, rank: int, **settings: str | float | None) -> None:
         """Plan each iteration for its lengths, in this process, on a thread beside training.
@@ -224,7 +312,7 @@ strict, ahead, options
 
     def forward(
         self, microbatch: int = -1, stage: int | None = None, work: float | None = None
-    ) -> _Computation:
+    ) -> Computation:
         """Return a context manager around a forward computation.
 
         Parameters
@@ -236,43 +324,40 @@ strict, ahead, options
         work
             Amount of it: tokens, or any number that time grows with; None: not known.
         """
-        return _Computation(self, "forward", microbatch, stage, work)
+        return Computation(self, "forward", microbatch, stage, work)
 
     def backward(
         self, microbatch: int = -1, stage: int | None = None, work: float | None = None
-    ) -> _Computation:
+    ) -> Computation:
         """Return a context manager around a backward computation; as `forward`."""
-        return _Computation(self, "backward", microbatch, stage, work)
+        return Computation(self, "backward", microbatch, stage, work)
 
     def backward_input(
         self, microbatch: int = -1, stage: int | None = None, work: float | None = None
-    ) -> _Computation:
+    ) -> Computation:
         """Return a context manager around a backward for the input alone ("I")."""
-        return _Computation(self, "backward_input", microbatch, stage, work)
+        return Computation(self, "backward_input", microbatch, stage, work)
 
     def backward_weight(
         self, microbatch: int = -1, stage: int | None = None, work: float | None = None
-    ) -> _Computation:
+    ) -> Computation:
         """Return a context manager around a backward for the weights alone ("W")."""
-        return _Computation(self, "backward_weight", microbatch, stage, work)
+        return Computation(self, "backward_weight", microbatch, stage, work)
 
-    def skip(self) -> _Skip:
+    def skip(self) -> Skip:
         """Return a context manager within which nothing is recorded: evaluation, say."""
-        return _Skip(self)
+        return Skip(self)
 
-    def report(self) -> dict[str, object]:
-        """Return what is going on: state, plan, counters and what went wrong last.
+    def skip_begin(self) -> None:
+        """Record nothing until `skip_end`: for callbacks, which cannot hold a ``with`` open."""
+        self._skipping += 1
 
-        Returns
-        -------
-        dict
-            "state", "plan_version", "job_id", "last_error", "stats" (`perseus.Stats` or None),
-            "steps", "abandoned_steps", "ignored_steps" (nested, or in another thread at the same
-            time), "outside" (computations outside of a step), "timeline", "timeline_dropped"
-            (steps whose device times came too late to be used), "step_plans" (None, or what
-            became of the requests to plan a step; `stats` counts those that were used and those
-            that came too late).
-        """
+    def skip_end(self) -> None:
+        """End what `skip_begin` began."""
+        self._skipping = max(0, self._skipping - 1)
+
+    def report(self) -> Report:
+        """Return what is going on: state, plan, counters and what went wrong last."""
         client = self.client
         return {
             "state": client.state.name.lower(),
@@ -296,6 +381,37 @@ strict, ahead, options
             },
         }
 
+    def metrics(self) -> dict[str, float]:
+        """Return this rank's figures, for a logger; quick, and without the network.
+
+        `following` (0 or 1), `plan_version` (-1: none), `clock_mhz` (0: the driver's own, -1: a
+        call failed), `iteration_seconds` of the last iteration, `overhead_percent`; since the
+        start `clock_calls`, and `clocks_late`, the changes that came late or not at all. Empty:
+        the job is closed.
+        """
+        return metrics_of(self.client.stats())
+
+    def wait_until(self, state: str, timeout: float = 60.0) -> bool:
+        """Wait until the client is "following", say; False: the time is over, or it is closed.
+
+        For scripts and tests: what a plan needs is measured while steps run, so a training thread
+        that waits here may wait for itself.
+
+        Raises
+        ------
+        ValueError
+            There is no such state.
+        """
+        names = [each.name.lower() for each in State]
+        if state not in names:
+            raise ValueError(f"no state {state!r}; expected one of {', '.join(names)}")
+        deadline = time.monotonic() + timeout
+        while self.state != state:
+            if self.client.state == State.CLOSED or time.monotonic() >= deadline:
+                return False
+            time.sleep(_LOOK_SECONDS)
+        return True
+
     @property
     def state(self) -> str:
         """What the client is doing now: "following", say."""
@@ -304,7 +420,7 @@ strict, ahead, options
     @property
     def last_error(self) -> str:
         """What is wrong now, one sentence; empty: nothing is."""
-        return next(reversed(self._failures.values()), "") or self.client.last_error
+        return super().last_error or self.client.last_error
 
     def close(self) -> None:
         """Give the clock back and send what is to be reported. May be called again."""
@@ -343,7 +459,8 @@ strict, ahead, options
                 self.step_abandon()
         return self._begin_step()
 
-    def _begin_outer_step(self) -> bool:
+    def begin_outer_step(self) -> bool:
+        """Begin an iteration of the trainer's own, which hooks' steps may be within."""
         if self._skipping or self._accumulates:
             return False
         self._outer = mine = self._begin_step()
@@ -353,9 +470,14 @@ strict, ahead, options
         if not self._step_lock.acquire(blocking=False):
             self._ignored_steps += 1
             return False
+        if self._is_recorded():
+            self._step_lock.release()
+            self.stay_out(_GRAPH)
+            return False
         self._open = True
         self._within = self._outside_in_a_row = 0
         self.recover(_OUTSIDE)
+        self.recover_step()
         self.client.step_begin(self._iteration)
         # After it: a plan that comes now is followed from the next step on.
         self.quiet = not self.client.listens
@@ -429,6 +551,9 @@ strict, ahead, options
                     about=_OUTSIDE,
                 )
             return
+        if self._is_recorded():
+            self.stay_out(_GRAPH)
+            return
         if work is not None:
             self.client.instruction_work(work)
         self.client.instruction_begin(kind, -1 if stage is None else stage, microbatch)
@@ -453,38 +578,14 @@ strict, ahead, options
                 self._lose_timeline(error)
         self.client.instruction_end(kind, -1 if stage is None else stage, microbatch)
 
-    def fail(self, what: str, error: BaseException | None = None, about: str = "") -> None:
-        """Say once that something of Perseus went wrong; training goes on.
-
-        Parameters
-        ----------
-        what
-            One sentence.
-        error
-            What was raised, if anything was.
-        about
-            A word for it, with which `recover` says that it is over.
-        """
-        text = what if error is None else f"{what}: {type(error).__name__}: {error}"
-        self._failures.pop(about or what, None)
-        self._failures[about or what] = text
-        self._complain(text)
-
-    def recover(self, about: str) -> None:
-        """Say that what `fail` said is over."""
-        self._failures.pop(about, None)
-
-    def is_changed(self, microbatches: float, planned: int) -> bool:
-        """Return whether an iteration has another number of microbatches than the plan is for."""
-        if microbatches == planned:
-            self.recover(_MICROBATCHES)
-            return False
-        self.fail(
-            f"an iteration has {microbatches:g} microbatches and the plan is for {planned}: "
-            "such iterations are not used; detach and attach again where this stays",
-            about=_MICROBATCHES,
-        )
-        return True
+    def stay_out(self, why: str) -> None:
+        """Do nothing any more, and give the clock back: what is computed cannot be seen."""
+        self.fail(why, about="out")
+        self._skipping += 1
+        if self._open:
+            self.step_abandon()
+        self.quiet = True
+        self.client.close()
 
     def wait_for_complaint(self, seconds: float) -> None:
         """Pass on the client's first complaint, for which it waits so long at most."""
@@ -492,10 +593,6 @@ strict, ahead, options
         while not self.client.last_error and time.monotonic() < deadline:
             time.sleep(_LOOK_SECONDS)
         self._pass_on_complaint()
-
-    def speak_through(self, speaker: Speaker | None) -> None:
-        """Say complaints once for all ranks; None: this rank says its own."""
-        self._speaker = speaker
 
     def _close_step(self) -> None:
         self._open = self._outer = self.quiet = False
@@ -505,20 +602,11 @@ strict, ahead, options
 
     def _pass_on_complaint(self) -> None:
         """Say what the client's threads complain of: who trains reads no `report()`."""
-        # A client that was never opened has said why.
-        if self.client.state != State.CLOSED:
-            self._complain(self.client.last_error)
+        self.complain(self.client.last_error)
 
-    def _complain(self, text: str) -> None:
-        # The same of another iteration is nothing new.
-        kind = kind_of(text)
-        if not text or kind in self._said or len(self._said) >= _MOST_COMPLAINTS:
-            return
-        self._said.add(kind)
-        if self._speaker is None:
-            say(text)
-        else:
-            self._speaker.say(text)
+    def _is_recorded(self) -> bool:
+        """Return whether what is computed now goes into a CUDA graph, where no event is allowed."""
+        return (self._timeline is not None or self._find is not None) and is_recording_graph()
 
     def _find_timeline(self) -> None:
         how, self._find = self._find, None
@@ -526,84 +614,16 @@ strict, ahead, options
             # It says nothing of this step, which began without it.
             self._timeline = find_timeline(how or "host", self._clock)
         except Exception as error:
-            self.fail(f"no timeline {how!r}, the host's clock is used", error)
+            self.fail(f"no timeline {how!r}, the host's clock is used", error, about="timeline")
 
     def _lose_timeline(self, error: BaseException) -> None:
         self._timeline = None
-        self.fail("the device's timeline failed, the host's clock is used from here on", error)
+        said = "the device's timeline failed, the host's clock is used from here on"
+        self.fail(said, error, about="timeline")
 
 
-class _Step:
-    """`with job.step():`."""
+class _Client(Client):
+    """A client whose job says why it could not be opened."""
 
-    __slots__ = ("_job", "_mine", "tokens")
-
-    def __init__(self, job: Job, tokens: int) -> None:
-        self._job = job
-        self._mine = False
-        self.tokens = tokens
-
-    def __enter__(self) -> _Step:
-        self._mine = self._job._begin_outer_step()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if not self._mine:
-            return
-        if kind is None:
-            self._job.step_end(self.tokens)
-        else:
-            self._job.step_abandon()
-
-
-class _Computation:
-    """`with job.forward(0):`."""
-
-    __slots__ = ("_job", "_kind", "_microbatch", "_stage", "_work")
-
-    def __init__(
-        self, job: Job, kind: str, microbatch: int, stage: int | None, work: float | None
-    ) -> None:
-        self._job = job
-        self._kind = kind
-        self._microbatch = microbatch
-        self._stage = stage
-        self._work = work
-
-    def __enter__(self) -> _Computation:
-        self._job.begin(self._kind, self._microbatch, self._stage, self._work)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._job.end(self._kind, self._microbatch, self._stage)
-
-
-class _Skip:
-    """`with job.skip():`."""
-
-    __slots__ = ("_job",)
-
-    def __init__(self, job: Job) -> None:
-        self._job = job
-
-    def __enter__(self) -> _Skip:
-        self._job._skipping += 1
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._job._skipping -= 1
+    def _say_failure(self) -> None:
+        pass

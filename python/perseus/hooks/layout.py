@@ -7,7 +7,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import socket
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
 
 DEFAULT_SERVER = "http://127.0.0.1:7787"
 DEFAULT_AGENT = "/run/perseus/agent.sock"
+
+_NO_ID = "none"  # As torchrun has it.
+_TORCHRUN = ("torchrun", "torch.distributed.run", "torch/distributed/run.py")
+_TORCHRUN_WORDS = 6  # python -u -m torch.distributed.run ...
+_MOST_PARENTS = 8  # A shell or a tool may stand between a rank and torchrun.
 
 # Dimensions of a device mesh by what they do to a stage: copies that train on other data, or
 # ranks that compute one microbatch together. Expert parallel ranks are data parallel ones.
@@ -168,7 +175,9 @@ def job_body(
 def run_key(environment: Mapping[str, str] = os.environ) -> str | None:
     """Return what all ranks of this run, restarted ones too, know it by; None: nothing.
 
-    `$PERSEUS_RUN`, else Slurm's job and step, else torchrun's run id.
+    `$PERSEUS_RUN`, else Slurm's job and step, else torchrun's run id. On one node torchrun takes a
+    random id in place of its `--rdzv-id`: each time that it is started, another one. The id that
+    was given is then looked for, and stands for this node's run alone.
     """
     if environment.get("PERSEUS_RUN"):
         return environment["PERSEUS_RUN"]
@@ -176,9 +185,40 @@ def run_key(environment: Mapping[str, str] = os.environ) -> str | None:
     if slurm:
         return f"slurm-{slurm}.{environment.get('SLURM_STEP_ID', '0')}"
     elastic = environment.get("TORCHELASTIC_RUN_ID")
-    if elastic and elastic != "none":
+    if not elastic or elastic == _NO_ID:
+        return None
+    given = environment.get("PET_RDZV_ID") or _rdzv_id(_torchrun())
+    if not given or given == elastic:
         return f"torchrun-{elastic}"
-    return None
+    return f"torchrun-{given}@{socket.gethostname()}"
+
+
+def _rdzv_id(command: Sequence[str]) -> str:
+    """Return `--rdzv-id` of a command line of torchrun; empty: there is none."""
+    for word, after in zip(command, [*command[1:], ""]):
+        flag, _, value = word.partition("=")
+        if flag in ("--rdzv-id", "--rdzv_id"):
+            value = value or after
+            return "" if value == _NO_ID else value
+    return ""
+
+
+def _torchrun() -> list[str]:
+    """Return the command line of the torchrun that this process is of; empty: it is not found."""
+    process = os.getppid()
+    for _ in range(_MOST_PARENTS):
+        try:
+            folder = Path(f"/proc/{process}")
+            command = (folder / "cmdline").read_text(errors="replace").split("\0")
+            if any(word.endswith(_TORCHRUN) for word in command[:_TORCHRUN_WORDS]):
+                return command
+            # "pid (name) state parent": a name may have spaces and brackets.
+            process = int(
+                (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
+            )
+        except (OSError, ValueError, IndexError):
+            break
+    return []
 
 
 def default_device() -> str:

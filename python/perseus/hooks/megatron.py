@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Callable
 from perseus.hooks.attached import Attached, AttachError, open_job
 from perseus.hooks.job import Job
 from perseus.hooks.layout import Layout
-from perseus.hooks.speaker import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,7 +91,8 @@ def attach_megatron(
     Iterations without gradients are evaluation, and not recorded; nor is one without a backward.
     One with another number of microbatches (a batch size that is ramped up) or that an exception
     broke off is not used. With `overlap_moe_expert_parallel_comm` a forward and a backward run as
-    one and with `hybrid_context_parallel` their number varies: attaching refuses both.
+    one, with `hybrid_context_parallel` their number varies, and a CUDA graph of the full iteration
+    runs without timers: attaching refuses these.
     """
     attached = Attached(None)
     made: Job | None = None
@@ -100,10 +100,10 @@ def attach_megatron(
     failed: _Failure | None = None
     is_final = False
     try:
-        failed = getattr(_owner(None, model), _FAILED, None)
+        failed = _failure_of(None, model)
         config = _config_of(model)
         timers = _global_timers() if config is None else config.timers
-        failed = getattr(_owner(config, model), _FAILED, None)
+        failed = _failure_of(config, model)
         known: Attached | None = timers._attached if isinstance(timers, _Timers) else None
         if known is not None:
             return known
@@ -137,7 +137,7 @@ def attach_megatron(
         if strict:
             raise AttachError(attached.reason) from error
         if failed is None or failed.attached.reason != attached.reason:
-            say(f"not attached to Megatron: {attached.reason}")
+            attached.say_reason("Megatron")
         with contextlib.suppress(Exception):  # It is said again then.
             setattr(_owner(config, model), _FAILED, _Failure(attached, is_final))
     return attached
@@ -168,6 +168,11 @@ class _Failure:
     is_final: bool
 
 
+def _failure_of(config: Any, model: Any) -> _Failure | None:
+    failed = getattr(_owner(config, model), _FAILED, None)
+    return failed if isinstance(failed, _Failure) else None
+
+
 def _owner(config: Any, model: Any) -> Any:
     """Return what keeps it in mind."""
     return next((each for each in (config, sys.modules.get(_GLOBALS), model) if each), None)
@@ -185,6 +190,13 @@ def _refuse(config: Any) -> None:
         )
     if getattr(config, "hybrid_context_parallel", False):
         raise AttachError("hybrid_context_parallel varies the number of computations")
+    if "full_iteration" in str(getattr(config, "cuda_graph_scope", None)) and (
+        getattr(config, "cuda_graph_impl", "local") != "none"
+    ):
+        raise AttachError(
+            "a CUDA graph of the full iteration (cuda_graph_scope) runs without Megatron's timers; "
+            "give smaller parts to graphs, or do without Perseus"
+        )
 
 
 @dataclass(frozen=True)
@@ -278,13 +290,15 @@ def _hook(attached: Attached, config: Any, recorder: _Recorder) -> None:
     for owner, attribute in places:
         _replace(attached, owner, attribute, recorder)
     owner = _owner(config, None)
-    if hasattr(owner, _FAILED):
+    with contextlib.suppress(AttributeError):
         delattr(owner, _FAILED)
 
 
 def _replace(attached: Attached, owner: Any, attribute: str, recorder: _Recorder) -> None:
     before = getattr(owner, attribute)
     inner = before._inner if isinstance(before, _Timers) else before  # Of one that was detached.
+    if inner is not None and not callable(inner):
+        raise AttachError(f"{attribute} are no timers of a Megatron that Perseus knows")
     proxy = _Timers(attached, inner, recorder)
     setattr(owner, attribute, proxy)
 
@@ -317,9 +331,12 @@ class _Timers:
         self._attached: Attached | None = attached
         self._inner = inner
         self._hooks: dict[str, _Hooks] = {
-            "forward-backward": (recorder.begin_step, recorder.end_step),
-            "forward-compute": (recorder.begin_forward, recorder.end_forward),
-            "backward-compute": (recorder.begin_backward, recorder.end_backward),
+            name: (recorder.guarded(begin), recorder.guarded(end))
+            for name, begin, end in (
+                ("forward-backward", recorder.begin_step, recorder.end_step),
+                ("forward-compute", recorder.begin_forward, recorder.end_forward),
+                ("backward-compute", recorder.begin_backward, recorder.end_backward),
+            )
         }
 
     def __call__(self, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -365,7 +382,7 @@ class _Timer:
 
 
 class _Recorder:
-    """Makes steps and computations of the three timers. Nothing here raises."""
+    """Makes steps and computations of the three timers. Its methods may raise; see `guarded`."""
 
     def __init__(self, attached: Attached, job: Job, shape: _Shape) -> None:
         self._attached = attached
@@ -378,36 +395,42 @@ class _Recorder:
         self._order: Sequence[tuple[int, int]] | None = None
         self._grad_enabled: Callable[[], bool] = importlib.import_module("torch").is_grad_enabled
 
-    def begin_step(self) -> None:
-        try:
-            if self._in_step:  # An exception broke it off.
+    def guarded(self, tell: Callable[[], None]) -> Callable[[], None]:
+        """Return `tell` so that it never raises; where it fails, the step is not used."""
+
+        def told() -> None:
+            try:
+                tell()
+            except Exception as error:
                 self._in_step = False
-                self._job.step_abandon()
-            if not self._grad_enabled():
-                return
-            self._forwards = self._backwards = 0
-            shape = self._shape
-            if shape.chunks > 1:
-                count = shape.microbatches if shape.count is None else int(shape.count())
-                if count not in self._orders:
-                    self._orders[count] = interleaved_order(count, shape.chunks, shape.group)
-                self._order = self._orders[count]
-            self._in_step = self._job.step_begin()
-        except Exception as error:
-            self._fail(error)
+                self._job.fail("the hook on Megatron's timers failed", error)
+                self._job.guarded(self._job.step_abandon)
+
+        return told
+
+    def begin_step(self) -> None:
+        if self._in_step:  # An exception broke it off.
+            self._in_step = False
+            self._job.step_abandon()
+        if not self._grad_enabled():
+            return
+        self._forwards = self._backwards = 0
+        shape = self._shape
+        if shape.chunks > 1:
+            count = shape.microbatches if shape.count is None else int(shape.count())
+            if count not in self._orders:
+                self._orders[count] = interleaved_order(count, shape.chunks, shape.group)
+            self._order = self._orders[count]
+        self._in_step = self._job.step_begin()
 
     def end_step(self) -> None:
         if not self._in_step:
             return
         self._in_step = False
-        try:
-            if self._backwards == 0 or self._is_changed():  # Evaluation with gradients.
-                self._job.step_abandon()
-            else:
-                self._job.step_end(self._attached.tokens_of_iteration())
-        except Exception as error:
+        if self._backwards == 0 or self._is_changed():  # Evaluation with gradients.
             self._job.step_abandon()
-            self._fail(error)
+        else:
+            self._job.step_end(self._attached.tokens_of_iteration())
 
     def begin_forward(self) -> None:
         if self._in_step:
@@ -441,6 +464,3 @@ class _Recorder:
 
     def _is_changed(self) -> bool:
         return self._job.is_changed(self._forwards / self._shape.chunks, self._shape.microbatches)
-
-    def _fail(self, error: BaseException) -> None:
-        self._job.fail("the hook on Megatron's timers failed", error)

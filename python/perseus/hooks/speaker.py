@@ -105,13 +105,23 @@ class Speaker:
         )
 
 
-def speaker_of_job(rank: int) -> Speaker | None:
-    """Return the speaker of a job of several ranks; None: this process speaks for itself."""
+def say_once(text: str) -> None:
+    """Say it once for all ranks of `torch.distributed`; never raises."""
+    speaker = speaker_of_ranks()
+    if speaker is None:
+        say(text)
+    else:
+        speaker.say(text)
+
+
+def speaker_of_ranks() -> Speaker | None:
+    """Return who speaks for all ranks; None: this process speaks for itself."""
     try:
         distributed = importlib.import_module("torch.distributed")
         if not distributed.is_initialized() or distributed.get_world_size() < 2:
             return None
         c10d = importlib.import_module("torch.distributed.distributed_c10d")
-        return Speaker(c10d._get_default_store(), rank, distributed.get_world_size())
+        ranks = distributed.get_rank(), distributed.get_world_size()
+        return Speaker(c10d._get_default_store(), *ranks)
     except Exception:  # A PyTorch that keeps its store elsewhere.
         return None

@@ -8,7 +8,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from perseus.planner_library import PlannerError
+from perseus.planner_error import PlannerError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -200,6 +200,16 @@ class EventTimeline:
         )
 
 
+def is_recording_graph() -> bool:
+    """Return whether PyTorch records a CUDA graph on this thread's stream, and runs nothing."""
+    torch: Any = sys.modules.get("torch")
+    try:
+        cuda = torch.cuda
+        return bool(cuda.is_initialized() and cuda.is_current_stream_capturing())
+    except AttributeError:  # No PyTorch, or one without graphs.
+        return False
+
+
 def find_timeline(how: str, clock: Callable[[], float] | None) -> Timeline | None:
     """Return the timeline that "auto", "cuda" or "host" means now; None: the host's clock.
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 import importlib
 import io
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
 from perseus.hooks.attached import Attached, AttachError, open_job
 from perseus.hooks.job import Job
 from perseus.hooks.layout import Layout, LayoutError, layout_of_group, layout_of_mesh
-from perseus.hooks.speaker import say
 from perseus.hooks.wrap import Wrap
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def attach(
     tp_rank: int | None = None,
     tp: int | None = None,
     rank: int | None = None,
+    order: str | os.PathLike[str] | None = None,
     name: str | None = None,
     run: str | None = None,
     job_id: str | None = None,
@@ -81,6 +82,9 @@ def attach(
         does, without tensor parallel ranks.
     rank
         None: that of the default process group.
+    order
+        Of a schedule class that Perseus has no name for: the path of its CSV file, as PyTorch
+        writes and loads it. None: as the schedule itself says, which all of PyTorch's do.
     name, run
         Of the job, for people; and what makes it the same job on all ranks and after a restart
         (None: `$PERSEUS_RUN`, Slurm's or torchrun's id, else made up by the first rank).
@@ -118,14 +122,15 @@ def attach(
     Each call of ``schedule.step`` is an iteration, also where several make up one step of the
     optimizer. ``schedule.eval``, and steps without backward, are not recorded. An iteration that
     an exception breaks off, or that has another number of microbatches than the schedule had, is
-    not used.
+    not used. Computations that functions of the trainer's own run (`register_custom_function`), or
+    that a CUDA graph repeats, cannot be seen: Perseus then stays out.
     """
     attached = Attached(None)
     made: Job | None = None
     try:
         if getattr(schedule, _MARK, None) is not None:
             raise AttachError("this schedule has Perseus attached already; detach that first")
-        shape = _Shape(schedule)
+        shape = _Shape(schedule, order)
         if job is None:
             place = _place(shape, mesh, rank, dp_rank, dp, tp_rank, tp)
             made = job = open_job(
@@ -152,15 +157,16 @@ def attach(
         attached.give_up(error, made)
         if strict:
             raise AttachError(attached.reason) from error
-        say(f"not attached to {type(schedule).__name__}: {attached.reason}")
+        attached.say_reason(type(schedule).__name__)
     return attached
 
 
 class _Shape:
     """What a schedule object says of itself."""
 
-    def __init__(self, schedule: Any) -> None:
+    def __init__(self, schedule: Any, order: str | os.PathLike[str] | None = None) -> None:
         self.schedule = schedule
+        self._order = order
         stages = getattr(schedule, "_stages", None)
         if stages is None:
             stage = getattr(schedule, "_stage", None)
@@ -179,22 +185,43 @@ class _Shape:
         self.pp_rank = int(self.stages[0].group_rank)
         if not getattr(schedule, "_has_backward", True):
             raise AttachError("the schedule has no loss function: it runs no backward")
+        unseen = self.unseen()
+        if unseen:
+            raise AttachError(unseen)
+
+    def unseen(self) -> str:
+        """Return why computations of the schedule cannot be seen; empty: they can."""
+        own = getattr(self.schedule, "_comp_type_to_function_map", None)
+        if not own or not isinstance(own, dict):
+            return ""
+        kinds = [kind.name for kind in own if kind.name in _COMPUTATIONS]
+        if not kinds:
+            return ""
+        return (
+            f"functions of your own (register_custom_function) run {', '.join(sorted(kinds))}, "
+            "and Perseus cannot see what they compute: it stays out, and clocks are the driver's; "
+            "use perseus.Job in these functions to have them planned"
+        )
 
     def order(self) -> dict[str, object]:
-        """Return what a job says of the order: Perseus' name of it, and its shape."""
+        """Return what a job says of the order: Perseus' name of it and its shape, or all of it."""
+        if self._order is not None:
+            return {"schedule_csv": Path(self._order).read_text("utf-8")}
         known = SCHEDULES.get(type(self.schedule).__name__)
         if known is None:
-            raise AttachError(
-                f"the order of {type(self.schedule).__name__} has no name that a server knows; "
-                "give job_id= or job= of a job that runs this order"
-            )
+            return {"schedule_csv": self.csv()}
         return {"schedule": known, "virtual_stages": self.num_stages // self.pp}
 
     def csv(self) -> str:
         """Return the order as PyTorch writes it: a row for each rank, computations only."""
         order = getattr(self.schedule, "pipeline_order", None)
+        if not order:  # Loaded with communication in it.
+            order = getattr(self.schedule, "pipeline_order_with_comms", None)
         if not order:
-            raise AttachError(f"{type(self.schedule).__name__} does not tell its order")
+            raise AttachError(
+                f"the order of {type(self.schedule).__name__} has no name in Perseus, and the "
+                "schedule does not tell it; give order= (its CSV file)"
+            )
         text = io.StringIO()
         for rank in sorted(order):
             actions = [action for action in order[rank] if _is_computation(action)]
@@ -310,6 +337,7 @@ class _Steps:
         self._grad_enabled = grad_enabled
         self._losses = losses
         self._heard = False  # Whether the stages' wrappers are on.
+        self._is_out = False
 
     def trains(self) -> bool:
         """Return whether the step that begins has backwards."""
@@ -317,6 +345,10 @@ class _Steps:
 
     def begin(self) -> bool:
         """Begin a step; False: it is part of another, or not recorded."""
+        unseen = self._shape.unseen()
+        if unseen and not self._is_out:
+            self._is_out = True
+            self._job.stay_out(unseen)
         recorded = self._job.step_begin()
         listening = not self._job.quiet
         if listening != self._heard:
@@ -359,7 +391,7 @@ def _step_wrapper(
                 recorded = trains and steps.begin()
             except Exception as error:
                 job.fail("a step is not recorded", error)
-                _guarded(job, steps.abandon)
+                job.guarded(steps.abandon)
                 trains = False
             if not trains:  # Evaluation.
                 with job.skip():
@@ -368,26 +400,18 @@ def _step_wrapper(
                 result = original(*args, **kwargs)
             except BaseException:
                 if recorded:
-                    _guarded(job, steps.abandon)
+                    job.guarded(steps.abandon)
                 raise
             try:
                 steps.end(recorded)
             except Exception as error:
                 job.fail("a step is not recorded", error)
-                _guarded(job, steps.abandon)
+                job.guarded(steps.abandon)
             return result
 
         return step
 
     return wrap
-
-
-def _guarded(job: Job, tell: Callable[..., None], *args: Any) -> None:
-    """Call what is ours: it may fail, and training goes on."""
-    try:
-        tell(*args)
-    except Exception as error:
-        job.fail("a computation is not recorded", error)
 
 
 def _wrap_stage(
@@ -472,7 +496,7 @@ def _wrap_loss(attached: Attached, job: Job, schedule: Any, losses: _LossOf) -> 
         def maybe_compute_loss(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
             if losses.open is not None:
-                _guarded(job, losses.close)
+                job.guarded(losses.close)
             return result
 
         return maybe_compute_loss

@@ -6,27 +6,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
+
+#include "common/enum_names.h"
 
 namespace perseus {
 inline namespace v0 {
 namespace {
 
-constexpr std::array<std::string_view, 3> kSeverityNames = {"odd", "implausible", "impossible"};
+constexpr EnumNames<Severity, 3> kSeverityNames = {{"odd", "implausible", "impossible"}};
 
 }  // namespace
 
-std::string_view SeverityName(Severity severity) {
-  return kSeverityNames[static_cast<std::size_t>(severity)];
-}
+std::string_view SeverityName(Severity severity) { return kSeverityNames.Of(severity); }
 
-std::optional<Severity> ParseSeverity(std::string_view name) {
-  for (std::size_t i = 0; i < kSeverityNames.size(); ++i) {
-    if (kSeverityNames[i] == name) return static_cast<Severity>(i);
-  }
-  return std::nullopt;
-}
+std::optional<Severity> ParseSeverity(std::string_view name) { return kSeverityNames.Parse(name); }
 
 std::string NoteText(const Note& note) {
   if (note.source.empty()) return note.text;
@@ -40,9 +33,13 @@ Result<void> RefuseNotes(const std::vector<Note>& notes, bool strict) {
   });
   if (worst == notes.end() || (!strict && worst->severity != Severity::kImpossible)) return {};
   const std::size_t others = notes.size() - 1;
-  return InvalidInput(NoteText(*worst) + (strict && others > 0
-                                              ? fmt::format(" (and {} more such)", others)
-                                              : std::string()));
+  tl::unexpected<Error> refused = InvalidInput(
+      NoteText(*worst) +
+      (strict && others > 0 ? fmt::format(" (and {} more such)", others) : std::string()));
+  refused.value().file = worst->source;
+  refused.value().line = worst->line;
+  refused.value().column = worst->column;
+  return refused;
 }
 
 }  // namespace v0

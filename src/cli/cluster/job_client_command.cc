@@ -87,10 +87,6 @@ class JobClient {
   Result<Printout> Create(const std::string& file) {
     const Result<JobFile> settings = ReadJobFile(file);
     if (!settings) return tl::unexpected(settings.error());
-    if (settings->schedule_file) {
-      return InvalidInput(
-          fmt::format("{}: a server takes schedules by name; give 'schedule'", file));
-    }
     if (settings->work && !settings->work->file.empty()) {
       return InvalidInput(fmt::format(
           "{}: a server reads no work table; give 'work' as an array with a factor for each "
@@ -101,6 +97,11 @@ class JobClient {
     if (!flags_.client_key.empty()) request["client_key"] = flags_.client_key;
     if (!flags_.model.empty()) request["job"]["model"] = flags_.model;
     if (flags_.no_reuse) request["job"]["reuse_profile"] = false;
+    if (settings->schedule_file) {
+      Result<std::string> schedule = ReadWholeFile(*settings->schedule_file, kMostProfileBytes);
+      if (!schedule) return tl::unexpected(schedule.error());
+      request["job"]["schedule_csv"] = *std::move(schedule);
+    }
     if (settings->profile) {
       Result<std::string> profile = ReadWholeFile(*settings->profile, kMostProfileBytes);
       if (!profile) return tl::unexpected(profile.error());
@@ -319,10 +320,21 @@ class JobClient {
   const Style& style_;
 };
 
+// For completion: some jobs of each state. Not the finished ones, of which there may be 10,000.
+std::string JobNames(const ServerFlags& flags) {
+  constexpr int kMostOfAState = 200;
+  std::vector<std::string> queries;
+  for (const char* const state :
+       {"registering", "profiling", "characterizing", "running", "failed"}) {
+    queries.push_back(fmt::format("?state={}&limit={}", state, kMostOfAState));
+  }
+  return NamesFrom(flags, "jobs", {"id", "name", "client_key"}, queries);
+}
+
 }  // namespace
 
 Result<Printout> RunJob(const JobClientFlags& flags, const Style& style) {
-  if (flags.names) return NamesFrom(flags.server, "jobs", {"id", "name", "client_key"});
+  if (flags.names) return JobNames(flags.server);
   Result<ServerClient> connected = ServerClient::Connect(flags.server);
   if (!connected) return tl::unexpected(connected.error());
   JobClient client(*std::move(connected), flags, style);

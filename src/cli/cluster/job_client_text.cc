@@ -19,6 +19,7 @@
 
 #include "cli/cluster/json_values.h"
 #include "cli/framework/table.h"
+#include "common/belief.h"
 #include "common/printable.h"
 #include "job/job_fields.h"
 
@@ -50,6 +51,17 @@ std::string IntervalOf(const Json& plan) {
 const Json& WholeJobOf(const Json& plan) {
   const Json& whole = ObjectOf(plan, "whole_job");
   return whole.empty() ? plan : whole;
+}
+
+// Whether ranks have reported, and none of them follows the plan, which then saves nothing.
+bool NobodyFollows(const Json& job) {
+  return NumberOf(job, "following") == 0 && MemberText(job, "state") != "finished";
+}
+
+// What a job saves now, as far as its plan says.
+std::string SavingNow(const Json& job) {
+  const std::string saving = SavingOf(WholeJobOf(ObjectOf(job, "plan")));
+  return !saving.empty() && NobodyFollows(job) ? "none now" : saving;
 }
 
 std::string CountText(const Json& value) {
@@ -194,7 +206,7 @@ std::string EventLine(const std::string& name, const Json& data, const Json& job
   if (plan.empty()) return text + "\n";
   text += fmt::format(", plan {} ({})", MemberText(plan, "version"), MemberText(plan, "reason"));
   text += part(", iteration ", SecondsOf(WholeJobOf(plan), "iteration_time_s"));
-  text += part(", saving ", SavingOf(WholeJobOf(plan)));
+  text += part(", saving ", SavingNow(job));
   const std::size_t stragglers = ListOf(job, "stragglers").size();
   if (stragglers > 0) {
     text += fmt::format(", {} straggler{}", stragglers, stragglers == 1 ? "" : "s");
@@ -225,7 +237,7 @@ std::string JobTable(const Json& jobs, const Style& style) {
          MemberText(job, "state"),
          fmt::format("{}/{}", MemberText(job, "ranks_registered"), MemberText(job, "world_size")),
          MemberText(plan, "version") + (HasFirstPlan(job) ? " (first)" : ""),
-         seconds ? WithThousands(*seconds, 4) : "", SavingOf(WholeJobOf(plan)),
+         seconds ? WithThousands(*seconds, 4) : "", SavingNow(job),
          CountText(job.value("stragglers", Json(0)))});
   }
   return jobs.empty() ? "The server has no jobs.\n" : table.Format(style.rule());
@@ -352,11 +364,10 @@ std::string TroubleText(const Json& job) {
   return text;
 }
 
-// Whether ranks have reported, and none of them follows a plan: the plan then saves nothing.
-bool NobodyFollows(const Json& job) {
-  const Json& states = ObjectOf(ObjectOf(job, "clients"), "states");
-  return !states.empty() && NumberOf(states, "following").value_or(0) == 0 &&
-         MemberText(job, "state") != "finished";
+bool IsBelievable(const Json& job) {
+  const Json& notes = ListOf(job, "notes");
+  return std::all_of(notes.begin(), notes.end(),
+                     [](const Json& note) { return MemberText(note, "severity") == "odd"; });
 }
 
 std::string JobText(const Json& job, const Style& style, double now_seconds) {
@@ -415,9 +426,11 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
                           ? seconds
                           : seconds + (has_conditions ? ", under the job's conditions" : "") +
                                 (is_straggling ? ", as long as the straggler is slow" : ""));
-    const std::string saving = SavingOf(whole);
-    if (NobodyFollows(job)) {
-      line("saving", "none now: no rank follows the plan");
+    const std::string saving = SavingNow(job);
+    if (!saving.empty() && NobodyFollows(job)) {
+      line("saving", saving + ": no rank follows the plan");
+    } else if (!IsBelievable(job)) {
+      line("", fmt::format("{}: {}", kNotBelievable, kCorrectFirst));
     } else {
       line("saving", saving.empty() || !is_straggling
                          ? saving + IntervalOf(plan)
@@ -425,11 +438,12 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
     }
     const Json& pipelines = ObjectOf(plan, "pipelines");
     for (const auto& [pipeline, own] : pipelines.items()) {
-      line("", fmt::format("pipeline {} straggles; its own plan would end in {}",
+      line("", fmt::format("pipeline {} is slow; at its usual speed, its plan would take {}",
                            Printable(pipeline), SecondsOf(own, "iteration_time_s")));
     }
     if (!pipelines.empty()) {
-      line("", fmt::format("the others end in {} and wait", SecondsOf(plan, "iteration_time_s")));
+      line("", fmt::format("the plan of the others takes {}, and they wait for the rest",
+                           SecondsOf(plan, "iteration_time_s")));
     }
   }
   const Json& frontier = ObjectOf(job, "frontier");

@@ -57,7 +57,7 @@ std::optional<double> ParseKeep(std::string_view text) {
   return *number * unit;
 }
 
-const std::array<ServeSetting, 13> kSettings = {{
+const std::array<ServeSetting, 14> kSettings = {{
     {"listen", "ADDRESS",
      "Where to listen: HOST:PORT (default 127.0.0.1:7787), port 0 for a free one, or unix:PATH. An "
      "address that others can reach needs --token-file and TLS.",
@@ -103,6 +103,17 @@ const std::array<ServeSetting, 13> kSettings = {{
     {"max-jobs", "N", "Most unfinished jobs at once (default 10000).",
      [](const std::string& text, ServeOptions* options) {
        return SetCount(text, kMostJobs, &options->max_jobs);
+     }},
+    {"finish-silent", "TIME|never",
+     "Finish a job when none of its ranks has been heard of for this long (default 7d).",
+     [](const std::string& text, ServeOptions* options) -> Result<void> {
+       const auto silent = ParseKeep(text);
+       if (!silent && text != "never") {
+         return InvalidInput(
+             fmt::format("expected a time such as 7d or 12h, or never, got '{}'", text));
+       }
+       options->finish_silent_seconds = silent;
+       return {};
      }},
     {"keep-finished", "TIME",
      "Delete a job this long after it has finished: 30d, 12h. Without this option, finished jobs "

@@ -62,20 +62,24 @@ Result<std::string> ServerClient::Text(const char* method, const std::string& ta
 }
 
 std::string NamesFrom(const ServerFlags& flags, std::string_view things,
-                      std::initializer_list<const char*> members) {
+                      std::initializer_list<const char*> members,
+                      const std::vector<std::string>& queries) {
   constexpr double kPatienceSeconds = 1;
   Result<ServerClient> client = ServerClient::Connect(flags);
   if (!client) return "";
   http::CallOptions options;
-  options.deadline_seconds = kPatienceSeconds;
-  const auto answer = client->http().Call("GET", fmt::format("/api/v1/{}", things), {}, options);
-  if (!answer || answer->body == nullptr) return "";
-  const auto json = ServerClient::Parsed(*answer->body);
+  options.deadline_seconds = kPatienceSeconds / static_cast<double>(queries.size());
   std::set<std::string> names;
-  for (const auto& thing : json.value(std::string(things), nlohmann::ordered_json::array())) {
-    for (const char* member : members) {
-      std::string name = thing.is_object() ? thing.value(member, "") : "";
-      if (!name.empty() && ShellWord(name) == name) names.insert(std::move(name));
+  for (const std::string& query : queries) {
+    const std::string target = fmt::format("/api/v1/{}{}", things, query);
+    const auto answer = client->http().Call("GET", target, {}, options);
+    if (!answer || answer->body == nullptr) return "";
+    const auto json = ServerClient::Parsed(*answer->body);
+    for (const auto& thing : json.value(std::string(things), nlohmann::ordered_json::array())) {
+      for (const char* member : members) {
+        std::string name = thing.is_object() ? thing.value(member, "") : "";
+        if (!name.empty() && ShellWord(name) == name) names.insert(std::move(name));
+      }
     }
   }
   std::string text;

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cli/framework/server_flags.h"
 #include "http/client.h"
@@ -36,10 +37,11 @@ class ServerClient {
 };
 
 // What the things of a server ("jobs") are called by, a line each, for a shell that completes a
-// word: asked once, for a second at most; nothing of a server that does not answer. What a shell
-// would take for more than a name is left out.
+// word: asked once for each of `queries`, for a second at most; nothing of a server that does not
+// answer. What a shell would take for more than a name is left out.
 std::string NamesFrom(const ServerFlags& flags, std::string_view things,
-                      std::initializer_list<const char*> members);
+                      std::initializer_list<const char*> members,
+                      const std::vector<std::string>& queries = {""});
 
 }  // namespace perseus::cli
 

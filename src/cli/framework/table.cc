@@ -133,7 +133,10 @@ std::string CountOf(long long count, std::string_view noun) {
   return fmt::format("{} {}{}", WithThousands(static_cast<double>(count), 0), noun, plural);
 }
 
-std::string FormatSeconds(double seconds) { return WithUnit(seconds, "s", 4); }
+std::string FormatSeconds(double seconds) {
+  const bool in_seconds = seconds == 0 || std::abs(seconds) >= 1;
+  return WithUnit(seconds, "s", in_seconds ? 4 : 2);
+}
 
 std::string FormatJoules(double joules) {
   if (std::abs(joules) >= 1e6) return fmt::format("{} MJ", WithThousands(joules * 1e-6, 3));

@@ -17,6 +17,7 @@
 #include "cli/planning/plan_check.h"
 #include "cli/planning/plan_notes.h"
 #include "cli/planning/scenario_text.h"
+#include "common/belief.h"
 #include "common/json_text.h"
 #include "common/printable.h"
 #include "formats/conditions_json.h"
@@ -152,8 +153,8 @@ std::string CriticalText(const Explanation& explanation, const PlanDocument& pla
   for (const SavingShare& share : explanation.stages) {
     if (share.label != fmt::format("{}", *explanation.critical_stage)) continue;
     return fmt::format(
-        "Stage {} is critical: at maximum clocks its computations hold the longest path for {} of "
-        "the iteration's {}, so others may run slower without anybody waiting for them.",
+        "Stage {} is critical: at maximum clocks, an iteration waits for its computations during "
+        "{} of its {}. Other stages may run slower, and nobody waits for them.",
         *explanation.critical_stage,
         FormatPercent(
             Percent(share.baseline_critical_seconds, plan.baseline.iteration_time_seconds), 0),
@@ -169,20 +170,16 @@ std::string ConditionsText(const PlanDocument& plan, const Style& style) {
                                  ConditionsInWords(*plan.conditions));
   if (plan.expected) {
     text += fmt::format(
-        " Emulated when it was made, as the file says: {} ({} x {}). This is not computed again "
-        "here, as that takes the costs of other clocks; 'perseus emulate PROFILE ... --plan FILE' "
-        "replays the plan. All other figures here are recomputed, and on paper, where every "
-        "clock comes in time and nothing varies: there the plan gives up some saving for the slack "
-        "and the fewer changes ({} within an iteration) that let it hold. 'perseus plan' says what "
-        "a plan without conditions saves on paper, and what becomes of it.",
-        ExpectedInWords(*plan.expected), CountOf(plan.expected->seeds, "seed"),
-        CountOf(plan.expected->iterations, "iteration"), plan.knob_changes);
+        " Emulated when it was made, as the file says: {}. The figures below are without the "
+        "conditions: every clock comes in time, and nothing varies.",
+        ExpectedInWords(*plan.expected));
   }
-  return "\n\n" + Wrap(InStyle(text, style), style.columns, 0);
+  return "\n\n" + Wrap(text, style.columns, 0);
 }
 
 std::string ExplainText(const Explanation& explanation, const ExplainInput& input,
                         const PlanDocument& plan, const Style& style) {
+  if (!AreBelievable(plan.notes)) return FormatNotes(plan.notes, style) + InsteadOfFigures(style);
   std::string out = Wrap(
       fmt::format("{}, {}, {}: {} and {} an iteration instead of {} and {}; saving {} ({}).",
                   Printable(plan.schedule), CountOf(plan.stages, "stage"),
@@ -209,9 +206,9 @@ std::string ExplainText(const Explanation& explanation, const ExplainInput& inpu
   append("phase", explanation.phases, false);
   out += "\n";
   out += Wrap(
-      "before -> after. critical: computations on a longest path. saving: energy that slower "
-      "clocks "
-      "save, less the waiting that they replace.",
+      "a -> b: at maximum clocks -> with the plan. Critical: how many computations make the "
+      "iteration longer if they take longer. Busy: share of the iteration in which the stage "
+      "computes. Saving: energy that lower clocks save, computing and waiting together.",
       style.columns, 0);
   if (explanation.iteration_saving_joules != 0) {
     out += '\n';

@@ -12,6 +12,7 @@
 #include "cli/planning/job.h"
 #include "cli/planning/plan_notes.h"
 #include "cli/planning/plan_summary.h"
+#include "common/belief.h"
 #include "common/file.h"
 #include "perseus/plan_file.h"
 #include "perseus/report.h"
@@ -48,6 +49,7 @@ std::string FrontierText(const Job& job, const Planner& planner,
   std::string out = FormatInput(job.profile, planner.pipeline(), job.virtual_stages,
                                 job.costs.split_ratio, style);
   out += FormatNotes(job.notes, style);
+  if (!AreBelievable(job.notes)) return out + InsteadOfFigures(style);
   const bool milliseconds = baseline.iteration_time_seconds < 0.1;
   const bool millijoules = baseline.energy_joules < 1;
   Table table({"", milliseconds ? "time ms" : "time s", "slowdown",
@@ -64,24 +66,21 @@ std::string FrontierText(const Job& job, const Planner& planner,
   }
   out += '\n';
   out += table.Format(style.rule()) + "\n";
-  std::string bound = "the exact lower bound";
+  std::string bound = "no plan of one pipeline with the time of a row uses less energy";
   if (IsCoarse(frontier)) {
-    bound = fmt::format("within {} of the exact lower bound",
-                        FormatPercent(100 * frontier.certified_error, 4));
+    bound += fmt::format(" (exact to {})", FormatPercent(100 * frontier.certified_error, 4));
   }
-  if (frontier.fitted) bound = "from an exponential fit of the profile, which bounds nothing";
-  out +=
-      Wrap(fmt::format(
-               "{} of one pipeline's energy at each time: {}. Slowdown and saving are "
-               "against {} ({}, {}). {} All breakpoints: --csv, or -o FILE.",
-               IsCoarse(frontier) ? "A bound" : "The frontier",
-               fmt::format("{}, {}", bound,
-                           CountOf(static_cast<long long>(frontier.points.size()), "breakpoint")),
-               BaselineText(job.profile), FormatSeconds(baseline.iteration_time_seconds),
-               FormatJoules(baseline.energy_joules),
-               frontier.fitted ? "'perseus plan' makes plans from the measured options."
-                               : "Real plans come close to it: 'perseus plan' says how close."),
-           style.columns, 0);
+  if (frontier.fitted) {
+    bound = "this curve is an exponential fit of the profile, so plans may use less energy";
+  }
+  out += Wrap(
+      fmt::format("The frontier: {}. Slowdown and saving: against {} ({}, {}). 'perseus "
+                  "plan' makes plans that come close. --csv or -o FILE gives all {} of "
+                  "the curve.",
+                  bound, BaselineText(job.profile), FormatSeconds(baseline.iteration_time_seconds),
+                  FormatJoules(baseline.energy_joules),
+                  CountOf(static_cast<long long>(frontier.points.size()), "corner")),
+      style.columns, 0);
   out += '\n';
   for (const std::string& remark : remarks) out += Fact("Note", remark, style);
   return out;

@@ -28,21 +28,6 @@ double Rounded(double percent) { return std::round(100 * percent) / 100; }
 
 bool HasNoiseOfTheJob(const TimeNoise& noise) { return noise.per_stage > 0 || noise.per_gpu > 0; }
 
-// What may lie between the best that could be and what was found.
-std::string WhatElse(const Conditions& conditions) {
-  std::vector<std::string_view> reasons;
-  if (HasNoiseOfTheJob(conditions.noise)) {
-    reasons.emplace_back("the time kept for jobs in which the wrong stages or GPUs are slow");
-  }
-  if (conditions.switching.any()) reasons.emplace_back("late clocks");
-  if (conditions.max_changes || conditions.change_joules > 0) {
-    reasons.emplace_back("changes that are not made");
-  }
-  if (reasons.empty()) return "what the search did not find";
-  return fmt::format("{}{} what the search did not find", fmt::join(reasons, ", "),
-                     reasons.size() > 1 ? ", and" : " and");
-}
-
 bool HasPrice(const HeldPlan& held) { return held.robust.conditions.change_joules > 0; }
 
 // The saving of emulated figures with the price of their clock calls.
@@ -58,40 +43,30 @@ double NetSaving(const HeldPlan& held, const ExpectedFigures& figures) {
   return NetSaving(held.robust.conditions.change_joules, figures, held.baseline);
 }
 
-// " in the same time (+0.3 %), both with the price of changes": what figures are compared of.
+// " in the same time (+0.3 %)", where that is not the target's.
 std::string ComparedHow(const HeldPlan& held) {
-  std::string text;
-  if (held.at_own_time) {
-    text = fmt::format(" in the same time ({})",
-                       FormatSignedPercent(held.on_paper.slowdown_percent, 3));
-  }
-  return HasPrice(held) ? text + ", both with the price of their changes" : text;
+  if (!held.at_own_time) return "";
+  return fmt::format(" in the same time ({})",
+                     FormatSignedPercent(held.on_paper.slowdown_percent, 3));
 }
 
-// What the points between the paper plan's saving and this one's are spent on.
-std::string Why(const HeldPlan& held) {
+// What the conditions cost.
+std::string Cost(const HeldPlan& held) {
   const RobustPlan& robust = held.robust;
   const double paper = Rounded(held.on_paper.net_saving_percent);
   const double here = Rounded(NetSaving(held, held.expected));
-  const double free = Rounded(robust.bound.saving_without_switching_percent);
-  if (here >= paper) {
-    return fmt::format("nothing. Without the conditions a plan would save {}{}, no more.",
-                       FormatPercent(paper, 2), ComparedHow(held));
-  }
+  const double most = Rounded(robust.bound.saving_without_switching_percent);
+  const std::string without = fmt::format("without the conditions a plan would save {}{}",
+                                          FormatPercent(paper, 2), ComparedHow(held));
+  const std::string both = HasPrice(held) ? " (both with the price of their changes)" : "";
+  if (here >= paper) return fmt::format("{}, no more than this one{}.", without, both);
   const std::string text =
-      fmt::format("the plan saves {}. Without the conditions a plan would save {}{}.",
-                  FormatPercent(here, 2), FormatPercent(paper, 2), ComparedHow(held));
-  const std::string rest = WhatElse(robust.conditions);
-  // Where all of it, or nothing, is due to the time that is left.
-  if (free >= paper || free <= here) {
-    return fmt::format("{} The {:.2f} points between them are {}.", text, paper - here, rest);
-  }
-  return fmt::format(
-      "{} Of the {:.2f} points between them, {:.2f} are out of reach: no plan of the accepted time "
-      "saves more than {} {}. The other {:.2f} are {}.",
-      text, paper - here, paper - free, FormatPercent(free, 2),
-      robust.conditions.noise.any() ? "with this noise (an estimate)" : "at any latency",
-      free - here, rest);
+      fmt::format("{}, and this one saves {}{}.", without, FormatPercent(here, 2), both);
+  // Where nothing is known but what a plan without conditions saves, or less than was found.
+  if (most >= paper || most <= here) return text;
+  return fmt::format("{} {}, no plan can save more than {}{}.", text,
+                     robust.conditions.noise.any() ? "With this noise" : "Whatever the latency",
+                     FormatPercent(most, 2), robust.conditions.noise.any() ? " (an estimate)" : "");
 }
 
 // A slowdown to accept, as a flag takes it: two digits, and not less.
@@ -128,8 +103,8 @@ std::string WhatWouldHelp(const HeldPlan& held) {
           : fmt::format("A higher {} or a lower {} lets more computations be slowed",
                         NameOf(held.settings, "max_slowdown"), confidence);
   return fmt::format(
-      "nobody knows beforehand which {0} of a job are slow. So that at least {1:g} % of all jobs "
-      "are at most {2:g} % slower, {3} can be slowed down. {4}.",
+      "nobody knows beforehand which {0} of a job are slow. If at least {1:g} % of all jobs must "
+      "be at most {2:g} % slower, {3} can be slowed down. {4}.",
       what, 100 * conditions.confidence, 100 * conditions.max_slowdown,
       NetSaving(held, held.expected) < kWorthSaying ? "hardly anything" : "only little", more);
 }
@@ -137,14 +112,13 @@ std::string WhatWouldHelp(const HeldPlan& held) {
 // Of calls in another mode, where they save more.
 std::string OtherCalls(const HeldPlan& held) {
   const OtherCallMode& other = *held.other_calls;
-  return fmt::format(
-      "with {} instead of {} such a plan saves at least {}{}, with a slowdown of {}{}.",
-      SettingOf(held.settings, "call_ahead", CallAheadName(other.call_ahead)),
-      CallAheadName(held.robust.conditions.switching.call_ahead),
-      FormatPercent(other.net_saving_percent, 2),
-      HasPrice(held) ? " with the price of its changes" : "",
-      FormatPercent(other.expected.slowdown_percent, 3),
-      other.call_ahead == CallAhead::kPredicted ? " (the client calls so)" : "");
+  return fmt::format("with {}{} instead of {}, a plan would save at least {}{}, and be {} slower.",
+                     SettingOf(held.settings, "call_ahead", CallAheadName(other.call_ahead)),
+                     other.call_ahead == CallAhead::kPredicted ? " (as Perseus' client calls)" : "",
+                     CallAheadName(held.robust.conditions.switching.call_ahead),
+                     FormatPercent(other.net_saving_percent, 2),
+                     HasPrice(held) ? " with the price of its changes" : "",
+                     FormatPercent(other.expected.slowdown_percent, 3));
 }
 
 // "an iteration with 100 changes of clock saves 11.20 %, with 200 changes 12.01 %", a few of many.
@@ -169,7 +143,7 @@ std::string PriceCurve(const std::vector<ChangePricePoint>& curve, bool priced) 
                             : fmt::format("{} {}", with, saving));
   }
   return fmt::format("{}{}.", fmt::join(points, ", "),
-                     priced ? "; less the price of the changes" : "");
+                     priced ? " (the price of the changes is subtracted)" : "");
 }
 
 // In no other figure.
@@ -186,27 +160,25 @@ std::vector<std::pair<std::string_view, std::string>> Sentences(const HeldPlan& 
   const ExpectedFigures& expected = held.expected;
   std::vector<std::pair<std::string_view, std::string>> sentences;
   sentences.emplace_back("Under", ConditionsInWords(held.robust.conditions));
-  sentences.emplace_back(
-      "Emulated",
-      fmt::format("{}; {} x {}, against all clocks at maximum under the same conditions.",
-                  ExpectedInWords(expected), CountOf(expected.seeds, "seed"),
-                  CountOf(expected.iterations, "iteration")));
+  sentences.emplace_back("Emulated",
+                         fmt::format("{}; against all clocks at maximum under the same conditions.",
+                                     ExpectedInWords(expected)));
   if (held.robust.conditions.change_joules > 0) {
     sentences.emplace_back("Price", PriceOfCalls(held));
   }
-  sentences.emplace_back("Given up", Why(held));
+  sentences.emplace_back("Cost", Cost(held));
   if (std::string help = WhatWouldHelp(held); !help.empty()) {
     sentences.emplace_back("Helps", std::move(help));
   }
   if (held.other_calls) sentences.emplace_back("Calls", OtherCalls(held));
   std::string paper = fmt::format(
-      "a plan without conditions saves {} in that time. Emulated under the conditions: {}.",
+      "a plan made without the conditions promises to save {}. Emulated under them: {}.",
       FormatPercent(held.robust.paper_plan.saving_percent, 2), ExpectedInWords(held.paper));
   if (HasPrice(held)) {
     paper += fmt::format(" With the price of its changes the saving is {}.",
                          FormatPercent(NetSaving(held, held.paper), 2));
   }
-  sentences.emplace_back("On paper", std::move(paper));
+  sentences.emplace_back("Otherwise", std::move(paper));
   if (!held.robust.price_curve.empty()) {
     sentences.emplace_back(
         "Changes", PriceCurve(held.robust.price_curve, held.robust.conditions.change_joules > 0));
@@ -336,7 +308,7 @@ std::vector<std::string> HeldPlanNotes(const HeldPlan& held) {
 std::string FormatHeldPlan(const HeldPlan& held, const Style& style) {
   std::string out;
   for (const auto& [name, sentence] : Sentences(held)) {
-    out += Fact(name, InStyle(sentence, style), style);
+    out += Fact(name, sentence, style);
   }
   return out;
 }

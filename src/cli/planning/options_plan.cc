@@ -10,9 +10,8 @@ void AddPlanCommand(CommandParser* parser, Invocation* invocation) {
       Command::kPlan, "plan",
       "Show what can be saved, and write a plan of clocks.\n\nReads a profile, computes the least "
       "energy for every iteration time (the frontier), and makes plans for some of these times: no "
-      "slowdown, +1 %, +2 % and so on. The figures of a plan come from a replay with the measured "
-      "times. Its gap says how much less energy a better plan could use at most. Without -o no "
-      "file is written.",
+      "slowdown, +1 %, +2 % and so on. Each plan has a gap: the best plan of the same time uses "
+      "less energy by at most this much. Without -o no file is written.",
       {{"what is saved without slowing down, and what a little more time would buy",
         "perseus plan profile.csv --schedule 1f1b --microbatches 96 --blocking-power 83.64"},
        {"write the plan that may take 2 % longer, with report and timeline",
@@ -20,8 +19,7 @@ void AddPlanCommand(CommandParser* parser, Invocation* invocation) {
         "--at 1.02x -o plan/"},
        {"everything from a job file, but 48 microbatches",
         "perseus plan job.toml --microbatches 48"},
-       {"clocks change at most every 50 ms, as JSON",
-        "perseus plan job.toml --min-dwell 50ms --json"}});
+       {"one clock for each stage, as JSON", "perseus plan job.toml --granularity stage --json"}});
   AddPipelineOptions(parser, &invocation->job,
                      "Data-parallel pipelines of the job (default 1). Under conditions, an "
                      "iteration lasts as long as the slowest of them. Without conditions, only the "

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "formats/knob_counts.h"
+#include "model/plan_figures.h"
 
 namespace perseus::cli {
 namespace {
@@ -90,11 +91,11 @@ class OwnFigures {
 
   Result<void> CheckChanges() const {
     const formats::KnobCounts counts = formats::CountKnobs(plan_);
-    if (plan_.knob_changes != counts.changes.within) {
-      return Wrong("knob_changes", plan_.knob_changes, counts.changes.within);
-    }
-    if (plan_.distinct_knobs != counts.distinct) {
-      return Wrong("distinct_knobs", plan_.distinct_knobs, counts.distinct);
+    for (const auto& figure : model::Figures<PlanFigures>()) {
+      const auto count = figure.count();
+      if (count && plan_.*count != counts.figures.*count) {
+        return Wrong(figure.name, plan_.*count, counts.figures.*count);
+      }
     }
     if (!plan_.conditions || !plan_.conditions->max_changes) return {};
     const auto most = static_cast<double>(*plan_.conditions->max_changes);

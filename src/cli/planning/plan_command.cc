@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,8 @@
 #include "cli/planning/plan_rows.h"
 #include "cli/planning/plan_summary.h"
 #include "common/file.h"
+#include "job/job_fields.h"
+#include "model/constraints.h"
 #include "perseus/effort.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
@@ -33,29 +37,29 @@ constexpr double kBoundEffort = 0.5;
 // Rows of the table besides.
 constexpr int kRows = 7;
 
+std::string FlagValue(model::ConstraintUnit /*unit*/, Granularity granularity) {
+  return fmt::format(" {}", GranularityName(granularity));
+}
+std::string FlagValue(model::ConstraintUnit unit, double value) {
+  return unit == model::ConstraintUnit::kSeconds ? fmt::format(" {}s", value) : "";
+}
+std::string FlagValue(model::ConstraintUnit /*unit*/, std::optional<int> most) {
+  return fmt::format(" {}", most.value_or(0));
+}
+
 // Each constraint alone, as on the command line.
 std::vector<std::pair<std::string, PlanConstraints>> Separately(const PlanConstraints& all) {
   std::vector<std::pair<std::string, PlanConstraints>> single;
-  if (all.granularity != Granularity::kComputation) {
-    PlanConstraints one;
-    one.granularity = all.granularity;
-    single.emplace_back(fmt::format("--granularity {}", GranularityName(all.granularity)), one);
-  }
-  if (all.min_dwell_seconds > 0) {
-    PlanConstraints one;
-    one.min_dwell_seconds = all.min_dwell_seconds;
-    single.emplace_back(fmt::format("--min-dwell {}s", all.min_dwell_seconds), one);
-  }
-  if (all.max_knobs) {
-    PlanConstraints one;
-    one.max_knobs = all.max_knobs;
-    single.emplace_back(fmt::format("--max-clocks {}", *all.max_knobs), one);
-  }
-  if (all.time_margin_sigmas > 0 || all.time_margin_fraction > 0) {
-    PlanConstraints one;
-    one.time_margin_sigmas = all.time_margin_sigmas;
-    one.time_margin_fraction = all.time_margin_fraction;
-    single.emplace_back("--time-margin", one);
+  std::string_view field;
+  for (const model::Constraint& each : model::Constraints()) {
+    if (!each.IsIn(all)) continue;
+    if (each.field != field) {
+      single.emplace_back(job::FindField(each.field)->flag, PlanConstraints{});
+      single.back().first +=
+          each.On(all, [&](const auto& value) { return FlagValue(each.unit, value); });
+      field = each.field;
+    }
+    each.Copy(all, &single.back().second);
   }
   return single;
 }

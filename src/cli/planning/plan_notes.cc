@@ -11,6 +11,7 @@
 #include "cli/framework/terminal.h"
 #include "cli/planning/job.h"
 #include "cli/planning/plan_summary.h"
+#include "common/belief.h"
 #include "common/printable.h"
 
 namespace perseus::cli {
@@ -23,6 +24,13 @@ std::string FormatNotes(const std::vector<Note>& notes, const Style& style) {
                 text + (text.ends_with('?') ? "" : "."), style);
   }
   return out;
+}
+
+std::string InsteadOfFigures(const Style& style) {
+  return Fact("Figures",
+              fmt::format("{0}, so they are not shown: {1}. (--json prints them as they are.)",
+                          kNotBelievable, kCorrectFirst),
+              style);
 }
 
 void WriteNotes(const std::vector<Note>& notes) {

@@ -19,6 +19,9 @@ std::string FormatNotes(const std::vector<Note>& notes, const Style& style);
 // The same to standard error: for answers that have no place for notes.
 void WriteNotes(const std::vector<Note>& notes);
 
+// In the place of figures that cannot be believed: what to do.
+std::string InsteadOfFigures(const Style& style);
+
 // How figures of this pipeline are to be read: several stages a rank, fused computations.
 std::vector<std::string> PipelineRemarks(const CostedPipeline& pipeline, int virtual_stages);
 

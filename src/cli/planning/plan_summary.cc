@@ -12,6 +12,7 @@
 
 #include "cli/framework/table.h"
 #include "cli/planning/plan_notes.h"
+#include "common/belief.h"
 #include "common/printable.h"
 #include "plan/named_times.h"
 #include "report/page.h"
@@ -27,12 +28,12 @@ std::string KnobNoun(const PlanSummary& summary) {
   return summary.pipeline->knobs_are_numbers ? "clock" : "knob";
 }
 
-// "> is the plan (--at 1.0x)": which row that is.
+// Which row is the plan.
 std::string ChosenRow(const PlanSummary& summary) {
-  if (!summary.held) return fmt::format("the plan (--at {})", summary.at);
+  if (!summary.held) return fmt::format("> marks the plan (--at {}).", summary.at);
   return fmt::format(
-      "the plan that holds under the conditions (--at {}). All rows show figures without noise and "
-      "delay; those with them are under 'Emulated'",
+      "> marks the plan that is made for the conditions (--at {}). The table shows all plans "
+      "without noise and late clocks; 'Emulated' shows this one with them.",
       summary.at);
 }
 
@@ -78,8 +79,7 @@ std::string NextSteps(const PlanSummary& summary, const Style& style) {
   std::string text;
   if (summary.output_directory.empty()) {
     text =
-        "write this plan and its report with -o DIR; take another row with --at (1.02x, economic, "
-        "5.3s).";
+        "-o DIR writes this plan and a report; --at chooses another row (1.02x, economic, 5.3s).";
   } else {
     text = fmt::format(
         "open {0}/report.html in a browser and {0}/timeline.pftrace in ui.perfetto.dev; where the "
@@ -115,7 +115,7 @@ std::string Compared(double percent, std::string_view more, std::string_view les
 std::string Prices(const PlanSummary& summary, const Style& style) {
   if (summary.prices.empty()) return "";
   std::string out = "\n" + style.Bold("Price") +
-                    "     of each constraint by itself, against the unconstrained plan\n";
+                    "     what each constraint costs, against a plan without constraints\n";
   std::size_t widest = 0;
   for (const auto& price : summary.prices) widest = std::max(widest, price.constraint.size());
   for (const ConstraintPrice& price : summary.prices) {
@@ -173,20 +173,19 @@ void SortByTime(std::vector<PlanPoint>* points) {
 
 std::string FormatInput(const Profile& profile, const CostedPipeline& pipeline, int virtual_stages,
                         double split_ratio, const Style& style) {
-  const report::OptionCounts counts = report::CountOptions(pipeline);
   const std::string knobs =
       profile.knobs_are_numbers && profile.knobs.size() > 1
-          ? fmt::format("{} from {} to {}",
+          ? fmt::format("{} from {} to {} MHz",
                         CountOf(static_cast<long long>(profile.knobs.size()), "clock"),
                         profile.knobs.back().label, profile.knobs.front().label)
           : CountOf(static_cast<long long>(profile.knobs.size()), "knob");
   std::string read =
-      fmt::format("{}: {}, {}, {}; {} kept, {} dominated.", report::FileName(profile.source),
-                  CountOf(profile.rows, "row"), CountOf(profile.num_stages, "stage"), knobs,
-                  CountOf(counts.kept, "option"), WithThousands(counts.dominated, 0));
-  if (counts.split) {
+      fmt::format("{}: {}, {}, {}.", report::FileName(profile.source), CountOf(profile.rows, "row"),
+                  CountOf(profile.num_stages, "stage"), knobs);
+  if (report::CountOptions(pipeline).split) {
     read += fmt::format(
-        " `backward` is divided into backward_input and backward_weight at {:g} (--split-ratio).",
+        " The schedule splits backwards, and the profile does not: backward_input gets {:g} of the "
+        "time and energy, backward_weight the rest (--split-ratio).",
         split_ratio);
   }
   std::string out = Fact("Profile", read, style);
@@ -194,43 +193,35 @@ std::string FormatInput(const Profile& profile, const CostedPipeline& pipeline, 
   const PipelineDag& dag = pipeline.dag;
   out += Fact(
       "Pipeline",
-      fmt::format("{}, {} on {}{}, {}: {}.", dag.schedule_name, CountOf(dag.num_stages, "stage"),
-                  CountOf(dag.num_ranks, "rank"),
+      fmt::format("{}, {} (from the profile) on {}{}, {}: {}.", dag.schedule_name,
+                  CountOf(dag.num_stages, "stage"), CountOf(dag.num_ranks, "rank"),
                   virtual_stages > 1 ? fmt::format(" ({} each)", virtual_stages) : "",
                   CountOf(dag.num_microbatches, "microbatch"), CountOf(dag.size(), "computation")),
       style);
   const int gpus = pipeline.tensor_parallel * dag.num_ranks;
   out += Fact("Waiting",
-              fmt::format("{} for the {} of one pipeline.",
-                          FormatWatts(pipeline.total_blocking_power_watts), CountOf(gpus, "GPU")),
+              fmt::format("one pipeline ({}) draws {} while all of it waits.", CountOf(gpus, "GPU"),
+                          FormatWatts(pipeline.total_blocking_power_watts)),
               style);
   return out;
 }
 
-std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
-  const Plan& baseline = *summary.baseline;
-  std::string out = FormatInput(*summary.profile, *summary.pipeline, summary.virtual_stages,
-                                summary.split_ratio, style);
-  out += Fact(
-      "Today",
-      fmt::format("{}: {}, {}, {} for one iteration of one pipeline.",
-                  BaselineText(*summary.profile), FormatSeconds(baseline.iteration_time_seconds),
-                  FormatJoules(baseline.energy_joules), FormatWatts(baseline.average_power_watts)),
-      style);
-  out += FormatNotes(summary.notes, style);
-  out += '\n';
-  out += PointsTable(summary, style) + "\n";
+namespace {
+
+// All that follows from the profile's numbers.
+std::string Figures(const PlanSummary& summary, const Style& style) {
+  std::string out = PointsTable(summary, style) + "\n";
   std::string legend = fmt::format(
-      "> is {}. Every row is a real plan, replayed on the profile's times; the marked one was "
-      "searched for longest. Slowdown and saving are against {}. Gap: how far the plan's energy is "
-      "above the least possible.",
+      "{} Slowdown and saving: against {}. Gap: the best plan of the same time uses less energy by "
+      "at most this much. T_economic: the plan of least energy. T*: the slowest plan that can be "
+      "of use, for a pipeline that must wait for a slower one.",
       ChosenRow(summary), BaselineText(*summary.profile));
   if (!summary.beyond_tstar.empty()) {
-    legend += fmt::format(" Beyond T* more time saves nothing: {} left out.",
-                          fmt::join(summary.beyond_tstar, ", "));
+    legend +=
+        fmt::format(" Slower than T*, so left out: {}.", fmt::join(summary.beyond_tstar, ", "));
   }
   if (IsCoarse(*summary.frontier)) {
-    legend += fmt::format(" The bound is coarse, within {} of the exact one.",
+    legend += fmt::format(" Gaps are computed from a rounded frontier, which is exact to {}.",
                           FormatPercent(100 * summary.frontier->certified_error, 4));
   }
   out += Wrap(legend, style.columns, 0) + "\n";
@@ -239,12 +230,8 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
   out += '\n';
   out += Fact(
       "Plan",
-      fmt::format(
-          "{} and {} an iteration, saving {}; {} distinct {}, {}.",
-          FormatSeconds(chosen.iteration_time_seconds), FormatJoules(chosen.energy_joules),
-          FormatPercent(chosen.saving_percent, 2), chosen.distinct_knobs,
-          chosen.distinct_knobs == 1 ? KnobNoun(summary) : fmt::format("{}s", KnobNoun(summary)),
-          report::ChangesText(*CountKnobChanges(summary.pipeline->dag, chosen.options))),
+      fmt::format("uses {}; {}.", report::DistinctText(chosen, KnobNoun(summary)),
+                  report::ChangesText(*CountKnobChanges(summary.pipeline->dag, chosen.options))),
       style);
   if (chosen.shared_knobs) {
     out +=
@@ -252,16 +239,32 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
              report::SharedKnobText(*chosen.shared_knobs, summary.granularity, KnobNoun(summary)),
              style);
   }
-  if (chosen.discrete_bound) out += Fact("Bound", report::DiscreteBoundText(chosen), style);
   if (summary.held) out += FormatHeldPlan(*summary.held, style);
-  out += JobTotal(summary, style);
+  return out + JobTotal(summary, style);
+}
+
+}  // namespace
+
+std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
+  const Plan& baseline = *summary.baseline;
+  std::string out = FormatInput(*summary.profile, *summary.pipeline, summary.virtual_stages,
+                                summary.split_ratio, style);
+  out += Fact(
+      "Today",
+      fmt::format("with {}, one iteration of one pipeline takes {} and {} ({}).",
+                  BaselineText(*summary.profile), FormatSeconds(baseline.iteration_time_seconds),
+                  FormatJoules(baseline.energy_joules), FormatWatts(baseline.average_power_watts)),
+      style);
+  out += FormatNotes(summary.notes, style);
+  const bool believable = AreBelievable(summary.notes);
+  out += believable ? "\n" + Figures(summary, style) : InsteadOfFigures(style);
   if (!summary.output_directory.empty()) {
     out += Fact("Written",
                 fmt::format("{}: {}.", summary.output_directory, fmt::join(summary.files, ", ")),
                 style);
   }
   for (const std::string& remark : summary.remarks) out += Fact("Note", remark, style);
-  return out + NextSteps(summary, style);
+  return believable ? out + NextSteps(summary, style) : out;
 }
 
 }  // namespace perseus::cli

@@ -66,7 +66,7 @@ void SortByTime(std::vector<PlanPoint>* points);
 std::string Fact(std::string_view name, std::string_view text, const Style& style);
 
 // The row of the plan that holds: what it comes to without the conditions, as all rows are.
-inline constexpr std::string_view kHeldRowLabel = "holds (on paper)";
+inline constexpr std::string_view kHeldRowLabel = "for the conditions";
 
 using report::PercentOver;
 using report::PercentSaved;

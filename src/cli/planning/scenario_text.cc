@@ -56,13 +56,13 @@ void DescribeNoise(const TimeNoise& noise, std::vector<std::string>* parts) {
 std::string_view WhenCalled(CallAhead call_ahead) {
   switch (call_ahead) {
     case CallAhead::kNone:
-      return "when a computation starts";
+      return "called for when its computation starts";
     case CallAhead::kEnd:
-      return "when the computation before has ended";
+      return "called for when the computation before has ended";
     case CallAhead::kPredicted:
       break;
   }
-  return "ahead of the predicted start of a computation";
+  return "called for early enough to be there when its computation starts";
 }
 
 void DescribeSwitching(const ClockSwitching& switching, std::vector<std::string>* parts) {
@@ -71,16 +71,17 @@ void DescribeSwitching(const ClockSwitching& switching, std::vector<std::string>
         switching.latency_spread_seconds > 0
             ? fmt::format(" (spread {})", SpanOfTime(switching.latency_spread_seconds))
             : "";
-    parts->push_back(fmt::format("clocks in effect {}{} after they are asked for, {}",
+    parts->push_back(fmt::format("a clock takes effect {}{} after the call, and is {}",
                                  SpanOfTime(switching.latency_seconds), spread,
                                  WhenCalled(switching.call_ahead)));
   }
   if (switching.min_interval_seconds > 0) {
-    parts->push_back(fmt::format("{} between calls", SpanOfTime(switching.min_interval_seconds)));
+    parts->push_back(
+        fmt::format("at least {} between calls", SpanOfTime(switching.min_interval_seconds)));
   }
   if (switching.stall_seconds > 0) {
     parts->push_back(
-        fmt::format("{} of stillness at a change of clock", SpanOfTime(switching.stall_seconds)));
+        fmt::format("a rank pauses {} at a change of clock", SpanOfTime(switching.stall_seconds)));
   }
 }
 
@@ -142,22 +143,9 @@ std::string ConditionsInWords(const Conditions& conditions) {
 }
 
 std::string ExpectedInWords(const ExpectedFigures& figures) {
-  constexpr double kRounding = 1e-9;  // A spread below is none.
-  const auto spread = [](double points) { return points < kRounding ? 0 : points; };
-  return fmt::format(
-      "saving {} \u00b1 {:.2g} points, slowdown {} \u00b1 {:.2g} points, {:.0f} clock calls an "
-      "iteration",
-      FormatPercent(figures.saving_percent, 2), spread(figures.saving_spread_percent),
-      FormatSignedPercent(figures.slowdown_percent, 3), spread(figures.slowdown_spread_percent),
-      figures.clock_calls);
-}
-
-std::string InStyle(std::string text, const Style& style) {
-  constexpr std::string_view kPlusMinus = "\u00b1";
-  for (std::size_t at = 0; !style.utf8 && (at = text.find(kPlusMinus, at)) != std::string::npos;) {
-    text.replace(at, kPlusMinus.size(), "+-");
-  }
-  return text;
+  return fmt::format("saving {}, slowdown {}, {:.0f} clock calls an iteration",
+                     FormatPercent(figures.saving_percent, 2),
+                     FormatSignedPercent(figures.slowdown_percent, 3), figures.clock_calls);
 }
 
 std::string PriceOfChangesText(double change_joules, std::string_view name,
@@ -166,10 +154,10 @@ std::string PriceOfChangesText(double change_joules, std::string_view name,
   const double before = change_joules * baseline.clock_calls;
   const double after = change_joules * run.clock_calls;
   return fmt::format(
-      "{}{} at {} are {} ({}), {} at maximum clocks. Other figures leave them out, "
-      "unless they say so. With them the saving is {}.",
-      CountOf(std::llround(run.clock_calls), "clock call"), of_what, FormatJoules(change_joules),
-      FormatJoules(after), name, FormatJoules(before),
+      "{}{} cost {} ({}: {} each). With this price the saving is {}. Other figures leave the price "
+      "out, unless they say so.",
+      CountOf(std::llround(run.clock_calls), "clock call"), of_what, FormatJoules(after), name,
+      FormatJoules(change_joules),
       FormatPercent(report::PercentSaved(run.joules + after, baseline.joules + before), 2));
 }
 

@@ -22,12 +22,8 @@ bool HasStragglers(const EmulationSpec& spec);
 // "noise of 1 % a computation; clocks in effect ...", with what is accepted.
 std::string ConditionsInWords(const Conditions& conditions);
 
-// "12.35 % saved \u00b1 0.02 points, +0.08 % time \u00b1 0.01 points, 280 clock calls an
-// iteration".
+// "saving 12.35 %, slowdown +0.083 %, 280 clock calls an iteration".
 std::string ExpectedInWords(const ExpectedFigures& figures);
-
-// Where a terminal has no UTF-8: "+-" for the sign.
-std::string InStyle(std::string text, const Style& style);
 
 // Clock calls of a run and its energy without their price.
 struct CalledRun {

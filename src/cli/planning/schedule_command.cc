@@ -12,19 +12,10 @@
 #include "common/json_text.h"
 #include "common/nearest_name.h"
 #include "perseus/schedule.h"
+#include "pipeline/action_text.h"
 
 namespace perseus::cli {
 namespace {
-
-std::string ActionText(const Action& action) {
-  return fmt::format("{}{}{}", action.stage, ComputationTypeLetter(action.type), action.microbatch);
-}
-
-// PyTorch's spelling of a step.
-std::string StepText(const ScheduleStep& step) {
-  if (!step.fused) return ActionText(step.action);
-  return fmt::format("({};{})OVERLAP_F_B", ActionText(step.action), ActionText(*step.fused));
-}
 
 std::string ScheduleJson(const Schedule& schedule) {
   nlohmann::ordered_json json = {{"name", schedule.name},
@@ -35,7 +26,7 @@ std::string ScheduleJson(const Schedule& schedule) {
   json["order"] = nlohmann::ordered_json::array();
   for (const auto& rank : schedule.ranks) {
     auto steps = nlohmann::ordered_json::array();
-    for (const ScheduleStep& step : rank) steps.push_back(StepText(step));
+    for (const ScheduleStep& step : rank) steps.push_back(pipeline::StepText(step));
     json["order"].push_back(std::move(steps));
   }
   return FormatIndented(json);

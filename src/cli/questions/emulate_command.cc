@@ -28,6 +28,7 @@
 #include "common/file.h"
 #include "emulate/straggler_text.h"
 #include "job/job_fields.h"
+#include "model/constraints.h"
 #include "perseus/effort.h"
 #include "perseus/emulation_report.h"
 #include "perseus/emulator.h"
@@ -37,26 +38,34 @@
 namespace perseus::cli {
 namespace {
 
+// The flag of the first constraint that is given; "": none.
+std::string_view ConstraintIn(const JobFile& given) {
+  for (const model::Constraint& constraint : model::Constraints()) {
+    const job::Field& field = *job::FindField(constraint.field);
+    if (job::IsSet(field, given)) return field.flag;
+  }
+  return "";
+}
+
 Result<void> CheckFlags(const Invocation& invocation) {
   const EmulateFlags& flags = invocation.emulate;
   if (!flags.plan_file.empty() && flags.policy) {
     return InvalidInput("--plan and --policy exclude each other; keep one of them");
   }
   const JobFile& given = invocation.job.overrides;
-  if (!flags.plan_file.empty() && !flags.compare &&
-      (given.granularity || given.min_dwell_seconds || given.max_clocks)) {
-    return InvalidInput(
-        "--granularity, --min-dwell and --max-clocks are for making plans, and --plan replays one "
-        "that was made; leave them out");
-  }
   // A job file's hold for the plan that it makes.
   const std::string_view robust = given.max_slowdown  ? "--max-slowdown"
                                   : given.confidence  ? "--confidence"
                                   : given.max_changes ? "--max-changes"
                                                       : "";
-  if (!robust.empty() && !flags.plan_file.empty()) {
-    return InvalidInput(fmt::format(
-        "{} is for making plans, and --plan replays one that was made; leave it out", robust));
+  if (!flags.plan_file.empty()) {
+    const std::string_view constraint = flags.compare ? "" : ConstraintIn(given);
+    const std::string_view for_making = constraint.empty() ? robust : constraint;
+    if (!for_making.empty()) {
+      return InvalidInput(
+          fmt::format("{} is for making plans, and --plan replays one that was made; leave it out",
+                      for_making));
+    }
   }
   if (!robust.empty() && flags.policy.value_or(std::string(kPerseus)) != kPerseus) {
     return InvalidInput(fmt::format("{} is for the policy perseus; {} takes no notice of it",
@@ -131,6 +140,7 @@ EmulationSpec MakeSpec(const EmulateFlags& flags, const Job& job) {
   }
   spec.control.reacts = !flags.no_reaction;
   spec.control.delay_seconds = flags.reaction_delay_seconds.value_or(0);
+  spec.power_shape.band = flags.power_band.value_or(spec.power_shape.band);
   spec.power_shape.ramp_limit_watts_per_second = flags.power_limits.ramp_watts_per_second;
   spec.power_interval_seconds = flags.power_interval_seconds;
   spec.timeline_iteration = flags.timeline_iteration;
@@ -343,6 +353,7 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   if (!lengths) return tl::unexpected(lengths.error());
   EmulationSummary summary;
   summary.spec = MakeSpec(flags, *job);
+  summary.shows_shape = flags.power_band.has_value();
   summary.change_joules = ConditionsOf(job->settings).change_joules;
   summary.change_price_name = NameOf(job->settings, "change_price");
   if (auto good = CheckStragglers(summary.spec, job->pipeline); !good) {

@@ -129,7 +129,7 @@ Result<void> CheckShapeQuestions(const EmulateFlags& flags, const JobFile& setti
     return InvalidInput(fmt::format(
         "{} is for microbatches that are alike; leave out the work table (--work)", flag));
   }
-  if (settings.schedule_file && !settings.schedule) {
+  if ((settings.schedule_file || settings.schedule_csv) && !settings.schedule) {
     return InvalidInput(fmt::format(
         "{} needs a schedule by name (--schedule): one from a file has no other shape", flag));
   }

@@ -98,9 +98,10 @@ std::string RunTable(const EmulationSummary& summary, const Style& style) {
 }
 
 std::string PartitionTable(const EmulationSummary& summary, const Style& style) {
-  Table table({"partition", "slowest/mean", "max clocks s", "J", "plan s", "J", "saving", "layers"},
-              {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
-               Align::kRight, Align::kRight, Align::kLeft});
+  Table table(
+      {"partition", "slowest/mean stage", "max clocks s", "J", "plan s", "J", "saving", "layers"},
+      {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
+       Align::kRight, Align::kLeft});
   std::string refused;
   for (const PartitionResult& each : summary.partitions) {
     if (!each.why_not.empty()) {
@@ -116,8 +117,9 @@ std::string PartitionTable(const EmulationSummary& summary, const Style& style) 
   }
   return table.Format(style.rule()) + "\n" +
          Wrap(
-             "One iteration of one pipeline: at maximum clocks, and the plan of that time; saving "
-             "is against the partition's own maximum clocks.",
+             "One iteration of one pipeline: at maximum clocks, and with the plan of the same "
+             "time. "
+             "Saving is against maximum clocks of the same partition.",
              style.columns, 0) +
          "\n" + refused;
 }
@@ -140,11 +142,12 @@ std::string AssignmentTable(const EmulationSummary& summary, const Style& style)
          change(each.late_joules, given.planned_joules)});
   }
   return table.Format(style.rule()) + "\n" +
-         Wrap(
-             fmt::format("One iteration of {} without noise, which ends with the slowest pipeline; "
-                         "plans know the lengths. Searched: by swaps, from the best above.",
-                         CountOf(summary.assigned_pipelines, "pipeline")),
-             style.columns, 0) +
+         Wrap(fmt::format(
+                  "One iteration of {} without noise; it ends when the slowest pipeline ends. "
+                  "Plans are made for the lengths. Searched: the best order above, made "
+                  "better by swaps.",
+                  CountOf(summary.assigned_pipelines, "pipeline")),
+              style.columns, 0) +
          "\n";
 }
 
@@ -187,8 +190,8 @@ std::string SweepTable(const EmulationSummary& summary, const Style& style) {
   }
   return table.Format(style.rule()) + "\n" +
          Wrap(
-             "One iteration of one pipeline: the plan of the time at maximum clocks. Bubble is the "
-             "share of the GPUs' time that they wait at maximum clocks.",
+             "One iteration of one pipeline. The plan takes no longer than maximum clocks. Bubble: "
+             "share of the time that GPUs wait at maximum clocks.",
              style.columns, 0) +
          "\n" + refused;
 }

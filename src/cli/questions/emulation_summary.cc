@@ -15,6 +15,7 @@
 #include "cli/planning/scenario_text.h"
 #include "cli/questions/emulation_answers.h"
 #include "cli/questions/shape_text.h"
+#include "common/belief.h"
 
 namespace perseus::cli {
 namespace {
@@ -66,13 +67,10 @@ IterationTimes TimesOf(const Emulation& emulation) {
 std::string JobInWords(const EmulationSummary& summary) {
   const std::string effort =
       summary.usual_effort > 0
-          ? fmt::format(
-                " with an effort of {:g}, since there may be many plans (--effort; perseus "
-                "plan takes 1)",
-                summary.usual_effort)
+          ? fmt::format(", with --effort {:g} ('perseus plan' uses 1)", summary.usual_effort)
           : "";
   return fmt::format(
-      "{} of {} each, {} in all; {}. Clocks by {}, planned for {} an iteration ({}){}.",
+      "{} of {} each, {} in all; {}. The policy {} chooses clocks for {} an iteration ({}){}.",
       CountOf(summary.spec.pipelines, "pipeline"),
       CountOf(static_cast<long long>(summary.pipeline->dag.num_ranks) *
                   summary.pipeline->tensor_parallel,
@@ -105,7 +103,7 @@ std::string FiguresTable(const EmulationSummary& summary, const Style& style) {
   add("all iterations,", {"s", 1}, before.time_seconds, after.time_seconds, 2);
   add("energy,", energy, before.energy.total_joules(), after.energy.total_joules(), 1);
   add("power of the job, mean,", power, before.average_watts, after.average_watts, 1);
-  add(fmt::format("  peak over {},", SpanOfTime(after.power.interval_seconds)), power,
+  add(fmt::format("  highest mean of {},", SpanOfTime(after.power.interval_seconds)), power,
       before.peak_watts, after.peak_watts, 1);
   add("power of a GPU, mean,", gpu, before.gpu_average_watts, after.gpu_average_watts, 1);
   add("  peak of a computation,", gpu, before.gpu_peak_watts, after.gpu_peak_watts, 1);
@@ -159,7 +157,7 @@ std::string Facts(const EmulationSummary& summary, const Style& style) {
   if (summary.change_joules > 0) out += Fact("Price", PriceOfChangesSentence(summary), style);
   if (HasStragglers(summary.spec)) {
     out += Fact("Straggler",
-                fmt::format("{} came; the plan of the others changed {}.",
+                fmt::format("{} came; the other pipelines got new plans {}.",
                             CountOf(after.stragglers, "straggler"), CountOf(after.replans, "time")),
                 style);
   }
@@ -205,8 +203,26 @@ std::string NextSteps(const EmulationSummary& summary) {
         "open {0}/report.html in a browser and {0}/timeline.pftrace in ui.perfetto.dev.",
         summary.output_directory);
   }
-  return fmt::format("write this run, its power over time and a timeline with -o DIR{}",
-                     summary.compared ? "." : "; see what others would do with --compare.");
+  return fmt::format("-o DIR writes this run, its power over time and a timeline{}.",
+                     summary.compared ? "" : "; --compare shows what other policies would do");
+}
+
+}  // namespace
+
+namespace {
+
+std::string EmulatedFigures(const EmulationSummary& summary, const Style& style) {
+  std::string out = "\n" + FiguresTable(summary, style) + "\n" + SplitTable(summary, style) + "\n";
+  out += Wrap(
+             "Intrinsic bloat: energy wasted by computations that are faster than their pipeline "
+             "needs. Extrinsic bloat: by pipelines that are faster than the slowest one. Blocking: "
+             "energy of GPUs that wait. Useful: the rest.",
+             style.columns, 0) +
+         "\n\n";
+  out += Facts(summary, style);
+  if (summary.compared) out += "\n" + ComparisonTable(summary, style);
+  out += FormatShapes(summary, style);
+  return out + FormatAnswers(summary, style);
 }
 
 }  // namespace
@@ -217,16 +233,8 @@ std::string FormatEmulationSummary(const EmulationSummary& summary, const Style&
   out += Fact("Job", JobInWords(summary), style);
   out += Fact("Scenario", ScenarioInWords(summary.spec), style);
   out += FormatNotes(summary.notes, style);
-  out += "\n" + FiguresTable(summary, style) + "\n" + SplitTable(summary, style) + "\n";
-  out += Wrap(
-             "Intrinsic bloat: computations faster than their own iteration needs. Extrinsic "
-             "bloat: pipelines faster than the slowest one. Blocking: GPUs that wait.",
-             style.columns, 0) +
-         "\n\n";
-  out += Facts(summary, style);
-  if (summary.compared) out += "\n" + ComparisonTable(summary, style);
-  out += FormatShapes(summary, style);
-  out += FormatAnswers(summary, style);
+  const bool believable = AreBelievable(summary.notes);
+  out += believable ? EmulatedFigures(summary, style) : InsteadOfFigures(style);
   if (!summary.output_directory.empty() || !summary.remarks.empty()) out += '\n';
   if (!summary.output_directory.empty()) {
     out += Fact("Written",
@@ -234,7 +242,7 @@ std::string FormatEmulationSummary(const EmulationSummary& summary, const Style&
                 style);
   }
   for (const std::string& remark : summary.remarks) out += Fact("Note", remark, style);
-  return out + "\n" + Fact("Next", NextSteps(summary), style);
+  return believable ? out + "\n" + Fact("Next", NextSteps(summary), style) : out;
 }
 
 }  // namespace perseus::cli

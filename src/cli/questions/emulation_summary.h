@@ -44,6 +44,7 @@ struct EmulationSummary {
   std::optional<PowerBudgetAnswer> power_budget;
   std::optional<DeadlineAnswer> deadline;
   PowerLimits power_limits;
+  bool shows_shape = false;  // --power-band
   std::vector<SlowerRun> slower;
   RunSpec run;
   std::string currency;

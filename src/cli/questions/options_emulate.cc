@@ -175,8 +175,9 @@ void AddQuestions(CommandParser* parser, EmulateFlags* flags) {
 void AddShapeOptions(CommandParser* parser, EmulateFlags* flags) {
   parser->SetGroup("Power as the grid sees it");
   parser->AddValue<PowerBand>(
-      &flags->spec.power_shape.band, "--power-band", "HZ-HZ",
-      "Range of frequencies for which the swing of the job's power is shown (default 0.1-20).",
+      &flags->power_band, "--power-band", "HZ-HZ",
+      "Show how fast the job's power rises and falls, and how much it swings at these frequencies "
+      "(0.1-20, also for the limits below).",
       ParseBand);
   parser->AddValue<double>(
       &flags->power_limits.ramp_watts_per_second, "--ramp-limit", "POWER/s",

@@ -161,6 +161,7 @@ std::string LimitSentence(const EmulationSummary& summary) {
 }
 
 std::string FormatShapes(const EmulationSummary& summary, const Style& style) {
+  if (!summary.shows_shape && !summary.power_limits.any()) return "";
   double ramp = 0;
   double swing = 0;
   bool stated = false;
@@ -180,7 +181,6 @@ std::string FormatShapes(const EmulationSummary& summary, const Style& style) {
       fmt::format("ramp 100 ms {}/s", ramps.name),
       fmt::format("swing {}", swings.name),
       fmt::format("in {}", BandInWords(summary.spec.power_shape.band)),
-      "share",
       "strongest Hz"};
   const bool limited = summary.power_limits.any();
   if (limited) header.emplace_back("keeps");
@@ -194,7 +194,6 @@ std::string FormatShapes(const EmulationSummary& summary, const Style& style) {
         ramps(shape.ramp_100ms),
         swings(shape.rms_watts),
         shape.band_resolved ? swings(shape.band_rms_watts) : "-",
-        shape.band_resolved ? FormatPercent(100 * shape.band_share, 2) : "-",
         shape.band_resolved ? fmt::format("{:.3g}", shape.strongest_hz) : "-"};
     if (limited) {
       cells.emplace_back(report::VerdictText(summary.power_limits.Verdict(shape)));
@@ -203,11 +202,11 @@ std::string FormatShapes(const EmulationSummary& summary, const Style& style) {
   }
   std::string out =
       "\n" + table.Format(style.rule()) + "\n" +
-      Wrap(fmt::format("Ramps: fastest rise and fall of mean power from one window to the next. "
-                       "Swing: root mean square of power around its mean, from means over {}. "
-                       "Share: the band's variance divided by the whole variance (variance is the "
-                       "square of the swing).",
-                       SpanOfTime(summary.emulation->power_shape.interval_seconds)),
+      Wrap(fmt::format("Ramps: fastest rise and fall of the job's mean power from one second, or "
+                       "100 ms, to the next. Swing: standard deviation of the power (means of {}), "
+                       "and the part of it at {}. Strongest: the frequency that swings most.",
+                       SpanOfTime(summary.emulation->power_shape.interval_seconds),
+                       BandInWords(summary.spec.power_shape.band)),
            style.columns, 0) +
       "\n";
   if (limited) out += "\n" + Fact("Limits", LimitSentence(summary), style);

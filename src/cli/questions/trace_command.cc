@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/framework/table.h"
 #include "cli/planning/plan_notes.h"
+#include "common/belief.h"
 #include "common/file.h"
 #include "common/printable.h"
 #include "perseus/profile.h"
@@ -44,14 +46,19 @@ std::string StepsText(const WhatIf& what_if, const Style& style) {
   Table table({"step", "recorded s", "replayed s", "recorded over replayed", "without stragglers s",
                "slowdown"},
               {Align::kLeft});
-  for (const trace::StepTimes& step : what_if.steps) {
+  const std::size_t shown = std::min(kMostTraceRows, what_if.steps.size());
+  for (const trace::StepTimes& step : std::span(what_if.steps).first(shown)) {
     table.AddRow({fmt::format("{}", step.step), fmt::format("{:.4f}", step.recorded_seconds),
                   fmt::format("{:.4f}", step.replayed_seconds),
                   FormatSignedPercent(100 * (step.recorded_seconds / step.replayed_seconds - 1), 2),
                   fmt::format("{:.4f}", step.without_stragglers_seconds),
                   SlowdownText(step.replayed_seconds / step.without_stragglers_seconds)});
   }
-  return table.Format(style.rule());
+  std::string text = table.Format(style.rule());
+  if (const std::size_t rest = what_if.steps.size() - shown; rest > 0) {
+    text += fmt::format("and {} more\n", rest);
+  }
+  return text;
 }
 
 std::string ByText(const std::string& heading, std::vector<NamedSlowdown> rows,
@@ -133,8 +140,7 @@ std::string DelaysText(const WhatIf& what_if, const Style& style) {
   if (gaps < kShownSeconds && differ < kShownSeconds) return text;
   return text +
          Wrap(fmt::format("A recorded step is {1:.3f} ms longer than a replayed one. Launch delays "
-                          "are {0:.3f} ms of that. The rest: the replay may begin transfers "
-                          "earlier, and another chain of operations may be the longest there.",
+                          "are {0:.3f} ms of that.",
                           1e3 * gaps, 1e3 * differ),
               style.columns, 0) +
          "\n";
@@ -187,7 +193,7 @@ std::string EnergyText(const TraceAnswer& answer, const Style& style) {
          "\n";
 }
 
-// " in the mean (single steps 0.9315 to 1.0685)", where that is not the same.
+// " (0.9315 to 1.0685 in single steps)", where that is not the same.
 std::string SingleStepsText(const WhatIf& what_if) {
   if (what_if.steps.empty()) return "";
   const auto slowdown = [](const trace::StepTimes& step) {
@@ -201,9 +207,7 @@ std::string SingleStepsText(const WhatIf& what_if) {
   }
   const std::string lowest = SlowdownText(least);
   const std::string highest = SlowdownText(most);
-  return lowest == highest
-             ? ""
-             : fmt::format(" in the mean ({} to {} in single steps)", lowest, highest);
+  return lowest == highest ? "" : fmt::format(" ({} to {} in single steps)", lowest, highest);
 }
 
 std::string TraceText(const TraceAnswer& answer, const Style& style) {
@@ -218,15 +222,19 @@ std::string TraceText(const TraceAnswer& answer, const Style& style) {
                        recording.operations.size()),
            style.columns, 0) +
       "\n\n";
-  if (!answer.notes.empty()) text += FormatNotes(answer.notes, style) + "\n";
-  text += Wrap(fmt::format("Stragglers make a step {:.4f} times as long{}: {} instead of {} in the "
-                           "mean, each operation as soon as it may begin; {} as recorded.",
-                           what_if.blocking_slowdown, SingleStepsText(what_if),
-                           FormatSeconds(what_if.replayed_seconds),
-                           FormatSeconds(what_if.without_stragglers_seconds),
-                           FormatSeconds(what_if.recorded_seconds)),
-               style.columns, 0) +
-          "\n\n";
+  text += FormatNotes(answer.notes, style);
+  if (!AreBelievable(answer.notes)) return text + InsteadOfFigures(style);
+  if (!answer.notes.empty()) text += "\n";
+  text +=
+      Wrap(fmt::format("Stragglers make a step {:.4f} times as long{}. A replayed step takes {}, "
+                       "without stragglers {}; the recorded one took {}. (Means. In a replay, "
+                       "each operation starts as soon as it can.)",
+                       what_if.blocking_slowdown, SingleStepsText(what_if),
+                       FormatSeconds(what_if.replayed_seconds),
+                       FormatSeconds(what_if.without_stragglers_seconds),
+                       FormatSeconds(what_if.recorded_seconds)),
+           style.columns, 0) +
+      "\n\n";
   text += StepsText(what_if, style);
   text += "\n" +
           Wrap(

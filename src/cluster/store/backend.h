@@ -82,6 +82,9 @@ class Backend {
   // SQL expression for times of leases. If one process owns the store, this is the time since boot,
   // which nobody can set.
   virtual std::string lease_now() const { return std::string(now()); }
+  // SQL expression for a whole number that names the database as long as it can lose no commit:
+  // another one after a restart, or when a standby took over. (A file is always the same.)
+  virtual std::string_view instance() const { return "0"; }
   // SQL suffix that makes a SELECT lock its rows and skip rows that others have locked.
   virtual std::string_view lock_or_skip() const = 0;
   // SQL query for the names of all tables.

@@ -266,8 +266,11 @@ using Fact = std::variant<JobRecord, StateChange, RankRecord, Measurements, Curv
                           PlanVersion, TargetChange, StragglerRecord, StragglerGone,
                           IterationSummary, DetectionChange, WorkWanted, ProfileRecord, JobGone>;
 
-// Counters of a job's changes. A server whose marks are older has rows to read. All counters only
-// grow. A job that does not exist has revision 0.
+// Counters of a job's changes. A server whose marks are older has rows to read. A job that does not
+// exist has revision 0. The counters grow by one, but not where another process has become the
+// database: a standby that took over may lack the last commits. Before it changes a job, it moves
+// revision and rows to a new history: beyond all that was ever counted. So no counter has two
+// meanings, and marks of two histories say nothing of each other.
 struct JobMarks {
   std::string id = {};
   std::int64_t revision = 0;  // Counts writes of state, target, detection, stragglers, curve or
@@ -277,6 +280,12 @@ struct JobMarks {
 
   friend bool operator==(const JobMarks&, const JobMarks&) = default;
 };
+
+// Where the history of a counter begins: below it are only counters of earlier ones.
+inline constexpr int kHistoryBits = 20;
+constexpr std::int64_t HistoryOf(std::int64_t counter) {
+  return counter >> kHistoryBits << kHistoryBits;
+}
 
 // A job in a list: without its long texts, so that 10,000 jobs can be read quickly.
 struct JobHead {
@@ -316,11 +325,10 @@ struct StoredJob {
   std::vector<RankRecord> ranks = {};           // By rank.
   std::vector<Measurements> measurements = {};  // In the order in which they came.
   std::optional<CurveRecord> curve = {};
-  std::optional<PlanVersion> version = {};        // The last one.
-  std::vector<StragglerRecord> stragglers = {};   // By id, without those that were cleared.
-  std::int64_t last_straggler = 0;                // The highest id that was ever used.
-  std::vector<IterationSummary> iterations = {};  // By version; sums over all servers.
-  // The same sums in two parts: those that this process wrote, and all others.
+  std::optional<PlanVersion> version = {};       // The last one.
+  std::vector<StragglerRecord> stragglers = {};  // By id, without those that were cleared.
+  std::int64_t last_straggler = 0;               // The highest id that was ever used.
+  // By version: what this process wrote, and sums over all others.
   std::vector<IterationSummary> iterations_here = {};
   std::vector<IterationSummary> iterations_elsewhere = {};
 };

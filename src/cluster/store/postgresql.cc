@@ -84,6 +84,11 @@ class Postgresql : public Backend {
   std::string_view now() const override {
     return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS DOUBLE PRECISION)";
   }
+  // A database that was made anew from a copy has another number, too.
+  std::string_view instance() const override {
+    return "(SELECT CAST(EXTRACT(EPOCH FROM pg_postmaster_start_time()) * 1000000 AS BIGINT) + "
+           "CAST(oid AS BIGINT) FROM pg_database WHERE datname = current_database())";
+  }
   std::string_view lock_or_skip() const override { return "FOR UPDATE SKIP LOCKED"; }
   std::string_view tables() const override {
     return "SELECT CAST(tablename AS TEXT) FROM pg_tables WHERE schemaname = current_schema()";

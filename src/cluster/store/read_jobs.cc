@@ -79,9 +79,8 @@ class JobReader {
     if (Has(parts_, Parts::kMeasurements)) ReadMeasurements(stored);
     if (Has(parts_, Parts::kCurve)) ReadCurve(stored);
     if (Has(parts_, Parts::kIterations)) {
-      stored->iterations = ReadIterations(stored->job.id, "");
-      stored->iterations_here = ReadIterations(stored->job.id, " AND server = :s");
-      stored->iterations_elsewhere = ReadIterations(stored->job.id, " AND server <> :s");
+      stored->iterations_here = ReadIterations(stored->job.id, "=");
+      stored->iterations_elsewhere = ReadIterations(stored->job.id, "<>");
     }
   }
 
@@ -214,9 +213,9 @@ class JobReader {
     }
   }
 
-  // Summed over the servers of which `condition` holds; :s is this server.
+  // Summed over the servers that are (=) or are not (<>) this one.
   std::vector<IterationSummary> ReadIterations(const std::string& job,
-                                               const std::string& condition) {
+                                               const std::string& comparison) {
     std::vector<IterationSummary> summaries;
     IterationSummary summary;
     summary.job = job;
@@ -227,10 +226,9 @@ class JobReader {
                 "SELECT plan_version, CAST(SUM(reports) AS BIGINT), SUM(total_time), "
                 "MIN(least_time), MAX(most_time), SUM(square_time), "
                 "CAST(SUM(energy_reports) AS BIGINT), SUM(total_energy), SUM(square_energy) "
-                "FROM iterations WHERE job = :j" +
-                    condition + " GROUP BY plan_version ORDER BY plan_version");
-    query.Use(job);
-    if (!condition.empty()) query.Use(server_id_);
+                "FROM iterations WHERE job = :j AND server " +
+                    comparison + " :s GROUP BY plan_version ORDER BY plan_version");
+    query.Use(job).Use(server_id_);
     query.Into(version).Into(reports).Into(summary.total_seconds).Into(summary.least_seconds);
     query.Into(summary.most_seconds).Into(summary.square_seconds2).Into(energy_reports);
     query.Into(summary.total_joules).Into(summary.square_joules2);
@@ -250,24 +248,20 @@ class JobReader {
 
 }  // namespace
 
-ReadJobsResult ReadJobs(soci::session& sql, const std::string& name, const std::string& server_id,
-                        const std::string& id, Parts parts) {
-  ReadJobsResult read;
-  JobReader reader(sql, server_id, parts);
-  std::vector<std::string> ids;
-  if (!id.empty()) ids.push_back(id);
-  for (JobMarks& marks : ReadMarks(sql, ids)) {
-    StoredJob stored;
-    stored.job.id = marks.id;
-    stored.marks = std::move(marks);
-    try {
-      reader.ReadParts(&stored);
-      read.jobs.push_back(std::move(stored));
-    } catch (const OddCell& odd) {
-      read.damaged.push_back(DamageOf(name, stored.job.id, odd.table));
-    }
+Result<std::optional<StoredJob>> ReadJob(soci::session& sql, const std::string& name,
+                                         const std::string& server_id, const std::string& id,
+                                         Parts parts) {
+  std::vector<JobMarks> marks = ReadMarks(sql, {id});
+  if (marks.empty()) return std::nullopt;
+  StoredJob stored;
+  stored.job.id = id;
+  stored.marks = std::move(marks.front());
+  try {
+    JobReader(sql, server_id, parts).ReadParts(&stored);
+  } catch (const OddCell& odd) {
+    return tl::unexpected(DamageOf(name, id, odd.table));
   }
-  return read;
+  return stored;
 }
 
 std::vector<JobHead> ReadHeads(soci::session& sql, const std::string& name,

@@ -185,8 +185,13 @@ constexpr std::array<std::string_view, 3> kVersion5 = {
     "CREATE INDEX jobs_by_age ON jobs (created_at, id, state, finished_at)",
 };
 
+constexpr std::array<std::string_view, 1> kVersion6 = {
+    // By which Backend::instance() they were last raised.
+    "ALTER TABLE marks ADD COLUMN instance BIGINT NOT NULL DEFAULT 0",
+};
+
 const std::array<std::span<const std::string_view>, kSchemaVersion> kSteps = {
-    kVersion1, kVersion2, kVersion3, kVersion4, kVersion5};
+    kVersion1, kVersion2, kVersion3, kVersion4, kVersion5, kVersion6};
 
 // Of other programs there may be one of these names, but not all.
 constexpr std::array<std::string_view, 3> kOwnTables = {"schema_version", "jobs", "curves"};

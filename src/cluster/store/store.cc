@@ -82,13 +82,13 @@ class Store::Impl {
     return migrated;
   }
 
-  Result<ReadJobsResult> Load(const std::string& id, Parts parts) {
-    ReadJobsResult jobs;
-    auto read = Read(id.empty() ? kReadAllSeconds : kReadSeconds, [&](soci::session& sql) {
-      jobs = ReadJobs(sql, backend_->name(), server_id_, id, parts);
+  Result<std::optional<StoredJob>> Load(const std::string& id, Parts parts) {
+    Result<std::optional<StoredJob>> job;
+    auto read = Read(kReadSeconds, [&](soci::session& sql) {
+      job = ReadJob(sql, backend_->name(), server_id_, id, parts);
     });
     if (!read) return tl::unexpected(read.error());
-    return jobs;
+    return job;
   }
 
   Result<std::vector<JobHead>> Heads() {
@@ -99,15 +99,12 @@ class Store::Impl {
       heads = ReadHeads(sql, backend_->name(), &damaged);
     });
     if (!read) return tl::unexpected(read.error());
-    TellAll(damaged);
+    for (const Error& error : damaged) Tell(error.message);
     return heads;
   }
 
   void Tell(const std::string& sentence) const {
     if (on_problem_) on_problem_(sentence);
-  }
-  void TellAll(const std::vector<Error>& errors) const {
-    for (const Error& error : errors) Tell(error.message);
   }
 
   Result<std::vector<JobMarks>> Marks(const std::vector<std::string>& ids) {
@@ -212,22 +209,10 @@ void Store::Add(std::vector<Fact> facts, WrittenCallback written,
                       std::move(written));
 }
 
-Result<std::vector<StoredJob>> Store::LoadJobs() {
-  Result<ReadJobsResult> read = impl_->Load("", Parts::kAll);
-  if (!read) return tl::unexpected(read.error());
-  impl_->TellAll(read->damaged);
-  return std::move(read->jobs);
-}
-
 Result<std::vector<JobHead>> Store::ListHeads() { return impl_->Heads(); }
 
 Result<std::optional<StoredJob>> Store::LoadJob(const std::string& id, Parts parts) {
-  if (id.empty()) return std::nullopt;
-  Result<ReadJobsResult> read = impl_->Load(id, parts);
-  if (!read) return tl::unexpected(read.error());
-  if (!read->damaged.empty()) return tl::unexpected(read->damaged.front());
-  if (read->jobs.empty()) return std::nullopt;
-  return std::move(read->jobs.front());
+  return impl_->Load(id, parts);
 }
 
 Result<std::optional<std::string>> Store::FindKey(const std::string& client_key) {
@@ -260,8 +245,6 @@ Result<void> Store::DeleteProfile(const std::string& id) {
   return impl_->Change(
       [&](soci::session& sql) { sql << "DELETE FROM profiles WHERE id = :i", soci::use(id); });
 }
-
-Result<std::vector<JobMarks>> Store::ListMarks() { return impl_->Marks({}); }
 
 void Store::Watch(WatchCallback changed) { impl_->Watch(std::move(changed)); }
 

@@ -97,15 +97,12 @@ class Store {
            std::optional<std::int64_t> expected_revision = std::nullopt,
            std::function<bool()> is_wanted = {});
 
-  // All jobs, by time of creation. Damaged jobs are left out and reported to `on_problem`.
-  Result<std::vector<StoredJob>> LoadJobs();
-  // The same, but only their heads: one query without the long texts.
+  // The heads of all jobs, by time of creation. Damaged ones are left out and reported to
+  // `on_problem`.
   Result<std::vector<JobHead>> ListHeads();
   // One job as it is at one moment; nullopt: it does not exist.
   Result<std::optional<StoredJob>> LoadJob(const std::string& id, Parts parts = Parts::kAll);
   Result<std::optional<std::string>> FindKey(const std::string& client_key);
-  // The marks of all jobs, by time of creation.
-  Result<std::vector<JobMarks>> ListMarks();
 
   // The library of profiles, the newest first, without their CSV.
   Result<std::vector<ProfileRecord>> ListProfiles();

@@ -56,15 +56,12 @@ void WriteFact(soci::session& sql, const Backend& backend, std::string_view serv
 // counts.
 void WriteRanks(soci::session& sql, const std::vector<const RankRecord*>& ranks);
 
-// Reads all jobs by time of creation, or only the job `id` if that is not empty. Damaged jobs are
-// left out; `damaged` has an error (kDamaged) for each.
-struct ReadJobsResult {
-  std::vector<StoredJob> jobs = {};
-  std::vector<Error> damaged = {};
-};
-ReadJobsResult ReadJobs(soci::session& sql, const std::string& name, const std::string& server_id,
-                        const std::string& id, Parts parts);
-// Reads the heads of all jobs in one query.
+// Reads one job; nullopt: it does not exist. kDamaged: its cells are invalid.
+Result<std::optional<StoredJob>> ReadJob(soci::session& sql, const std::string& name,
+                                         const std::string& server_id, const std::string& id,
+                                         Parts parts);
+// Reads the heads of all jobs in one query. Damaged jobs are left out; `damaged` has an error
+// (kDamaged) for each.
 std::vector<JobHead> ReadHeads(soci::session& sql, const std::string& name,
                                std::vector<Error>* damaged);
 // Reads the marks of all jobs or, if `ids` is not empty, of these. Jobs that do not exist are left

@@ -36,7 +36,10 @@ class FactWriter {
         use(job.profile_csv), use(power), use(job.target), use(state), use(job.reason),
         use(job.detection_json), use(job.created_at_seconds), use(job.library_json),
         use(job.profile_source);
-    sql_ << "INSERT INTO marks (job, revision, row_revision, curve_revision) VALUES (:j, 1, 1, 0)",
+    sql_ << fmt::format(
+        "INSERT INTO marks (job, revision, row_revision, curve_revision, instance) VALUES (:j, 1, "
+        "1, 0, {})",
+        backend_.instance()),
         use(job.id);
   }
 

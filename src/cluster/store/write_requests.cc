@@ -59,8 +59,10 @@ Result<JobMarks> Conflict(const std::string& name, const std::string& job, bool 
                    fmt::format("{}: job {} has changed meanwhile, or is gone", name, job));
 }
 
-// Takes the step and tells what is then; nullopt: there is no such row.
-std::optional<JobMarks> BumpMarks(soci::session& sql, const std::string& job, const Step& step,
+// Takes the step and tells what is then; nullopt: there is no such row, or it was last raised by
+// another instance of the database.
+std::optional<JobMarks> BumpMarks(soci::session& sql, const Backend& backend,
+                                  const std::string& job, const Step& step,
                                   std::optional<std::int64_t> expected) {
   JobMarks marks;
   marks.id = job;
@@ -72,8 +74,9 @@ std::optional<JobMarks> BumpMarks(soci::session& sql, const std::string& job, co
   const bool is_bumped = step.revision != 0 || step.rows != 0;
   // Held, too, where nothing goes on: the job must not go before the end.
   Query query(sql, is_bumped ? "UPDATE marks SET revision = revision + :a, row_revision = "
-                               "row_revision + :b WHERE job = :j" +
-                                   condition + " RETURNING revision, row_revision, curve_revision"
+                               "row_revision + :b WHERE job = :j AND instance = " +
+                                   std::string(backend.instance()) + condition +
+                                   " RETURNING revision, row_revision, curve_revision"
                              : "SELECT revision, row_revision, curve_revision FROM marks "
                                "WHERE job = :j" +
                                    condition);
@@ -86,6 +89,22 @@ std::optional<JobMarks> BumpMarks(soci::session& sql, const std::string& job, co
   marks.rows = rows;
   marks.curve = curve;
   return marks;
+}
+
+// Moves the marks to a new history where another instance of the database raised them last; see
+// JobMarks. Its number is the time, which none of a history that was lost had. False: no need.
+bool BeginHistory(soci::session& sql, const Backend& backend, const std::string& job) {
+  const std::string next = fmt::format(
+      "((CASE WHEN revision >> {0} < CAST({1} AS BIGINT) THEN CAST({1} AS BIGINT) "
+      "ELSE revision >> {0} END) + 1) << {0}",
+      kHistoryBits, backend.now());
+  long long revision = 0;
+  Query query(sql,
+              fmt::format("UPDATE marks SET revision = {0}, row_revision = {0}, instance = {1} "
+                          "WHERE job = :j AND instance <> {1} RETURNING revision",
+                          next, backend.instance()));
+  query.Use(job).Into(revision);
+  return query.Next();
 }
 
 }  // namespace
@@ -118,7 +137,12 @@ Result<JobMarks> WriteRequests(soci::session& sql, const Backend& backend,
   const bool is_new = Is<JobRecord>(first.front());
   if (is_new) WriteFact(sql, backend, server_id, first.front());
   const Step step = StepOf(requests);
-  std::optional<JobMarks> marks = BumpMarks(sql, job, step, expected);
+  std::optional<JobMarks> marks = BumpMarks(sql, backend, job, step, expected);
+  if (!marks && BeginHistory(sql, backend, job)) {
+    // What was decided on a revision of another history is decided again.
+    if (expected) return Conflict(backend.name(), job, true);
+    marks = BumpMarks(sql, backend, job, step, {});
+  }
   if (!marks) {
     // One that is not there is as gone as it should be.
     if (Is<JobGone>(first.back()) && !expected) return JobMarks{.id = job};
@@ -150,8 +174,9 @@ Result<JobMarks> WriteRequests(soci::session& sql, const Backend& backend,
   // The marks went on for the late ones, too, which changed nothing. Nobody has seen that yet.
   const Step taken = StepOf(in_time);
   if (taken.revision < step.revision || taken.rows < step.rows) {
-    marks = BumpMarks(
-        sql, job, {.revision = taken.revision - step.revision, .rows = taken.rows - step.rows}, {});
+    marks =
+        BumpMarks(sql, backend, job,
+                  {.revision = taken.revision - step.revision, .rows = taken.rows - step.rows}, {});
   }
   return marks.value_or(JobMarks{.id = job});
 }

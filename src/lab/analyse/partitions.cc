@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "analyse/layer_costs.h"

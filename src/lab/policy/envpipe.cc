@@ -4,7 +4,6 @@
 #include "policy/envpipe.h"
 
 #include <algorithm>
-#include <cstddef>
 
 namespace perseus::policy {
 namespace {

@@ -4,7 +4,6 @@
 #include "policy/table_choice.h"
 
 #include <algorithm>
-#include <cstddef>
 
 namespace perseus::policy {
 

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <cstddef>
-#include <string>
 
 #include "perseus/costed_pipeline.h"
 #include "perseus/emulator.h"

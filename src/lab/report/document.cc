@@ -7,6 +7,7 @@
 
 #include <iterator>
 
+#include "common/belief.h"
 #include "report/assets.h"
 #include "report/page.h"
 #include "report/text.h"
@@ -132,8 +133,13 @@ std::string HeaderHtml(const Document& document) {
     html += fmt::format("<p class=\"warning {0}\" role=\"note\"><strong>{0}</strong>: {1}</p>\n",
                         SeverityName(note.severity), EscapeHtml(NoteLine(note)));
   }
+  const bool believable = AreBelievable(document.notes);
+  if (!believable) {
+    html += fmt::format("<p class=\"warning implausible\" role=\"note\">{}: {}.</p>\n",
+                        kNotBelievable, kCorrectFirst);
+  }
   html += "</header>\n";
-  if (document.figures.empty()) return html;
+  if (document.figures.empty() || !believable) return html;
   html += "<dl class=\"figures\">\n";
   for (const KeyFigure& figure : document.figures) {
     html += fmt::format(
@@ -223,7 +229,9 @@ std::string MarkdownOf(const Document& document) {
     text += "\n";
     for (const auto& item : items) text += fmt::format("- {}\n", EscapeMarkdown(line(item)));
   };
-  if (!document.figures.empty()) {
+  if (!AreBelievable(document.notes)) {
+    text += fmt::format("\n{}: {}.\n", kNotBelievable, kCorrectFirst);
+  } else if (!document.figures.empty()) {
     list(document.figures, [](const KeyFigure& figure) {
       return fmt::format("{}: {} ({})", figure.name, figure.value, figure.detail);
     });

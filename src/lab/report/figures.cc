@@ -24,6 +24,11 @@ double ShownGap(double percent) {
   return std::max(0.0, std::ceil(kThousandths * percent - kRounding) / kThousandths);
 }
 
+std::string DistinctText(const Plan& plan, std::string_view noun) {
+  return fmt::format("{} distinct {}{}", plan.distinct_knobs, noun,
+                     plan.distinct_knobs == 1 ? "" : "s");
+}
+
 std::string ChangesText(const KnobChanges& changes) {
   const std::string all =
       fmt::format("{} change{} an iteration", changes.all(), changes.all() == 1 ? "" : "s");

@@ -5,6 +5,7 @@
 #define PERSEUS_SRC_REPORT_FIGURES_H_
 
 #include <string>
+#include <string_view>
 
 #include "perseus/plan.h"
 #include "plan/named_times.h"
@@ -31,6 +32,9 @@ ProvenBound ProvenBoundOf(const PlanOrRow& plan) {
 
 // A gap as it is printed, to three decimals: rounded up, so that "at most" stays true.
 double ShownGap(double percent);
+
+// "5 distinct clocks"; `noun`: "clock".
+std::string DistinctText(const Plan& plan, std::string_view noun);
 
 // "201 changes an iteration (1 of them from its end to the next one's start)".
 std::string ChangesText(const KnobChanges& changes);

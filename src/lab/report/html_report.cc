@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "model/constraints.h"
 #include "perseus/report.h"
 #include "report/assets.h"
 #include "report/check_input.h"
@@ -212,27 +214,30 @@ class PlanPage {
                : fmt::format("{:.6g} to {:.6g} W per GPU, by rank", *low / gpus, *high / gpus);
   }
 
+  std::string ConstraintText(model::ConstraintUnit unit, double value) const {
+    if (unit == model::ConstraintUnit::kSeconds) return report::TimeUnit(value).Text(value);
+    return unit == model::ConstraintUnit::kShare ? fmt::format("{:.4g} %", 100 * value)
+                                                 : fmt::format("{:.4g} standard deviations", value);
+  }
+  std::string ConstraintText(model::ConstraintUnit /*unit*/, std::optional<int> most) const {
+    return Plural(most.value_or(0), fmt::format("distinct {}", knob_));
+  }
+  std::string ConstraintText(model::ConstraintUnit /*unit*/, Granularity granularity) const {
+    return std::string(GranularityName(granularity));
+  }
+
   std::string Constraints() const {
     const PlanConstraints& constraints = input_.constraints;
     if (!constraints.any()) return fmt::format("none: every computation has its own {}", knob_);
-    std::string text =
-        fmt::format("one {} per {}", knob_, GranularityName(constraints.granularity));
-    if (constraints.min_dwell_seconds > 0) {
-      text += fmt::format(
-          ", kept for at least {}",
-          report::TimeUnit(constraints.min_dwell_seconds).Text(constraints.min_dwell_seconds));
-    }
-    if (constraints.max_knobs) {
-      text += fmt::format(", at most {}",
-                          Plural(*constraints.max_knobs, fmt::format("distinct {}", knob_)));
-    }
-    if (constraints.time_margin_sigmas > 0) {
-      text += fmt::format(", planned with times longer by {:.4g} standard deviations",
-                          constraints.time_margin_sigmas);
-    }
-    if (constraints.time_margin_fraction > 0) {
-      text += fmt::format(", planned with times longer by {:.4g} %",
-                          100 * constraints.time_margin_fraction);
+    std::string text = fmt::format("one {}", knob_);
+    for (const model::Constraint& each : model::Constraints()) {
+      // Whether each computation has a clock of its own is said in any case.
+      const bool first = &each == model::Constraints().data();
+      if (!first && !each.IsIn(constraints)) continue;
+      text += fmt::format("{}{} {}", first ? " " : ", ", each.says,
+                          each.On(constraints, [&](const auto& value) {
+                            return ConstraintText(each.unit, value);
+                          }));
     }
     return text;
   }
@@ -262,7 +267,7 @@ class PlanPage {
                      time_.Text(chosen_.iteration_time_seconds)));
     fact("Clock changes",
          fmt::format("{}, {}", report::ChangesText(*CountKnobChanges(dag_, chosen_.options)),
-                     Plural(chosen_.distinct_knobs, "distinct value")));
+                     report::DistinctText(chosen_, "value")));
     document_.Facts(std::move(facts));
     std::vector<std::string> items = {
         input_.conditions
@@ -292,11 +297,8 @@ class PlanPage {
         "pipeline that must wait for a slower one saves by slowing down, up to T*."};
     if (chosen_.shared_knobs) {
       items.insert(items.begin() + 2,
-                   "Best " + report::SharedKnobText(*chosen_.shared_knobs,
-                                                    input_.constraints.granularity, knob_));
-    }
-    if (chosen_.discrete_bound) {
-      items.insert(items.begin() + 2, report::DiscreteBoundText(chosen_));
+                   "Best: " + report::SharedKnobText(*chosen_.shared_knobs,
+                                                     input_.constraints.granularity, knob_));
     }
     items.insert(items.end(), input_.remarks.begin(), input_.remarks.end());
     document_.List(std::move(items));

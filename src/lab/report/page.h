@@ -18,7 +18,7 @@ namespace perseus::report {
 // `scripts`, its own scripts do: no request goes out.
 std::string PageHead(std::string_view title_html, std::string_view css, bool scripts);
 // From </main> on, with `after_html` behind it.
-std::string PageTail(std::string_view after_html = "");
+std::string PageTail(std::string_view after_html);
 
 // A drawing that keeps its size: scrolled where it is wider than the page, with
 // the keyboard too.

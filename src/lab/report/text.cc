@@ -142,17 +142,11 @@ std::string SavingPercent(double saving_percent, int decimals) {
 
 std::string SharedKnobText(const SharedKnobBound& bound, Granularity granularity,
                            std::string_view knob) {
-  const std::string head = fmt::format("with one {} per {}: ", knob, GranularityName(granularity));
-  if (bound.proven_best) return head + "proven best: no such plan that ends in time saves more.";
-  return head + fmt::format("at most {:.3f} % better exists for the same time.",
+  const std::string head = fmt::format("of all plans with one {} per {} and this time, ", knob,
+                                       GranularityName(granularity));
+  if (bound.proven_best) return head + "this one is proven to use the least energy.";
+  return head + fmt::format("the best uses at most {:.3f} % less energy than this one.",
                             ShownGap(bound.gap_percent));
-}
-
-std::string DiscreteBoundText(const Plan& plan) {
-  return fmt::format(
-      "This plan uses at most {:.3f} % more energy than the best plan of the same time. A simpler "
-      "bound gives {:.3f} %: it lets a computation mix two options.",
-      ShownGap(plan.discrete_bound->gap_percent), ShownGap(plan.gap_percent));
 }
 
 std::string KwhText(const RunSpec& run, std::string_view currency, std::string_view co2) {

@@ -49,10 +49,6 @@ std::string SavingPercent(double saving_percent, int decimals);
 std::string SharedKnobText(const SharedKnobBound& bound, Granularity granularity,
                            std::string_view knob);
 
-// How far a plan is from any other of its time, by both certificates. Rounded
-// so that it stays true. Precondition: it has a discrete bound.
-std::string DiscreteBoundText(const Plan& plan);
-
 // "A kWh costs 0.12 EUR and causes 380 g of CO2 (as given)."; empty where neither was given. `co2`
 // is how the gas is written.
 std::string KwhText(const RunSpec& run, std::string_view currency, std::string_view co2);

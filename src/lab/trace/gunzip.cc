@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <climits>
 #include <memory>
-#include <utility>
 
 namespace perseus::trace {
 namespace {

@@ -3,13 +3,12 @@
 
 #include "trace/operation_kind.h"
 
-#include <array>
-#include <cstddef>
+#include "common/enum_names.h"
 
 namespace perseus::trace {
 namespace {
 
-constexpr std::array<std::string_view, kNumOperationKinds> kKindNames = {
+constexpr EnumNames<OperationKind, kNumOperationKinds> kKindNames = {{
     "forward-compute",
     "backward-compute",
     "forward-send",
@@ -24,22 +23,19 @@ constexpr std::array<std::string_view, kNumOperationKinds> kKindNames = {
     "separate-grads-all-reduce",
     "optimizer-clip-main-grad",
     "optimizer",
-};
+}};
 
 }  // namespace
 
-std::string_view OperationKindName(OperationKind kind) {
-  return kKindNames[static_cast<std::size_t>(kind)];
-}
+std::string_view OperationKindName(OperationKind kind) { return kKindNames.Of(kind); }
 
 std::optional<OperationKind> ParseOperationKind(std::string_view name) {
-  for (std::size_t i = 0; i < kKindNames.size(); ++i) {
-    if (kKindNames[i] == name) return static_cast<OperationKind>(i);
-  }
-  return std::nullopt;
+  return kKindNames.Parse(name);
 }
 
-std::vector<std::string> OperationKindNames() { return {kKindNames.begin(), kKindNames.end()}; }
+std::vector<std::string> OperationKindNames() {
+  return {kKindNames.names.begin(), kKindNames.names.end()};
+}
 
 std::string_view OperationName(OperationKind kind) {
   if (!IsTransfer(kind)) return OperationKindName(kind);

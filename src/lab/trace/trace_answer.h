@@ -39,10 +39,9 @@ struct TraceAnswer {
 
 // Said wherever energies are.
 inline constexpr const char* kRelativeCosts =
-    "A trace has no energy and no clock in it. Each computation is taken to have run at the "
-    "profile's highest clock; slower clocks stretch it as they stretch the profile's computation "
-    "of "
-    "that stage and type, at the profile's power.";
+    "A trace holds no energies and no clocks. Each computation is taken to have run at the "
+    "profile's highest clock. Lower clocks change its time and power as they do in the profile, "
+    "for the same stage and type.";
 
 std::string FormatTraceJson(const TraceAnswer& answer);
 // One page, without any script or request.

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <utility>
 
@@ -82,9 +81,9 @@ std::vector<Note> CheckRecording(const Recording& recording, const Profile* prof
                     shortest));
   } else if (median < profile::kTaskSeconds.least) {
     add(Severity::kImplausible,
-        fmt::format("half of the computations last less than {:g} s, and computations take 1 us to "
-                    "1 h; start_ts and duration must be in seconds",
-                    median));
+        fmt::format("half of the computations last less than {:g} s, and computations take {:g} us "
+                    "or more; start_ts and duration must be in seconds",
+                    median, 1e6 * profile::kTaskSeconds.least));
   } else if (median > kLongMedianSeconds) {
     add(Severity::kOdd,
         fmt::format("half of the computations last longer than {:g} s; if start_ts and duration "

@@ -9,9 +9,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <map>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "perseus/planner.h"

@@ -22,7 +22,8 @@ KnobCounts CountKnobs(const PlanDocument& plan) {
     }
     if (!run.empty() && run.front().knob.label != run.back().knob.label) ++counts.changes.back;
   }
-  counts.distinct = static_cast<int>(distinct.size());
+  counts.figures.knob_changes = counts.changes.within;
+  counts.figures.distinct_knobs = static_cast<int>(distinct.size());
   return counts;
 }
 

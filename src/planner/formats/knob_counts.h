@@ -12,7 +12,7 @@ namespace perseus::formats {
 // Counts over all ranks of one pipeline.
 struct KnobCounts {
   KnobChanges changes;
-  int distinct = 0;
+  PlanFigures figures;  // Those that are counts: whole numbers.
 };
 
 KnobCounts CountKnobs(const PlanDocument& plan);

@@ -7,13 +7,13 @@
 #include <cstddef>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/json_text.h"
 #include "formats/conditions_json.h"
+#include "formats/constraints_json.h"
 #include "formats/figures_json.h"
 #include "formats/note_json.h"
 #include "model/plan_figures.h"
@@ -129,13 +129,7 @@ void AddFigures(std::string* json, const PlanDocument& plan) {
 
 void AddSettings(std::string* json, const PlanDocument& plan) {
   const auto out = std::back_inserter(*json);
-  fmt::format_to(
-      out,
-      "  \"constraints\": {{\"granularity\": \"{}\", \"min_dwell_s\": {}, \"max_knobs\": {}}},\n",
-      GranularityName(plan.constraints.granularity), plan.constraints.min_dwell_seconds,
-      plan.constraints.max_knobs.value_or(0));
-  fmt::format_to(out, "  \"time_margin\": {{\"sigmas\": {}, \"fraction\": {}}},\n",
-                 plan.constraints.time_margin_sigmas, plan.constraints.time_margin_fraction);
+  *json += formats::ConstraintsJson(plan.constraints);
   fmt::format_to(out,
                  "  \"fixed_times\": {{\"comm_delay_s\": [{}], \"data_loading_s\": {}, "
                  "\"iteration_overhead_s\": {}}},\n",

@@ -21,6 +21,7 @@
 #include "common/tree.h"
 #include "common/tree_reader.h"
 #include "formats/conditions_json.h"
+#include "formats/constraints_json.h"
 #include "formats/figures_json.h"
 #include "formats/knob_counts.h"
 #include "model/plan_figures.h"
@@ -155,8 +156,9 @@ class HeadParser {
 
   void ReadFigures(const TreeCursor& root) {
     plan_.average_power_watts = kNotSaid;
-    plan_.knob_changes = kNotSaid;
-    plan_.distinct_knobs = kNotSaid;
+    for (const auto& figure : model::Figures<PlanFigures>()) {
+      if (const auto count = figure.count()) plan_.*count = kNotSaid;
+    }
     formats::ReadFigures<PlanFigures>(root, &plan_);
     if (plan_.average_power_watts == kNotSaid) {
       plan_.average_power_watts = MeanPower(plan_.energy_joules, plan_.iteration_time_seconds);
@@ -179,20 +181,7 @@ class HeadParser {
   }
 
   void ReadSettings(const TreeCursor& root) {
-    if (const auto constraints = root.Find("constraints")) {
-      if (const auto text = constraints->Find("granularity")) {
-        const std::optional<Granularity> granularity = ParseGranularity(text->String());
-        if (!granularity) text->FailExpected("computation, phase, stage-type or stage");
-        plan_.constraints.granularity = granularity.value_or(Granularity::kComputation);
-      }
-      plan_.constraints.min_dwell_seconds = NumberOr(*constraints, "min_dwell_s", 0);
-      const int max_knobs = IntegerOr(*constraints, "max_knobs", 0, 0);
-      if (max_knobs > 0) plan_.constraints.max_knobs = max_knobs;
-    }
-    if (const auto margin = root.Find("time_margin")) {
-      plan_.constraints.time_margin_sigmas = NumberOr(*margin, "sigmas", 0);
-      plan_.constraints.time_margin_fraction = NumberOr(*margin, "fraction", 0);
-    }
+    plan_.constraints = formats::ReadConstraints(root);
     if (const auto fixed = root.Find("fixed_times")) {
       if (const auto delays = fixed->Find("comm_delay_s")) {
         plan_.fixed.comm_delay_seconds = delays->Numbers(kNotNegative);
@@ -444,8 +433,10 @@ Result<PlanDocument> ParsePlanJson(std::string_view text, const std::string& nam
     return tl::unexpected(finished.error());
   }
   const formats::KnobCounts counts = formats::CountKnobs(*plan);
-  if (plan->knob_changes == kNotSaid) plan->knob_changes = counts.changes.within;
-  if (plan->distinct_knobs == kNotSaid) plan->distinct_knobs = counts.distinct;
+  for (const auto& figure : model::Figures<PlanFigures>()) {
+    const auto count = figure.count();
+    if (count && *plan.*count == kNotSaid) *plan.*count = counts.figures.*count;
+  }
   return plan;
 }
 

@@ -17,10 +17,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "frontier/hull.h"
+#include "frontier/network.h"
 #include "perseus/frontier.h"
 
 namespace perseus {

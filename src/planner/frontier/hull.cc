@@ -4,7 +4,6 @@
 #include "frontier/hull.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace perseus::frontier {
 namespace {

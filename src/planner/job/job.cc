@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -19,6 +18,7 @@
 
 #include "job/job_checks.h"
 #include "job/job_fields.h"
+#include "job/job_schedule.h"
 #include "perseus/work.h"
 #include "plan/limits.h"
 #include "plan/named_times.h"
@@ -71,31 +71,6 @@ Result<void> CheckComputations(const JobFile& settings, const Profile& profile) 
   if (computations <= plan::kMostComputations) return {};
   return AboutField(settings, "microbatches",
                     {ErrorCode::kOverflow, plan::TooManyToPlan(computations)});
-}
-
-Result<void> CheckOneSchedule(const JobFile& settings) {
-  if (!settings.schedule || !settings.schedule_file) return {};
-  return InvalidInput("'schedule' and 'schedule_file' exclude each other; keep one of them");
-}
-
-// Whether the settings say the same as the schedule of a file.
-Result<void> CheckShape(const JobFile& settings, const Schedule& schedule) {
-  if (settings.microbatches && *settings.microbatches != schedule.num_microbatches) {
-    return WrongField(
-        settings, "microbatches",
-        fmt::format("'microbatches' is {}, but {} has {}; with a schedule file it may be left out",
-                    *settings.microbatches, *settings.schedule_file,
-                    Count(schedule.num_microbatches, "microbatch")));
-  }
-  if (settings.virtual_stages && *settings.virtual_stages != schedule.virtual_stages()) {
-    return WrongField(settings, "virtual_stages",
-                      fmt::format("'virtual_stages' is {}, but {} has {} on each rank; with a "
-                                  "schedule file it may be left "
-                                  "out",
-                                  *settings.virtual_stages, *settings.schedule_file,
-                                  Count(schedule.virtual_stages(), "stage")));
-  }
-  return {};
 }
 
 // The work of a job: of its table, or of the factors in its settings.
@@ -159,26 +134,6 @@ Result<Work> WorkOfJob(const JobFile& settings, const Profile& profile, const Pi
   return MakeWork(*table, rule, profile, dag.num_microbatches, {kinds.begin(), kinds.end()});
 }
 
-ScheduleSpec SpecOf(const JobFile& settings, int num_stages) {
-  ScheduleSpec spec;
-  spec.name = *settings.schedule;
-  spec.num_stages = num_stages;
-  spec.virtual_stages = settings.virtual_stages.value_or(1);
-  spec.num_microbatches = *settings.microbatches;
-  spec.microbatch_group_size = settings.microbatch_group_size;
-  return spec;
-}
-
-// The setting that an error of BuildSchedule() asks to change.
-std::string_view BlamedSetting(std::string_view sentence) {
-  const auto says = [sentence](std::string_view words) {
-    return sentence.find(words) != std::string_view::npos;
-  };
-  if (says("virtual_stages")) return "virtual_stages";
-  if (says("microbatch_group_size") || says("use groups of")) return "microbatch_group_size";
-  return says("microbatches") ? "microbatches" : "schedule";
-}
-
 }  // namespace
 
 Result<JobFile> LoadSettings(const std::string& path, const JobFile& overrides) {
@@ -238,8 +193,9 @@ Conditions ConditionsOf(const JobFile& settings) {
 
 std::vector<std::string_view> MissingFields(const JobFile& settings) {
   std::vector<std::string_view> missing;
-  if (!settings.schedule && !settings.schedule_file) missing.emplace_back("schedule");
-  if (!settings.microbatches && !settings.schedule_file) missing.emplace_back("microbatches");
+  const bool has_order = settings.schedule_file || settings.schedule_csv;
+  if (!settings.schedule && !has_order) missing.emplace_back("schedule");
+  if (!settings.microbatches && !has_order) missing.emplace_back("microbatches");
   if (settings.blocking_power_watts.empty()) missing.emplace_back("blocking_power");
   return missing;
 }
@@ -279,7 +235,8 @@ std::vector<Note> NotesOf(const Profile& profile) {
 Result<void> CheckSettings(const JobFile& settings, const Profile& profile) {
   if (auto good = CheckComplete(settings); !good) return good;
   if (auto good = CheckStages(settings, profile); !good) return good;
-  if (settings.schedule_file) return CheckOneSchedule(settings);
+  if (auto good = job::CheckOneSchedule(settings); !good) return good;
+  if (!settings.schedule) return {};  // The reader of orders has its own limits.
   return CheckComputations(settings, profile);
 }
 
@@ -334,17 +291,10 @@ Result<Job> CostJob(Job job, const Schedule& schedule) {
 Result<Job> Job::Make(Profile profile, JobFile settings) {
   if (auto good = profile.Validate(); !good) return tl::unexpected(good.error());
   if (auto good = CheckSettings(settings, profile); !good) return tl::unexpected(good.error());
-  if (settings.schedule_file) {
-    const Result<Schedule> schedule = ReadSchedule(*settings.schedule_file);
-    if (!schedule) return AboutFile(settings, "schedule_file", schedule.error());
-    return Make(std::move(profile), *schedule, std::move(settings));
-  }
+  const Result<Schedule> schedule = job::ScheduleOf(settings, profile.num_stages);
+  if (!schedule) return tl::unexpected(schedule.error());
   Job job;
-  job.schedule = SpecOf(settings, profile.num_stages);
-  const Result<Schedule> schedule = BuildSchedule(job.schedule);
-  if (!schedule) {
-    return AboutField(settings, BlamedSetting(schedule.error().message), schedule.error());
-  }
+  if (settings.schedule) job.schedule = job::ScheduleSpecOf(settings, profile.num_stages);
   job.profile = std::move(profile);
   job.settings = std::move(settings);
   return CostJob(std::move(job), *schedule);
@@ -354,7 +304,7 @@ Result<Job> Job::Make(Profile profile, const Schedule& schedule, JobFile setting
   if (auto good = profile.Validate(); !good) return tl::unexpected(good.error());
   if (!settings.schedule_file) settings.schedule_file = schedule.name;
   if (auto good = CheckSettings(settings, profile); !good) return tl::unexpected(good.error());
-  if (auto good = CheckShape(settings, schedule); !good) return tl::unexpected(good.error());
+  if (auto good = job::CheckShape(settings, schedule); !good) return tl::unexpected(good.error());
   Job job;
   job.profile = std::move(profile);
   job.settings = std::move(settings);

@@ -46,6 +46,8 @@ class Checks {
     CheckStatable();
     CheckWaiting();
     CheckFixedTimes();
+    CheckIteration();
+    CheckStageCount();
     CheckMargin();
     CheckSwitching();
     CheckDwell();
@@ -137,6 +139,45 @@ class Checks {
           job_.fixed.iteration_overhead_seconds, profile::kMostFixedShare);
   }
 
+  // Long contexts make computations long, and leave few of them to an iteration.
+  void CheckIteration() {
+    const auto longer_than = [this](double seconds) {
+      return std::any_of(
+          pipeline_.tables.begin(), pipeline_.tables.end(),
+          [=](const CostTable& table) { return table.baseline.time_seconds > seconds; });
+    };
+    if (computing_seconds_ <= profile::kLongIterationSeconds) return;
+    // The profile has a note on such computations, or on their power.
+    if (longer_than(profile::kTaskSeconds.most) ||
+        std::any_of(pipeline_.tables.begin(), pipeline_.tables.end(),
+                    [this](const CostTable& table) {
+                      return !profile::kComputingWatts.Has(
+                          table.baseline.energy_joules /
+                          (table.baseline.time_seconds * pipeline_.tensor_parallel));
+                    })) {
+      return;
+    }
+    const bool implausible = computing_seconds_ > profile::kMostIterationSeconds ||
+                             longer_than(profile::kLongTaskSeconds);
+    constexpr double kMinute = 60;
+    AddOnProfile(
+        implausible ? Severity::kImplausible : Severity::kOdd,
+        fmt::format("a rank computes for {:.3g} minutes in an iteration at maximum clocks, "
+                    "and iterations of training take seconds, or a few minutes; are the "
+                    "times in milliseconds (and the energies in millijoules)?",
+                    computing_seconds_ / kMinute));
+  }
+
+  // A profile whose last stage is missing looks like one of a shorter pipeline.
+  void CheckStageCount() {
+    const int stages = job_.profile.num_stages;
+    if (settings_.stages || stages == 1 || stages % 2 == 0) return;
+    AddOnProfile(Severity::kOdd,
+                 fmt::format("the profile ends with stage {}, and pipelines of {} stages are rare; "
+                             "does it lack a stage? If not, say that there are {} (stages)",
+                             stages - 1, stages, stages));
+  }
+
   void CheckMargin() {
     const TimeMargin margin = settings_.time_margin.value_or(TimeMargin{});
     if (margin.fraction >= profile::kMostMarginShare) {
@@ -212,14 +253,13 @@ class Checks {
         continue;
       }
       text = fmt::format(
-          "stage {} {} has no row at {}; its highest is {}, and savings count from there",
+          "stage {} {} has no row at {}, so its savings are against its own highest clock, {}",
           table.stage, ComputationTypeName(table.type), profile.knobs.front().label,
           profile.knobs[static_cast<std::size_t>(highest)].label);
     }
     if (text.empty()) return;
     if (others > 0) {
-      text +=
-          fmt::format(" (so with {} other kind{} of the profile)", others, others == 1 ? "" : "s");
+      text += fmt::format(" (likewise {} other{})", others, others == 1 ? "" : "s");
     }
     AddOnProfile(Severity::kOdd, std::move(text));
   }

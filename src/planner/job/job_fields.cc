@@ -53,6 +53,8 @@ const Field kFields[] = {
      "--schedule-file", "FILE",
      "A schedule as a CSV file of PyTorch, instead of a name: a row for each rank, a cell for each "
      "action."},
+    {"schedule_csv", &JobFile::schedule_csv, Unit::kText, kAnyNumber, Group::kNone, false, "", "",
+     "The text of such a file, instead of its path: what a server takes."},
     {"stages", &JobFile::stages, Unit::kNone, kStages, Group::kPipeline, false, "--stages", "N",
      "Stages of the model: ranks x virtual stages. There must be as many as in the profile "
      "(default)."},
@@ -120,9 +122,9 @@ const Field kFields[] = {
      "How much work to search for a plan: 1 is the usual amount."},
     {"coarse_watts", &JobFile::coarse_watts, Unit::kWatts, kWatts, Group::kSolver, false,
      "--coarse", "WATTS|auto",
-     "For very large pipelines: round the slopes of the frontier to multiples of this. The error "
-     "that this makes is stated. 0 is exact; auto (default) is exact unless the pipeline is very "
-     "large."},
+     "For very large pipelines: compute the frontier in steps of this many watts. Larger steps are "
+     "faster and less exact; the output says how exact. 0 is exact; auto (default) is exact unless "
+     "the pipeline is very large."},
     {"exponential_fit", &JobFile::exponential_fit, Unit::kNone, kAnyNumber, Group::kSolver, false,
      "--cost-curve", "hull|exponential",
      "How costs are interpolated between clocks: hull (default) is exact; exponential is the "
@@ -160,8 +162,8 @@ const Field kFields[] = {
      "A rank changes its clock at most once in this time, for example 10ms."},
     {"change_price", &JobFile::change_price_joules, Unit::kJoules, kJoules, Group::kHolding, false,
      "--change-price", "JOULES",
-     "Price of one change of clock, in joules, beside its latency and stall. The search counts it. "
-     "It is printed on a line of its own, and is not in the energy figures."},
+     "Energy that one change of clock costs, in joules. The search then makes fewer changes. The "
+     "saving with this price has a line of its own; energies in tables are without it."},
     {"max_slowdown", &JobFile::max_slowdown, Unit::kShare, kShare, Group::kHolding, false,
      "--max-slowdown", "P%",
      "The slowdown that you accept beyond --at: how much longer an iteration may take on average "
@@ -217,9 +219,12 @@ Error AboutFile(const JobFile& settings, std::string_view key, Error error) {
 }
 
 void Merge(const JobFile& overrides, JobFile* settings) {
-  // A schedule by name and one from a file replace each other.
-  if (overrides.schedule) settings->schedule_file.reset();
-  if (overrides.schedule_file) settings->schedule.reset();
+  // A schedule replaces another one, however each is given.
+  if (overrides.schedule || overrides.schedule_file || overrides.schedule_csv) {
+    settings->schedule.reset();
+    settings->schedule_file.reset();
+    settings->schedule_csv.reset();
+  }
   for (const Field& field : kFields) {
     if (!IsSet(field, overrides)) continue;
     std::visit([&](auto member) { settings->*member = overrides.*member; }, field.member);

@@ -18,7 +18,7 @@
 #include "perseus/result.h"
 
 // The one list of a job's fields: key, type, limits, flag and help. The reader of job files, the
-// flags and their help, the C interface and the tables of docs/reference/files.md are made from it.
+// flags and their help, the C interface and lists in docs/reference/files.md are made from it.
 namespace perseus::job {
 
 // A pointer to the member of JobFile that holds a field. Its type is the type of the value.
@@ -33,6 +33,7 @@ enum class Unit : std::uint8_t {
   kNone,
   kPath,  // The name of a file. Servers read no files, so they refuse such fields.
   kLabel,
+  kText,  // Of several lines: what would be in a file.
   kScheduleName,
   kWatts,
   kJoules,

@@ -51,8 +51,12 @@ class JobParser {
     ReadTable(root_, false);
     if (const auto conditions = root_.Find(job::kConditionsTable)) ReadTable(*conditions, true);
     // After a fault Find() finds nothing more.
-    if (!reader_.failed() && job_.schedule && job_.schedule_file) {
-      root_.Find("schedule_file")->Fail("'schedule' is given too; keep one of them");
+    const char* const text = job_.schedule_csv ? "schedule_csv" : "schedule_file";
+    const bool has_two = job_.schedule_csv ? job_.schedule || job_.schedule_file
+                                           : job_.schedule && job_.schedule_file;
+    if (!reader_.failed() && has_two) {
+      root_.Find(text)->Fail(fmt::format("'{}' is given too; keep one of them",
+                                         job_.schedule ? "schedule" : "schedule_file"));
     }
     if (reader_.failed()) return tl::unexpected(*reader_.error());
     return std::move(job_);
@@ -112,6 +116,11 @@ class JobParser {
     if (field.unit == job::Unit::kPath) {
       if (text.empty() || text.find('\0') != std::string::npos) found.FailExpected("a path");
       *value = (directory_ / text).string();
+      return;
+    }
+    if (field.unit == job::Unit::kText) {
+      if (text.empty()) found.FailExpected("the text of a file");
+      *value = text;
       return;
     }
     if (field.unit == job::Unit::kLabel) {

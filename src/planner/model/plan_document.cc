@@ -4,7 +4,6 @@
 #include "perseus/plan_document.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <vector>

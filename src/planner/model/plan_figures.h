@@ -34,6 +34,12 @@ struct Figure {  // NOLINT(clang-analyzer-optin.performance.Padding): in the ord
   bool promised = false;  // Every plan.json has it. A missing one of the others is no error.
   std::string_view says;  // What it is, as a sentence.
 
+  // The member, if this is a count; else nullptr.
+  int Of::*count() const {
+    const auto* const found = std::get_if<int Of::*>(&member);
+    return found == nullptr ? nullptr : *found;
+  }
+
   // Calls visit(value) with the value in its own type.
   template <typename Struct, typename Visit>
   decltype(auto) On(Struct& of, const Visit& visit) const {

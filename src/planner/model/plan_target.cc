@@ -3,11 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <cstddef>
 #include <optional>
 #include <string>
 
+#include "common/enum_names.h"
 #include "common/numbers.h"
 #include "perseus/plan.h"
 
@@ -15,8 +14,8 @@ namespace perseus {
 inline namespace v0 {
 namespace {
 
-constexpr std::array<std::string_view, 4> kGranularityNames = {"computation", "phase", "stage-type",
-                                                               "stage"};
+constexpr EnumNames<Granularity, 4> kGranularityNames = {
+    {"computation", "phase", "stage-type", "stage"}};
 
 // The number before `suffix`, where there is a positive one.
 std::optional<double> NumberBefore(std::string_view text, std::string_view suffix) {
@@ -48,15 +47,11 @@ std::string TargetHint(std::string_view text) {
 }  // namespace
 
 std::string_view GranularityName(Granularity granularity) {
-  const auto index = static_cast<std::size_t>(granularity);
-  return index < kGranularityNames.size() ? kGranularityNames[index] : "?";
+  return kGranularityNames.Of(granularity);
 }
 
 std::optional<Granularity> ParseGranularity(std::string_view name) {
-  for (std::size_t k = 0; k < kGranularityNames.size(); ++k) {
-    if (kGranularityNames[k] == name) return static_cast<Granularity>(k);
-  }
-  return std::nullopt;
+  return kGranularityNames.Parse(name);
 }
 
 Result<PlanTarget> ParsePlanTarget(std::string_view text) {

@@ -6,7 +6,6 @@
 // bubble form (ZB1P), which delays weight gradients to fill the cool-down.
 
 #include <algorithm>
-#include <cstddef>
 
 #include "pipeline/schedule_shape.h"
 

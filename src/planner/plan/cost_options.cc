@@ -14,6 +14,10 @@ double Guard::Seconds(const CostTable& table, const CostOption& option) const {
          std::max(sigmas * option.time_std_seconds, fraction * option.time_seconds);
 }
 
+Guard GuardOf(const PlanConstraints& constraints) {
+  return {constraints.time_margin_sigmas, constraints.time_margin_fraction};
+}
+
 std::vector<CostOption> ParetoOptions(const CostTable& table, const Guard& guard) {
   std::vector<CostOption> options = table.all_options;
   std::stable_sort(options.begin(), options.end(), [&](const CostOption& a, const CostOption& b) {

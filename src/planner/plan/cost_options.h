@@ -16,10 +16,12 @@ struct Guard {
   double sigmas = 0;
   double fraction = 0;
 
+  bool any() const { return sigmas > 0 || fraction > 0; }
   // What a plan has to reckon with. The all-maximum-clock option keeps its
   // time: it is what the iteration is compared with.
   double Seconds(const CostTable& table, const CostOption& option) const;
 };
+Guard GuardOf(const PlanConstraints& constraints);
 
 // The options of table.all_options that are Pareto-optimal in (guarded time,
 // effective energy), fastest first; of equal ones the lowest knob.

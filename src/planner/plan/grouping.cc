@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <cstddef>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -96,7 +96,7 @@ std::vector<std::vector<int>> GroupComputations(const CostedPipeline& pipeline,
   const PipelineDag& dag = pipeline.dag;
   Sets sets(dag.size());
   MergeByGranularity(pipeline, constraints.granularity, &sets);
-  if (constraints.min_dwell_seconds > 0) {
+  if (HasDwell(constraints)) {
     for (bool merged = true; merged;) {
       merged = false;
       for (const std::vector<int>& order : dag.rank_order) {
@@ -117,6 +117,44 @@ std::vector<std::vector<int>> GroupComputations(const CostedPipeline& pipeline,
     groups[group_of[i]].push_back(i);
   }
   return groups;
+}
+
+bool HasDwell(const PlanConstraints& constraints) { return constraints.min_dwell_seconds > 0; }
+
+bool MayShareKnobs(const PlanConstraints& constraints) {
+  return constraints.granularity != Granularity::kComputation || HasDwell(constraints);
+}
+
+bool KeepsDwell(const CostedPipeline& pipeline, const PlanConstraints& constraints,
+                std::span<const int> knobs) {
+  if (!HasDwell(constraints)) return true;
+  // A plan that was made to just last so long does, whatever order its parts were added in.
+  constexpr double kRounding = 1e-12;
+  const double least_seconds = constraints.min_dwell_seconds * (1 - kRounding);
+  const auto keeps = [&](const std::vector<int>& order) {
+    double seconds = 0;
+    bool changed = false;
+    for (std::size_t k = 0; k < order.size(); ++k) {
+      if (k > 0 && knobs[order[k]] != knobs[order[k - 1]]) {
+        if (seconds < least_seconds) return false;
+        seconds = 0;
+        changed = true;
+      }
+      seconds += pipeline.TableOf(order[k]).options.front().time_seconds;
+    }
+    return !changed || seconds >= least_seconds;
+  };
+  return std::all_of(pipeline.dag.rank_order.begin(), pipeline.dag.rank_order.end(), keeps);
+}
+
+std::vector<DwellLevelList> LevelsOfDwell(const CostedPipeline& pipeline,
+                                          const PlanConstraints& constraints) {
+  const double dwell = constraints.min_dwell_seconds;
+  const std::vector<double> same(pipeline.dag.rank_order.size(), dwell);
+  std::vector<DwellLevelList> levels = {DwellLevels(pipeline, same)};
+  DwellLevelList cycles = DwellLevels(pipeline, WholeCycles(pipeline, dwell));
+  if (cycles != levels.front()) levels.push_back(std::move(cycles));
+  return levels;
 }
 
 Result<std::vector<int>> CommonKnobs(const CostedPipeline& pipeline, const Guard& guard,

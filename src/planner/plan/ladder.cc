@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstddef>
 #include <iterator>
 #include <utility>
 #include <vector>

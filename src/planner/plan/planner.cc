@@ -10,11 +10,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "common/rounded_numbers.h"
+#include "model/constraints.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/frontier.h"
 #include "perseus/plan.h"
@@ -25,7 +24,7 @@
 #include "plan/frontier_points.h"
 #include "plan/grouped/grouped_plan.h"
 #include "plan/grouped/knob_subset.h"
-#include "plan/grouping.h"
+#include "plan/kept_constraints.h"
 #include "plan/limits.h"
 #include "plan/plan_search.h"
 #include "plan/realised.h"
@@ -90,13 +89,9 @@ struct Planner::Impl {
 
   // Whether all-maximum clocks are a plan under the constraints.
   bool BaselineFits(const PlanConstraints& constraints) const {
-    if (constraints.max_knobs && baseline.distinct_knobs > *constraints.max_knobs) return false;
-    const auto groups = plan::GroupComputations(pipeline, constraints);
-    return std::all_of(groups.begin(), groups.end(), [this](const std::vector<int>& members) {
-      return std::all_of(members.begin(), members.end(), [&](int i) {
-        return baseline.options[i].knob == baseline.options[members.front()].knob;
-      });
-    });
+    std::vector<int> knobs;
+    for (const CostOption& option : baseline.options) knobs.push_back(option.knob);
+    return plan::KeptConstraints(pipeline, constraints).Keep(knobs);
   }
 };
 
@@ -234,26 +229,9 @@ Result<double> Planner::TargetSeconds(const PlanTarget& target) const {
 
 namespace {
 
-Result<void> CheckConstraints(const PlanConstraints& constraints, double effort) {
-  const auto check = [](std::string_view what, double value) -> Result<void> {
-    if (value >= 0 && std::isfinite(value)) return {};
-    return InvalidInput(fmt::format("{} is {}; expected a number >= 0", what, value));
-  };
-  if (!ParseGranularity(GranularityName(constraints.granularity))) {
-    return InvalidInput(
-        "the granularity is none; expected computation, phase, stage-type or stage");
-  }
-  if (!(effort > 0) || !std::isfinite(effort)) {
-    return InvalidInput(fmt::format("the effort is {}; expected a number > 0", effort));
-  }
-  if (auto r = check("the minimum dwell", constraints.min_dwell_seconds); !r) return r;
-  if (constraints.max_knobs && *constraints.max_knobs < 1) {
-    return InvalidInput(fmt::format(
-        "the number of distinct knobs is {}; expected at least 1, or none for any number",
-        *constraints.max_knobs));
-  }
-  if (auto r = check("the time margin", constraints.time_margin_sigmas); !r) return r;
-  return check("the time margin", constraints.time_margin_fraction);
+Result<void> CheckEffort(double effort) {
+  if (effort > 0 && std::isfinite(effort)) return {};
+  return InvalidInput(fmt::format("the effort is {}; expected a number > 0", effort));
 }
 
 }  // namespace
@@ -262,9 +240,10 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanSpec& spec) const {
   const Impl& impl = *impl_;
   const PlanConstraints& constraints = spec.constraints;
   const double effort = spec.effort;
-  if (auto checked = CheckConstraints(constraints, effort); !checked) {
+  if (auto checked = model::CheckConstraints(constraints); !checked) {
     return tl::unexpected(checked.error());
   }
+  if (auto checked = CheckEffort(effort); !checked) return tl::unexpected(checked.error());
   if (!(seconds >= impl.frontier.fastest_seconds) || std::isinf(seconds)) {
     return tl::unexpected(TargetSeconds({PlanTarget::Kind::kSeconds, seconds}).error());
   }
@@ -289,7 +268,7 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanSpec& spec) const {
     const Plan plan = plan_of(*better);
     return spec.progress({.share = share, .better = &plan});
   };
-  const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
+  const Guard guard = plan::GuardOf(constraints);
   std::optional<plan::GroupedPlan> grouped;  // The last one.
   // On the pipeline whose walk is kept, or on one that has lost some knobs.
   const auto search = [&](const CostedPipeline& costs, const PlanConstraints& with,
@@ -347,7 +326,7 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanSpec& spec) const {
 
 Result<void> Planner::AddDiscreteBound(Plan* plan, double effort) const {
   const Impl& impl = *impl_;
-  if (auto checked = CheckConstraints({}, effort); !checked) return checked;
+  if (auto checked = CheckEffort(effort); !checked) return checked;
   if (plan == nullptr) return InvalidInput("there is no plan to bound");
   if (auto checked = CheckPlan(impl.pipeline, *plan); !checked) return checked;
   const auto walked = impl.walks.For(impl.pipeline, Guard{}, impl.slope_quantum);

@@ -6,9 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <string>
-#include <utility>
 
 #include "common/nearest_name.h"
 

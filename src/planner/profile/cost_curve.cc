@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <boost/math/tools/minima.hpp>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 namespace perseus {

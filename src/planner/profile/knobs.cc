@@ -13,6 +13,7 @@
 
 #include "common/cells.h"
 #include "common/nearest_name.h"
+#include "profile/plausible.h"
 
 namespace perseus::profile {
 namespace {
@@ -53,6 +54,22 @@ KnobNumber ParseKnob(std::string_view label) {
   return plain;
 }
 
+// In which unit a clock that no GPU has probably is.
+std::string ClockHint(double number) {
+  constexpr double kThousand = 1e3;
+  constexpr double kMillion = 1e6;
+  if (kClockMegahertz.Has(number * kThousand)) {
+    return fmt::format("if the clocks are in GHz, write {:g}GHz", number);
+  }
+  if (kClockMegahertz.Has(number / kThousand)) {
+    return "if the clocks are in kHz, divide them by 1000";
+  }
+  if (kClockMegahertz.Has(number / kMillion)) {
+    return "if the clocks are in Hz, divide them by 1000000";
+  }
+  return fmt::format("GPUs run at {:g} to {:g} MHz", kClockMegahertz.least, kClockMegahertz.most);
+}
+
 Parsed<void> CheckSpeed(const CsvCell& cell, const Number& number) {
   std::string_view what;
   if (number.kind == NumberKind::kNotFinite) {
@@ -83,6 +100,11 @@ std::string LabelOf(std::string_view as_spelled, const KnobNumber& knob) {
 }
 
 }  // namespace
+
+std::string ClockProblem(double megahertz) {
+  if (kPossibleMegahertz.Has(megahertz)) return "";
+  return fmt::format("no GPU runs at {:g} MHz; {}", megahertz, ClockHint(megahertz));
+}
 
 Parsed<int> KnobReader::Add(const CsvCell& cell) {
   if (cell.text.empty()) {

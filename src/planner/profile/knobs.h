@@ -23,6 +23,9 @@ struct KnobOrder {
   std::vector<int> index_of;  // [label, as KnobReader::Add numbered it] -> knobs
 };
 
+// What is wrong with a clock that is in another unit than MHz, with a remedy; empty: nothing.
+std::string ClockProblem(double megahertz);
+
 // Collects the knobs of a profile row by row. Cells must outlive it.
 class KnobReader {
  public:

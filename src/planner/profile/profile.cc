@@ -3,8 +3,6 @@
 
 #include "perseus/profile.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <string>

@@ -7,27 +7,21 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "common/nearest_name.h"
+#include "profile/knobs.h"
 #include "profile/odd_cells.h"
 #include "profile/plausible.h"
 
 namespace perseus::profile {
 namespace {
 
-// In which unit a clock outside of kClockMegahertz probably is.
-std::string ClockHint(double number) {
-  constexpr double kThousand = 1e3;
-  constexpr double kMillion = 1e6;
-  if (kClockMegahertz.Has(number * kThousand)) {
-    return fmt::format("if they are in GHz, write {:g}GHz", number);
-  }
-  if (kClockMegahertz.Has(number / kThousand)) return "if they are in kHz, divide them by 1000";
-  if (kClockMegahertz.Has(number / kMillion)) return "if they are in Hz, divide them by 1000000";
-  return "check their unit";
-}
+constexpr std::string_view kMilliseconds =
+    "are the times in milliseconds (and the energies in millijoules)?";
 
 class Checks {
  public:
@@ -104,24 +98,35 @@ class Checks {
   }
 
   void CheckTimes() {
+    std::map<std::pair<int, ComputationType>, double> least;
+    for (const Row& row : all_.rows) {
+      if (odd_.contains(&row)) continue;
+      double& seconds = least.try_emplace({row.stage, row.type}, row.time_seconds).first->second;
+      seconds = std::min(seconds, row.time_seconds);
+    }
+    const auto fastest = [&least](const Row& row) { return least.at({row.stage, row.type}); };
+    // A power that no GPU draws has its own note.
+    const auto drawn = [](const Row& row) { return kComputingWatts.Has(Watts(row)); };
+    const bool too_long = std::any_of(least.begin(), least.end(), [](const auto& each) {
+      return each.second > kTaskSeconds.most;
+    });
     AddFirst(
         Severity::kImplausible, Column::kTime,
-        [](const Row& row) { return !kTaskSeconds.Has(row.time_seconds); },
+        [&](const Row& row) { return drawn(row) && !kTaskSeconds.Has(fastest(row)); },
         [this](const Row& row, const std::string& others) {
           return fmt::format(
-              "{} takes {:.6g} s{}, and computations take 1 us to 1 h; check the "
-              "unit",
-              OptionName(all_, row), row.time_seconds, others);
+              "{} takes {:.6g} s{}, and computations take {:g} us to {:g} s at the highest clock; "
+              "{}",
+              OptionName(all_, row), row.time_seconds, others, 1e6 * kTaskSeconds.least,
+              kTaskSeconds.most,
+              row.time_seconds < kTaskSeconds.least ? "check the unit" : kMilliseconds);
         });
     AddFirst(
         Severity::kOdd, Column::kTime,
-        [](const Row& row) {
-          return row.time_seconds > kLongTaskSeconds && kTaskSeconds.Has(row.time_seconds);
-        },
+        [&](const Row& row) { return drawn(row) && !too_long && fastest(row) > kLongTaskSeconds; },
         [this](const Row& row, const std::string& others) {
-          return fmt::format(
-              "{} takes {:.6g} s{}; if the profile's times are milliseconds, divide them by 1000",
-              OptionName(all_, row), row.time_seconds, others);
+          return fmt::format("{} takes {:.6g} s{}; {}", OptionName(all_, row), row.time_seconds,
+                             others, kMilliseconds);
         });
   }
 
@@ -130,12 +135,21 @@ class Checks {
       return all_.knobs[static_cast<std::size_t>(row.knob)].number;
     };
     AddFirst(
-        Severity::kImplausible, Column::kKnob,
-        [&](const Row& row) { return !kClockMegahertz.Has(number(row)); },
+        Severity::kImpossible, Column::kKnob,
+        [&](const Row& row) { return !kPossibleMegahertz.Has(number(row)); },
         [&](const Row& row, const std::string& others) {
-          return fmt::format("the clock of {} is {:g} MHz{}, and GPUs run at {:g} to {:g} MHz; {}",
-                             OptionName(all_, row), number(row), others, kClockMegahertz.least,
-                             kClockMegahertz.most, ClockHint(number(row)));
+          return fmt::format("{}{}: {}", OptionName(all_, row), others, ClockProblem(number(row)));
+        });
+    AddFirst(
+        Severity::kImplausible, Column::kKnob,
+        [&](const Row& row) {
+          return kPossibleMegahertz.Has(number(row)) && !kClockMegahertz.Has(number(row));
+        },
+        [&](const Row& row, const std::string& others) {
+          return fmt::format(
+              "the clock of {} is {:g} MHz{}, and GPUs run at {:g} to {:g} MHz; check it",
+              OptionName(all_, row), number(row), others, kClockMegahertz.least,
+              kClockMegahertz.most);
         });
   }
 

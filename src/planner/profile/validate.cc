@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "perseus/profile.h"
+#include "profile/knobs.h"
 
 // What can be no profile, whoever filled it in. What is merely odd is not looked for here.
 namespace perseus {
@@ -55,7 +56,12 @@ class Check {
       }
       if (!profile_.KnobsAreRanked()) continue;
       const bool falls = k == 0 || knob.number < profile_.knobs[k - 1].number;
-      if (IsNumber(knob.number, 0) && knob.number > 0 && falls) continue;
+      if (IsNumber(knob.number, 0) && knob.number > 0 && falls) {
+        const std::string wrong =
+            profile_.knobs_are_numbers ? profile::ClockProblem(knob.number) : std::string();
+        if (wrong.empty()) continue;
+        return Wrong("knobs", fmt::format("knob {}, '{}': {}", k, knob.label, wrong));
+      }
       return Wrong("knobs",
                    fmt::format("knob {}, '{}', is {}; expected numbers above 0, descending", k,
                                knob.label, knob.number));

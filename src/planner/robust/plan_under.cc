@@ -4,16 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "perseus/robust_plan.h"
+#include "plan/kept_constraints.h"
 #include "robust/bounds/saving_bound.h"
 #include "robust/check_conditions.h"
-#include "robust/kept_constraints.h"
 #include "robust/knobs.h"
 #include "robust/replay/trials.h"
 #include "robust/walks/constrained_search.h"
@@ -117,8 +116,8 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   if (waits) {
     trials.set_least_seconds(trials.baseline().iteration_time_seconds * seconds / base_seconds);
   }
-  const robust::KeptConstraints kept(planner.pipeline(), spec.constraints);
-  if (spec.constraints.time_margin_sigmas > 0 || spec.constraints.time_margin_fraction > 0) {
+  const plan::KeptConstraints kept(planner.pipeline(), spec.constraints);
+  if (plan::GuardOf(spec.constraints).any()) {
     trials.set_least_slowdown([&](const std::vector<CostOption>& options) {
       return 100 * (kept.GuardedSeconds(options) / base_seconds - 1);
     });

@@ -150,7 +150,9 @@ void Follower::Handle(const Event& event, std::int64_t at_ns) {
 
 void Follower::BeginIteration(std::int64_t iteration, std::int64_t at_ns) {
   first_row_ += static_cast<std::int64_t>(clocks_.size());
+  const bool waited = clocks_.empty();
   if (has_offer_) Adopt();
+  may_be_quiet_ = waited;
   if (!step_plans_.empty()) AdoptStepPlan(iteration);
   in_iteration_ = true;
   lost_ = false;
@@ -168,6 +170,8 @@ void Follower::BeginIteration(std::int64_t iteration, std::int64_t at_ns) {
 void Follower::EndIteration(std::int64_t tokens, std::int64_t at_ns) {
   if (!in_iteration_) return;
   const bool followed = Follows();
+  // The plan came when the trainer had been told that nobody listens: it said nothing.
+  if (may_be_quiet_ && row_ < 0 && open_ == 0) lost_ = true;
   if (followed && !lost_ && (row_ + 1 != std::ssize(clocks_) || open_ > 0)) {
     Mismatch(fmt::format("its iteration {} ended after {} of the {} computations of its plan",
                          iteration_, row_ + (open_ > 0 ? 0 : 1), clocks_.size()));

@@ -231,8 +231,9 @@ class Follower {
 
   bool paused_ = false;
   bool in_iteration_ = false;
-  bool lost_ = false;      // This iteration's order is not the plan's.
-  bool compares_ = false;  // This iteration runs at maximum clocks for comparison.
+  bool lost_ = false;          // This iteration's order is not the plan's.
+  bool may_be_quiet_ = false;  // This iteration may have begun before its plan came.
+  bool compares_ = false;      // This iteration runs at maximum clocks for comparison.
   int strikes_ = 0;
   std::int64_t iteration_ = 0;
   std::int64_t iteration_begin_ns_ = 0;

@@ -4,6 +4,8 @@
 #ifndef PERSEUS_PLANNER_C_BOUNDARY_H_
 #define PERSEUS_PLANNER_C_BOUNDARY_H_
 
+#include <memory>
+
 #include "common/c_boundary.h"
 #include "perseus/planner_c.h"
 
@@ -20,6 +22,14 @@ template <typename Struct>
 perseus_status Give(const char* name, const Struct& from, Struct* to, char** message) {
   const Result<void> given = c_boundary::CopyOut(name, from, to);
   return given ? PERSEUS_OK : Fail(given.error(), message);
+}
+
+// A new object that the caller frees.
+template <typename Object>
+perseus_status Give(Result<std::unique_ptr<Object>> made, Object** to, char** message) {
+  if (!made) return Fail(made.error(), message);
+  *to = made->release();
+  return PERSEUS_OK;
 }
 
 // A caller's callback.

@@ -89,10 +89,7 @@ perseus_status perseus_dag_solve(const perseus_dag* dag, perseus_planner_progres
     *solution = nullptr;
     const auto known = perseus::c_boundary::CopyIn("perseus_dag", dag);
     if (!known) return pc::Fail(known.error(), message);
-    auto solved = pc::SolveDag(*known, {progress, user});
-    if (!solved) return pc::Fail(solved.error(), message);
-    *solution = solved->release();
-    return PERSEUS_OK;
+    return pc::Give(pc::SolveDag(*known, {progress, user}), solution, message);
   });
 }
 

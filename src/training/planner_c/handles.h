@@ -7,10 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "perseus/job.h"
+#include "perseus/job_file.h"
 #include "perseus/note.h"
 #include "perseus/plan.h"
 #include "perseus/plan_document.h"
@@ -80,9 +82,12 @@ struct perseus_planner {
 };
 
 struct perseus_plan {
-  perseus::Plan plan;
   perseus::PlanDocument document;
   perseus::planner_c::PlanColumns columns;
+  // What a report is made of; a plan that was read has none.
+  std::shared_ptr<const perseus::planner_c::PlannedJob> job = {};
+  perseus::JobFile settings = {};
+  std::optional<perseus::JobPlan> made = {};  // Without its document, which is above.
 };
 // NOLINTEND(readability-identifier-naming)
 

@@ -18,8 +18,10 @@
 
 #include "model/plan_figures.h"
 #include "perseus/job.h"
+#include "perseus/job_file.h"
 #include "perseus/plan_file.h"
 #include "perseus/planner_c.h"
+#include "perseus/report.h"
 #include "planner_c/boundary.h"
 #include "planner_c/handles.h"
 #include "planner_c/planner_input.h"
@@ -27,54 +29,81 @@
 namespace perseus::planner_c {
 namespace {
 
-std::unique_ptr<perseus_plan> NewPlan(Plan plan, PlanDocument document) {
+using SharedJob = std::shared_ptr<const PlannedJob>;
+
+std::unique_ptr<perseus_plan> NewPlan(PlanDocument document) {
   PlanColumns columns(document);
-  return std::make_unique<perseus_plan>(
-      perseus_plan{std::move(plan), std::move(document), std::move(columns)});
+  return std::make_unique<perseus_plan>(perseus_plan{std::move(document), std::move(columns)});
 }
 
-Result<std::unique_ptr<perseus_plan>> NewPlan(const PlannedJob& planned, const Planner& planner,
-                                              Plan plan, const PlanConstraints& constraints) {
-  PlanContext context = planned.job.Context();
+std::unique_ptr<perseus_plan> NewPlan(const SharedJob& planned, JobFile settings, JobPlan made) {
+  auto plan = NewPlan(std::exchange(made.document, {}));
+  plan->job = planned;
+  plan->settings = std::move(settings);
+  plan->made = std::move(made);
+  return plan;
+}
+
+Result<std::unique_ptr<perseus_plan>> NewPlan(const SharedJob& planned, JobFile settings,
+                                              const Planner& planner, Plan plan,
+                                              const PlanConstraints& constraints) {
+  PlanContext context = planned->job.Context();
   context.constraints = constraints;
-  Result<PlanDocument> document = MakePlanDocument(planner, plan, context);
+  context.notes = planned->job.NotesAt(planner.frontier(), plan.requested_time_seconds);
+  JobPlan made = {.planner = planner, .plan = std::move(plan)};
+  Result<PlanDocument> document = MakePlanDocument(planner, made.plan, context);
   if (!document) return tl::unexpected(document.error());
-  return NewPlan(std::move(plan), *std::move(document));
+  made.document = *std::move(document);
+  return NewPlan(planned, std::move(settings), std::move(made));
 }
 
-Result<std::unique_ptr<perseus_plan>> MakePlan(const PlannedJob& planned,
+// report.html, with the one row of the plan.
+Result<std::string> ReportText(const perseus_plan& plan) {
+  if (!plan.made) {
+    return InvalidInput(
+        "a plan that was read from a file knows no profile, which a report shows; make the plan "
+        "again with a planner");
+  }
+  Job job = plan.job->job;
+  job.settings = plan.settings;
+  JobPlan made = *plan.made;
+  made.document = plan.document;
+  return FormatHtmlReport(ReportOf(job, made));
+}
+
+Result<std::unique_ptr<perseus_plan>> MakePlan(const SharedJob& planned,
                                                std::string_view settings_json,
                                                const Progress& progress) {
-  Result<JobFile> settings = ReadPlanSettings(settings_json, planned.job.settings);
+  Result<JobFile> settings = ReadPlanSettings(settings_json, planned->job.settings);
   if (!settings) return tl::unexpected(settings.error());
-  JobPlanSpec spec = {.settings = *std::move(settings), .with_bound = false};
+  JobPlanSpec spec = {.settings = *settings, .with_bound = false};
   spec.progress = ToldAs(progress);
-  Result<JobPlan> made = MakeJobPlan(planned.job, planned.planner, spec);
+  Result<JobPlan> made = MakeJobPlan(planned->job, planned->planner, spec);
   if (!made) return tl::unexpected(made.error());
-  return NewPlan(std::move(made->plan), std::move(made->document));
+  return NewPlan(planned, *std::move(settings), *std::move(made));
 }
 
 // `others`: as many factors as `work` has for each of the pipelines that this one waits for.
-Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const PlannedJob& planned, const double* work,
+Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const SharedJob& planned, const double* work,
                                                       std::size_t work_count, const double* others,
                                                       std::size_t num_others,
                                                       std::string_view settings_json,
                                                       const Progress& progress) {
-  const Result<JobFile> settings = ReadPlanSettings(settings_json, planned.job.settings);
+  const Result<JobFile> settings = ReadPlanSettings(settings_json, planned->job.settings);
   if (!settings) return tl::unexpected(settings.error());
   // The job's conditions are for its one plan.
   if (const auto asked = ReadSettings(settings_json); asked && HasConditions(*asked)) {
     return InvalidInput(
         "a plan for given lengths is made without conditions; leave 'conditions' out here");
   }
-  const auto microbatches = static_cast<std::size_t>(planned.job.pipeline.dag.num_microbatches);
+  const auto microbatches = static_cast<std::size_t>(planned->job.pipeline.dag.num_microbatches);
   if (work_count != microbatches) {
     return InvalidInput(fmt::format(
         "the work of {} microbatches is given, but the pipeline has {}; give one factor for each",
         work_count, microbatches));
   }
   const StreamOptions options = StreamOptionsOf(*settings);
-  const StreamPlanner stream = planned.stream.With(options);
+  const StreamPlanner stream = planned->stream.With(options);
   double slowest = 0;
   for (std::size_t k = 0; k < num_others; ++k) {
     // Those may need a frontier each.
@@ -92,7 +121,7 @@ Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const PlannedJob& planned,
   Result<StreamPlan> made =
       stream.PlanFor(Work({work, work + work_count}), slowest, ToldAs(progress));
   if (!made) return tl::unexpected(made.error());
-  return NewPlan(planned, made->planner, std::move(made->plan), options.constraints);
+  return NewPlan(planned, *settings, made->planner, std::move(made->plan), options.constraints);
 }
 
 // The figures of plan.json that have a member in C, by their group and name in the list of figures.
@@ -212,10 +241,7 @@ perseus_status perseus_planner_plan(const perseus_planner* planner, const char* 
     const auto json =
         perseus::c_boundary::TextOf("settings_json", settings_json, settings_json_size);
     if (!json) return pc::Fail(json.error(), message);
-    auto made = pc::MakePlan(*planner->job, *json, {progress, user});
-    if (!made) return pc::Fail(made.error(), message);
-    *plan = made->release();
-    return PERSEUS_OK;
+    return pc::Give(pc::MakePlan(planner->job, *json, {progress, user}), plan, message);
   });
 }
 
@@ -245,11 +271,9 @@ perseus_status perseus_planner_plan_work_among(const perseus_planner* planner, c
     const auto json =
         perseus::c_boundary::TextOf("settings_json", settings_json, settings_json_size);
     if (!json) return pc::Fail(json.error(), message);
-    auto made = pc::MakePlanForWork(*planner->job, work, work_count, others, num_others, *json,
-                                    {progress, user});
-    if (!made) return pc::Fail(made.error(), message);
-    *plan = made->release();
-    return PERSEUS_OK;
+    return pc::Give(pc::MakePlanForWork(planner->job, work, work_count, others, num_others, *json,
+                                        {progress, user}),
+                    plan, message);
   });
 }
 
@@ -261,9 +285,24 @@ perseus_status perseus_planner_baseline(const perseus_planner* planner, perseus_
       return pc::FailInvalid("there is no planner, or no place for the plan", message);
     }
     const pc::PlannedJob& planned = *planner->job;
-    auto made = pc::NewPlan(planned, planned.planner, planned.planner.baseline(), {});
-    if (!made) return pc::Fail(made.error(), message);
-    *plan = made->release();
+    return pc::Give(pc::NewPlan(planner->job, planned.job.settings, planned.planner,
+                                planned.planner.baseline(), {}),
+                    plan, message);
+  });
+}
+
+perseus_status perseus_plan_read(const char* json, size_t json_size, const char* name,
+                                 perseus_plan** plan, char** message) {
+  return pc::Guarded(message, [&] {
+    if (plan != nullptr) *plan = nullptr;
+    if (json == nullptr || plan == nullptr) {
+      return pc::FailInvalid("there is no text of a plan, or no place for the plan", message);
+    }
+    const auto text = perseus::c_boundary::TextOf("json", json, json_size);
+    if (!text) return pc::Fail(text.error(), message);
+    auto document = perseus::ParsePlanJson(*text, name == nullptr ? "plan.json" : name);
+    if (!document) return pc::Fail(document.error(), message);
+    *plan = pc::NewPlan(*std::move(document)).release();
     return PERSEUS_OK;
   });
 }
@@ -336,6 +375,19 @@ perseus_status perseus_plan_zeus(const perseus_plan* plan, char** text, char** m
     const perseus::Result<std::string> zeus = perseus::FormatZeusPlan(plan->document);
     if (!zeus) return pc::Fail(zeus.error(), message);
     *text = pc::NewText(*zeus);
+    return PERSEUS_OK;
+  });
+}
+
+perseus_status perseus_plan_report(const perseus_plan* plan, char** text, char** message) {
+  return pc::Guarded(message, [&] {
+    if (text != nullptr) *text = nullptr;
+    if (plan == nullptr || text == nullptr) {
+      return pc::FailInvalid("there is no plan, or no place for its report", message);
+    }
+    const perseus::Result<std::string> report = pc::ReportText(*plan);
+    if (!report) return pc::Fail(report.error(), message);
+    *text = pc::NewText(*report);
     return PERSEUS_OK;
   });
 }

@@ -1,16 +1,20 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "perseus/plan_file.h"
 #include "perseus/planner_c.h"
+#include "perseus/profile.h"
 #include "planner_c/boundary.h"
 #include "planner_c/handles.h"
 #include "planner_c/planner_input.h"
+#include "planner_c/profile_text.h"
 
 namespace perseus::planner_c {
 namespace {
@@ -31,6 +35,32 @@ Result<std::unique_ptr<perseus_planner>> CreatePlanner(const perseus_planner_inp
   handle->job = std::make_shared<const PlannedJob>(
       PlannedJob{*std::move(job), *std::move(planner), std::move(frontier), *std::move(stream)});
   return handle;
+}
+
+// The profile as it was read: one row for each option, ranks aggregated.
+Result<std::string> ProfileTextOf(const Profile& profile) {
+  std::vector<std::int32_t> stage;
+  std::vector<const char*> type;
+  std::vector<const char*> knob;
+  std::vector<double> time;
+  std::vector<double> energy;
+  for (const OptionTable& table : profile.tables) {
+    for (const Option& option : table.options) {
+      stage.push_back(table.stage);
+      type.push_back(ComputationTypeName(table.type).data());
+      knob.push_back(profile.knobs[option.knob].label.c_str());
+      time.push_back(option.time_seconds);
+      energy.push_back(option.energy_joules);
+    }
+  }
+  perseus_profile_arrays arrays = {};
+  arrays.rows = stage.size();
+  arrays.stage = stage.data();
+  arrays.instruction = type.data();
+  arrays.knob = knob.data();
+  arrays.time_seconds = time.data();
+  arrays.energy_joules = energy.data();
+  return ProfileText(arrays);
 }
 
 }  // namespace
@@ -98,10 +128,7 @@ perseus_status perseus_planner_create(const perseus_planner_input* input, perseu
     *planner = nullptr;
     const auto known = perseus::c_boundary::CopyIn("perseus_planner_input", input);
     if (!known) return pc::Fail(known.error(), message);
-    auto made = pc::CreatePlanner(*known);
-    if (!made) return pc::Fail(made.error(), message);
-    *planner = made->release();
-    return PERSEUS_OK;
+    return pc::Give(pc::CreatePlanner(*known), planner, message);
   });
 }
 
@@ -123,6 +150,20 @@ perseus_status perseus_planner_frontier_csv(const perseus_planner* planner, char
       return pc::FailInvalid("there is no planner, or no place for the text", message);
     }
     *text = pc::NewText(perseus::FormatFrontierCsv(planner->job->planner.frontier()));
+    return PERSEUS_OK;
+  });
+}
+
+perseus_status perseus_planner_profile_csv(const perseus_planner* planner, char** text,
+                                           char** message) {
+  return pc::Guarded(message, [&] {
+    if (text != nullptr) *text = nullptr;
+    if (planner == nullptr || text == nullptr) {
+      return pc::FailInvalid("there is no planner, or no place for the text", message);
+    }
+    const perseus::Result<std::string> profile = pc::ProfileTextOf(planner->job->job.profile);
+    if (!profile) return pc::Fail(profile.error(), message);
+    *text = pc::NewText(*profile);
     return PERSEUS_OK;
   });
 }

@@ -104,7 +104,7 @@ Result<Job> ReadJob(const perseus_planner_input& input) {
   Result<Profile> profile = ReadProfileOf(input, *settings);
   if (!profile) return tl::unexpected(profile.error());
   if (input.schedule_csv == nullptr) return Job::Make(*std::move(profile), *std::move(settings));
-  if (overrides->schedule || overrides->schedule_file) {
+  if (overrides->schedule || overrides->schedule_file || overrides->schedule_csv) {
     return InvalidInput("'schedule' is given twice, by name and as CSV; keep one of them");
   }
   const std::string name = input.schedule_name == nullptr ? "schedule" : input.schedule_name;
@@ -114,6 +114,7 @@ Result<Job> ReadJob(const perseus_planner_input& input) {
   if (!schedule) return tl::unexpected(schedule.error());
   // Instead of that of the job file.
   settings->schedule.reset();
+  settings->schedule_csv.reset();
   settings->schedule_file = name;
   return Job::Make(*std::move(profile), *schedule, *std::move(settings));
 }

@@ -30,7 +30,7 @@
 
 namespace {
 
-// The example of docs/explanation/solver.md: the frontier as a general solver.
+// The example of perseus/frontier.h: the frontier as a general solver.
 void SolveTheHouse() {
   perseus::TimeCostProblem house;
   house.curves = {{{2, 90}, {4, 40}, {5, 30}},  // 2 days cost 90, 4 cost 40, ...

@@ -132,7 +132,7 @@ RULES: list[tuple[str, str, str, str]] = [
     (
         "sums that the store refused are written later",
         "runtime/managed_job_time.cc",
-        "      self->sums_.Unwritten(facts);",
+        "    sums_.Unwritten(facts);  // Kept for the next time.\n",
         "",
     ),
     (
@@ -150,8 +150,27 @@ RULES: list[tuple[str, str, str, str]] = [
     (
         "a version of the plan is above each that a rank may have seen",
         "domain/decide.cc",
-        "  version.version = last + 1;",
+        "  version.version = std::max(last, store::HistoryOf(on.job.marks.revision)) + 1;",
         "  version.version = present.version + (present.version > 3 ? 0 : 1);",
+    ),
+    (
+        "a version of the plan is above each that was lost unseen",
+        "domain/decide.cc",
+        "std::max(last, store::HistoryOf(on.job.marks.revision)) + 1",
+        "last + 1",
+    ),
+    (
+        "rows of another history replace what was known",
+        "domain/reading.cc",
+        " ||\n         store::HistoryOf(now.rows) != store::HistoryOf(known.marks.rows)",
+        "",
+    ),
+    (
+        "a curve of another history is of another profile",
+        "domain/reading.cc",
+        " ||\n         store::HistoryOf(stored.marks.revision) != "
+        "store::HistoryOf(known.marks.revision)",
+        "",
     ),
     (
         "a version that was lost is taken back where there are no plans",

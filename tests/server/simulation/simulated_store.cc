@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 #include <variant>
 
 #include "server/planning/characterize.h"
@@ -131,6 +132,13 @@ bool SimulatedRows::Commit(int writer, const std::vector<Fact>& facts,
                            std::optional<std::int64_t> expected_revision) {
   const bool begins = std::holds_alternative<store::JobRecord>(facts.front());
   if (is_there == begins) return false;
+  const bool raises = std::any_of(facts.begin(), facts.end(), CountsAsRevision) ||
+                      std::any_of(facts.begin(), facts.end(), CountsAsRow);
+  if (begins) raised_by = instance;
+  if (raises && std::exchange(raised_by, instance) != instance) {
+    job.marks.revision = job.marks.rows = std::int64_t{instance} << store::kHistoryBits;
+    if (expected_revision) return false;
+  }
   if (expected_revision && *expected_revision != job.marks.revision) return false;
   SimulatedRows next = *this;
   next.is_there = true;
@@ -211,7 +219,7 @@ AdoptPlans PlanMaker::Make(const PlanningStep& step, const store::JobRecord& sto
     // Ids of plans are never used again.
     for (store::PlanRecord& plan : made.record.plans) plan.id += step.first_id - 1;
   }
-  made.built = {.job = job, .next_job = nullptr, .curve = CurveOf(job, made.record)};
+  made.built = {.job = job, .curve = CurveOf(job, made.record)};
   return made;
 }
 
@@ -228,7 +236,7 @@ JobLife PlanMaker::LifeOf(const SimulatedRows& rows) {
   store::StoredJob stored = rows.job;
   if (rows.curve != nullptr) {
     const std::shared_ptr<const Job>& job = JobOf(rows.job.job.profile_csv);
-    built = {job, nullptr, CurveOf(job, *rows.curve)};
+    built = {job, CurveOf(job, *rows.curve)};
     stored.curve = *rows.curve;
   }
   return Replay(stored, built);
@@ -242,10 +250,10 @@ Reading SimulatedGate::Find(const SimulatedRows& rows, const Known& known, Parts
   if (reading.is_gone) return reading;
   reading.stored = rows.job;
   if (Has(reading.parts, Parts::kCurve) && rows.curve != nullptr) {
-    const std::shared_ptr<const Job>& known_job = known.built.job;
-    reading.has_new_job = known_job == nullptr || rows.job.job.settled_round != known.settled_round;
+    reading.has_new_job = HasNewJob(rows.job, known);
     reading.stored.curve = *rows.curve;
-    reading.built.job = reading.has_new_job ? maker_->JobOf(rows.job.job.profile_csv) : known_job;
+    reading.built.job =
+        reading.has_new_job ? maker_->JobOf(rows.job.job.profile_csv) : known.built.job;
     reading.built.curve = maker_->CurveOf(reading.built.job, *rows.curve);
   }
   return reading;

@@ -28,6 +28,8 @@ struct SimulatedRows {
   store::StoredJob job;  // Without its curve, which is long: all copies share it.
   std::shared_ptr<const store::CurveRecord> curve;
   bool is_there = false;
+  int instance = 0;   // Of the database that has them.
+  int raised_by = 0;  // The instance that last raised the marks.
   // By who wrote them, and by version. Whoever starts anew is another writer.
   std::map<std::pair<int, std::int64_t>, store::IterationSummary> iterations;
 

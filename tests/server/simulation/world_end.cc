@@ -53,6 +53,11 @@ void World::Settle() {
     server->is_stopped = false;
     server->skew_seconds = 0;
     if (!server->is_up) StartServer(server.get());
+    if (server->job == nullptr) continue;
+    // What is lost is known within a second, and its ranks come again then.
+    server->job->Refresh([](const Result<void>&) {});
+    while (ReadSome(server.get(), /*may_fail=*/false) || TellReading(server.get())) {
+    }
   }
   for (Message& message : std::exchange(messages_, {})) message.deliver(AnyServer());
   // Ranks that are not there yet come.

@@ -16,6 +16,10 @@
 namespace perseus::server {
 namespace {
 
+// What a reader waits for the store at most.
+constexpr double kReadSeconds = 5;
+constexpr const char* kNoAnswer = "the store does not answer in time; try again";
+
 std::string EntityTag(std::int64_t revision) { return fmt::format("\"{}\"", revision); }
 
 // Of the header If-Match; none: there is none, or it takes any.
@@ -90,6 +94,10 @@ void RouteMaker::On(const RouteRow& row, Handler handler) {
       responder.Send(FailureResponse(condition.error()));
       return;
     }
+    // However many wait before it for a database that does not answer.
+    if (row.method == "GET" && !row.waits && service.is_shared()) {
+      responder.AnswerAfter(kReadSeconds, FailureResponse({FailureCode::kUnavailable, kNoAnswer}));
+    }
     Caller caller{request.token_name, request.peer, *condition,
                   [responder] { return responder.wanted(); }};
     handler(std::make_shared<const Call>(
@@ -100,7 +108,9 @@ void RouteMaker::On(const RouteRow& row, Handler handler) {
 
 void RouteMaker::OnStore(const RouteRow& row, Answer answer) {
   On(row, [answer = std::move(answer)](const CallPointer& call) {
-    call->service.OnReader([answer, call] { call->responder.Send(answer(*call)); });
+    call->service.OnReader([answer, call] {
+      if (call->caller.is_wanted()) call->responder.Send(answer(*call));
+    });
   });
 }
 

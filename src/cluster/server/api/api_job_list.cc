@@ -108,22 +108,23 @@ void ListJobs(const CallPointer& call) {
         *call, FailureResponse({FailureCode::kInvalid,
                                 "'after' must be what `next` of an earlier answer says", "after"}));
   }
-  call->service.List([call, query](std::vector<JobService::Listed> jobs, bool is_stale) {
-    std::sort(jobs.begin(), jobs.end(),
-              [](const auto& a, const auto& b) { return ListPlace::Of(a) < ListPlace::Of(b); });
-    const auto page = std::make_shared<ListPage>();
-    page->call = call;
-    page->is_stale = is_stale;
-    for (JobService::Listed& each : jobs) {
-      if (!query.Fits(*call, each)) continue;
-      if (query.limit && static_cast<std::int64_t>(page->jobs.size()) == *query.limit) {
-        page->next = ListPlace::Of(page->jobs.back()).text();
-        break;
-      }
-      page->jobs.push_back(std::move(each));
-    }
-    Fill(page, 0);
-  });
+  call->service.List(
+      call->caller.is_wanted, [call, query](std::vector<JobService::Listed> jobs, bool is_stale) {
+        std::sort(jobs.begin(), jobs.end(),
+                  [](const auto& a, const auto& b) { return ListPlace::Of(a) < ListPlace::Of(b); });
+        const auto page = std::make_shared<ListPage>();
+        page->call = call;
+        page->is_stale = is_stale;
+        for (JobService::Listed& each : jobs) {
+          if (!query.Fits(*call, each)) continue;
+          if (query.limit && static_cast<std::int64_t>(page->jobs.size()) == *query.limit) {
+            page->next = ListPlace::Of(page->jobs.back()).text();
+            break;
+          }
+          page->jobs.push_back(std::move(each));
+        }
+        Fill(page, 0);
+      });
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ Outcome<std::string> OtherThan(const JobView& known, const NewJob& job) {
     if (std::string key = DifferingKey(*before, *after, asks); !key.empty()) return key;
   }
   if (asks) return std::string();
-  const bool differs = known.profile_source == "given"
+  const bool differs = known.profile_source == kGivenSource
                            ? Sha256Hex(job.profile_csv) != known.profile_sha256
                            : known.profile_source.empty();
   return std::string(differs ? "profile_csv" : "");
@@ -151,6 +151,20 @@ void CreateNew(const CallPointer& call, const NewJob& job) {
                        [call, job](const auto& created) { ShowCreated(*call, job, created); });
 }
 
+// A run goes on whose job ended by itself, as its ranks were silent: in a new job.
+void Replace(const JobPointer& silent, const CallPointer& call, const NewJob& job) {
+  if (auto refusal = CheckMayCreate(*call, job.client_key)) {
+    return Send(*call, *std::move(refusal));
+  }
+  silent->Do(DeleteJob{}, call->caller, [call, job, id = silent->id()](const auto& deleted) {
+    if (!deleted && deleted.error().code != FailureCode::kNotFound) {
+      return Send(*call, FailureResponse(deleted.error()));
+    }
+    call->service.Forget(id);
+    CreateNew(call, job);
+  });
+}
+
 // A run whose ranks measured nothing to plan from is begun again under its name: its ranks measure
 // anew.
 bool MayStartAnew(const ManagedJob& known, const NewJob& job) {
@@ -164,23 +178,29 @@ void StartAnew(const JobPointer& job, const Caller& caller, const std::function<
   job->Do(Reprofile{}, caller, [then](const Outcome<Answer>&) { then(); });
 }
 
+void AnswerKnown(const JobPointer& known, const CallPointer& call, const NewJob& job) {
+  if (known->has_ended_itself()) return Replace(known, call, job);
+  const auto show = [call, job, known] {
+    ShowCreated(*call, job, JobService::Created{known, false});
+  };
+  return MayStartAnew(*known, job) ? StartAnew(known, call->caller, show) : show();
+}
+
 // Every rank may ask for the job: the key is looked up before anything is built.
 void CreateJob(const CallPointer& call) {
   const Outcome<NewJob> job = ReadNewJob(call->request.body);
   if (!job) return Send(*call, FailureResponse(job.error()));
   if (job->client_key.empty()) return CreateNew(call, *job);
-  call->service.GetByKey(job->client_key, [call, job = *job](const Outcome<JobPointer>& known) {
-    if (known && Sees(call->request.binding, **known)) {
-      const auto show = [call, job, known = *known] {
-        ShowCreated(*call, job, JobService::Created{known, false});
-      };
-      return MayStartAnew(**known, job) ? StartAnew(*known, call->caller, show) : show();
-    }
-    if (!known && known.error().code == FailureCode::kUnavailable) {
-      return Send(*call, FailureResponse(known.error()));
-    }
-    CreateNew(call, job);
-  });
+  call->service.GetByKey(job->client_key, call->caller.is_wanted,
+                         [call, job = *job](const Outcome<JobPointer>& known) {
+                           if (known && Sees(call->request.binding, **known)) {
+                             return AnswerKnown(*known, call, job);
+                           }
+                           if (!known && known.error().code == FailureCode::kUnavailable) {
+                             return Send(*call, FailureResponse(known.error()));
+                           }
+                           CreateNew(call, job);
+                         });
 }
 
 // A damaged job is deleted as its store has it: that is what its sentence asks for.

@@ -87,6 +87,11 @@ constexpr Member kJobSummaryMembers[] = {
               "pipeline each; 'pipelines' has those that run another plan, 'whole_job' what all do "
               "together"),
     Integer("stragglers").Sometimes(),
+    Integer("following")
+        .Sometimes()
+        .Says("How many ranks report to this server that they follow the plan; missing: none "
+              "reports. At "
+              "0 the plan saves nothing."),
     Text("profile_source")
         .Optional()
         .Says("given, measured, or \"reused from JOB (PROFILE)\"; null: there is no profile yet.")};
@@ -243,6 +248,10 @@ Json JobSummaryJson(const JobView& view) {
       {"progress", view.progress},
       {"refined", view.refined},
       {"stragglers", view.stragglers.size()}};
+  if (!view.client_states.empty()) {
+    const auto found = view.client_states.find("following");
+    json["following"] = found == view.client_states.end() ? 0 : found->second;
+  }
   json["profile_source"] = view.profile_source.empty() ? Json(nullptr) : Json(view.profile_source);
   json["plan"] =
       view.plan == nullptr ? Json(nullptr) : PublishedJson(*view.plan, record.data_parallel);

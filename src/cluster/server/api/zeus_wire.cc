@@ -106,7 +106,7 @@ void RegisterZeusJob(const CallPointer& call) {
   const Outcome<ZeusJob> job = ReadZeusJob(call->request.body);
   if (!job) return Send(*call, FailureResponse(job.error()));
   if (job->metadata.starts_with(kJobOfKey)) {
-    return call->service.GetByKey(job->metadata.substr(kJobOfKey.size()),
+    return call->service.GetByKey(job->metadata.substr(kJobOfKey.size()), call->caller.is_wanted,
                                   [call, shape = job->shape](const auto& known) {
                                     call->responder.Send(KnownZeusJob(*call, shape, known));
                                   });

@@ -61,7 +61,9 @@ struct SetWatch {
 struct Reprofile {};
 // Ends the sweep that Reprofile began and keeps the old profile.
 struct CancelReprofile {};
-struct FinishJob {};
+struct FinishJob {
+  std::string reason = {};  // Empty: somebody asked for it.
+};
 struct DeleteJob {};
 
 // The server itself gives all commands below.
@@ -110,14 +112,11 @@ struct GiveUpPlans {
 };
 // Asks the workers to try again to compute the plans that the job lacks.
 struct AskForPlans {};
-// The store lost its last commits and will give their revision numbers to new rows. Moves the job
-// to a revision that no server has seen yet.
-struct PassLostRevision {};
 
 using Command = std::variant<RegisterRank, TakeMeasurements, SetTarget, AddStraggler,
                              ClearStraggler, ClearStragglers, SetWatch, Reprofile, CancelReprofile,
                              FinishJob, DeleteJob, Advance, UseProfile, LookAtTime, AnswerDetected,
-                             AdoptPlans, GiveUpPlans, AskForPlans, PassLostRevision>;
+                             AdoptPlans, GiveUpPlans, AskForPlans>;
 
 // Whether what is decided on this command holds at any revision of the job: ranks, measurements,
 // the end of the job. Many such decisions may be on their way to the store at once. Others are made

@@ -51,7 +51,8 @@ store::PlanVersion NextVersion(const Situation& on, const Phase& next) {
                        present.version == last && version.reason == present.reason &&
                        version.plan == present.plan && version.exceptions == present.exceptions;
   if (is_same) return present;
-  version.version = last + 1;
+  // And above all of a history that was lost and that nobody here has seen.
+  version.version = std::max(last, store::HistoryOf(on.job.marks.revision)) + 1;
   return version;
 }
 

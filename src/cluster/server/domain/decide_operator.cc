@@ -47,11 +47,13 @@ Outcome<Draft> DecideOn(const Situation& on, const SetWatch& command) {
   return draft;
 }
 
-Outcome<Draft> DecideOn(const Situation& on, const FinishJob& /*command*/) {
+Outcome<Draft> DecideOn(const Situation& on, const FinishJob& command) {
   Draft draft;
   if (on.phase().state == store::JobState::kFinished) return draft;
-  draft.decision.facts.emplace_back(store::StateChange{
-      .job = on.id(), .state = store::JobState::kFinished, .at_seconds = on.now.day_seconds});
+  draft.decision.facts.emplace_back(store::StateChange{.job = on.id(),
+                                                       .state = store::JobState::kFinished,
+                                                       .reason = command.reason,
+                                                       .at_seconds = on.now.day_seconds});
   Note(&draft, "state", std::string(store::JobStateName(on.phase().state)), "finished");
   return draft;
 }

@@ -48,8 +48,7 @@ std::optional<PlanningStep> NextPlanningStep(const JobLife& job) {
   PlanningStep step;
   step.is_pending = IsPending(phase);
   step.sweep_round = phase.sweep_round;
-  step.built.job = step.is_pending ? phase.built.next_job : phase.built.job;
-  if (!step.is_pending) step.built.curve = phase.built.curve;
+  if (!step.is_pending) step.built = phase.built;
   step.curve_mark = job.marks.curve;
   step.target = phase.target;
   // Ids of a version whose curve could not be read back stay taken, too.
@@ -99,13 +98,6 @@ Outcome<Draft> DecideOn(const Situation& on, const GiveUpPlans& command) {
 Outcome<Draft> DecideOn(const Situation& on, const AskForPlans& /*command*/) {
   Draft draft;
   if (LacksPlans(on.phase())) draft.decision.facts.emplace_back(WorkOn(on.id(), on.phase()));
-  return draft;
-}
-
-Outcome<Draft> DecideOn(const Situation& on, const PassLostRevision& /*command*/) {
-  Draft draft;
-  draft.decision.facts.emplace_back(
-      store::TargetChange{.job = on.id(), .target = PlanTargetText(on.phase().target)});
   return draft;
 }
 

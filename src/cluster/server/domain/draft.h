@@ -46,7 +46,6 @@ Draft GiveUpSweep(const Situation& on, const std::string& reason);
 Outcome<Draft> DecideOn(const Situation& on, const AdoptPlans& command);
 Outcome<Draft> DecideOn(const Situation& on, const GiveUpPlans& command);
 Outcome<Draft> DecideOn(const Situation& on, const AskForPlans& command);
-Outcome<Draft> DecideOn(const Situation& on, const PassLostRevision& command);
 // decide_operator.cc
 Outcome<Draft> DecideOn(const Situation& on, const SetTarget& command);
 Outcome<Draft> DecideOn(const Situation& on, const SetWatch& command);
@@ -67,7 +66,6 @@ inline tl::unexpected<Failure> HasFinished() {
 Announcement ProfilingNews(const std::string& sentence, int rank = -1);
 
 // The profile source of a job whose own ranks measured the profile.
-inline constexpr const char* kMeasuredSource = "measured";
 
 // The work that a job in this phase needs. First plans come before better ones, so that no job
 // waits for its first plan while better plans of another are computed.

@@ -31,7 +31,6 @@ class PhaseChange {
     phase_.settled_round = job.settled_round;
     phase_.profile_source = job.profile_source;
     phase_.built.job = built_.job;
-    phase_.built.next_job = built_.next_job;
     SetWatch(job.detection_json);
   }
 
@@ -42,10 +41,8 @@ class PhaseChange {
     if (change.profile_csv) phase_.built.job = built_.job;
     if (change.profile_source) phase_.profile_source = *change.profile_source;
     if (change.sweep_round) phase_.sweep_round = *change.sweep_round;
-    if (change.next_profile_csv) phase_.built.next_job = built_.next_job;
     if (change.next == Next::kKeep) return;
     if (change.next == Next::kAdopt) phase_.built.job = built_.job;
-    phase_.built.next_job.reset();
     phase_.settled_round = phase_.sweep_round;
   }
 

@@ -31,11 +31,14 @@ struct Moment {
   double seconds = 0;      // Monotonic clock of this process.
 };
 
+// Phase::profile_source of a profile that came with the job, and of one that its ranks measured.
+inline constexpr const char* kGivenSource = "given";
+inline constexpr const char* kMeasuredSource = "measured";
+
 // Objects that are built from a job's stored texts. Building them is too slow for Apply(), so a
-// thread that may take the time builds them first. All three are immutable.
+// thread that may take the time builds them first. Both are immutable.
 struct Built {
-  std::shared_ptr<const Job> job;       // From the profile in use.
-  std::shared_ptr<const Job> next_job;  // From the profile of a new sweep that has no plans yet.
+  std::shared_ptr<const Job> job;  // From the profile in use.
   std::shared_ptr<const Curve> curve;
 };
 
@@ -64,9 +67,8 @@ struct JobLife {
   Phase phase;
   // How much of the stored job is in this value: all rows up to marks.rows.
   store::JobMarks marks;
-  std::int64_t read_rows = 0;      // Up to here, this server read the rows from the store.
-  std::int64_t own_rows = 0;       // The last rows that this server wrote.
-  std::int64_t lost_revision = 0;  // The last revision that the store lost. 0: it lost none.
+  std::int64_t read_rows = 0;  // Up to here, this server read the rows from the store.
+  std::int64_t own_rows = 0;   // The last rows that this server wrote.
   std::map<int, store::RankRecord> ranks;
   std::map<std::array<int, 3>, int> positions;  // (dp, pp, tp) -> rank, of `ranks`.
   ProfileTable table;                           // The measurements of this sweep.

@@ -14,6 +14,7 @@
 
 #include "common/json_text.h"
 #include "perseus/job_file.h"
+#include "profile/sha256.h"
 #include "server/domain/profiling_summary.h"
 
 namespace perseus::server {
@@ -52,7 +53,8 @@ std::string LayoutOf(const LibraryRequest& request, const std::string& settings_
                         {"pipeline_parallel", shape.pipeline_parallel},
                         {"tensor_parallel", shape.tensor_parallel},
                         // Where a stage's parts are on one GPU decides what they share.
-                        {"schedule", settings->schedule.value_or("")},
+                        {"schedule", settings->schedule_csv ? Sha256Hex(*settings->schedule_csv)
+                                                            : settings->schedule.value_or("")},
                         {"splits_backward", measurable->splits_backward},
                         {"gpus", std::move(gpus)}});
 }

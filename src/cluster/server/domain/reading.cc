@@ -11,10 +11,11 @@ namespace {
 
 using store::Parts;
 
-// Whether the store lost rows that this server has read or written. It may have written rows beyond
-// those that it has read; see OwnRows.
+// Whether the store may have lost rows that this server has read or written. It may have written
+// rows beyond those that it has read; see OwnRows.
 bool LacksRows(const store::JobMarks& now, const Known& known) {
-  return now.rows < std::max(known.marks.rows, known.own_rows);
+  return now.rows < std::max(known.marks.rows, known.own_rows) ||
+         store::HistoryOf(now.rows) != store::HistoryOf(known.marks.rows);
 }
 
 bool AbsorbPhase(const Reading& reading, JobLife* job) {
@@ -29,8 +30,6 @@ bool AbsorbPhase(const Reading& reading, JobLife* job) {
     next.built.curve = old.built.curve;
   }
   if (!reading.has_new_job) next.built.job = old.built.job;
-  if (IsPending(next) && next.built.next_job == nullptr) next.built.next_job = old.built.next_job;
-  if (went_back) job->lost_revision = std::max(job->lost_revision, job->marks.revision);
   const bool is_new_sweep = next.sweep_round != old.sweep_round;
   job->phase = std::move(next);
   job->marks.revision = marks.revision;
@@ -68,6 +67,11 @@ Parts PartsToRead(const store::JobMarks& now, const Known& known) {
   const bool has_other_rows = now.rows != known.marks.rows || LacksRows(now, known);
   if (has_other_rows) parts = parts | Parts::kRanks | Parts::kMeasurements;
   return parts;
+}
+
+bool HasNewJob(const store::StoredJob& stored, const Known& known) {
+  return known.built.job == nullptr || stored.job.settled_round != known.settled_round ||
+         store::HistoryOf(stored.marks.revision) != store::HistoryOf(known.marks.revision);
 }
 
 Known KnownOf(const JobLife& job) {

@@ -25,6 +25,10 @@ Known KnownOf(const JobLife& job);
 // What a server that knows `known` has to read, where the store has the rows of `now`.
 store::Parts PartsToRead(const store::JobMarks& now, const Known& known);
 
+// Whether the stored job, which has a curve, is made from another profile than the one that is
+// known. A sweep that was given up leaves profile and curve as they were.
+bool HasNewJob(const store::StoredJob& stored, const Known& known);
+
 // What one reading found.
 struct Reading {
   Known known;           // What the server knew when the reading began.

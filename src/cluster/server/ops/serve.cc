@@ -227,6 +227,7 @@ class Process {
       ending->unwritten_reports += change;
     };
     service.keep_finished_seconds = options_.keep_finished_seconds;
+    service.finish_silent_seconds = options_.finish_silent_seconds;
     service.max_jobs = static_cast<std::size_t>(options_.max_jobs);
     service.given_plan = std::move(given_plan_);
     auto started = JobService::Start(*std::move(store), std::move(service));

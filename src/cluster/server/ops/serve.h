@@ -25,6 +25,7 @@ struct ServeOptions {
   int max_connections = 12'000;
   int max_jobs = 10'000;                             // Limit of unfinished jobs.
   std::optional<double> keep_finished_seconds = {};  // None: finished jobs are never deleted.
+  std::optional<double> finish_silent_seconds = 7 * 86'400.0;  // None: silent jobs never end.
   int workers = 4;
   double grace_seconds = 0.8;  // Time that requests and commits under way have at the end.
 };

@@ -18,6 +18,7 @@
 
 #include "common/json_text.h"
 #include "job/job_fields.h"
+#include "job/job_schedule.h"
 #include "perseus/job.h"
 #include "perseus/job_file.h"
 #include "perseus/profile.h"
@@ -46,7 +47,8 @@ Outcome<std::string> WithJobFileKeys(const std::string& settings_json) {
     return Fail(
         FailureCode::kInvalid,
         fmt::format("'{}' names a file, and the server reads none; send 'schedule' by name, "
-                    "the profile's text as 'profile_csv' and 'work' as factors",
+                    "or its file's text as 'schedule_csv', the profile's text as 'profile_csv' "
+                    "and 'work' as factors",
                     field.key),
         fmt::format("job.{}", field.key));
   }
@@ -138,26 +140,21 @@ Outcome<void> CheckComputations(std::int64_t stages, const JobFile& settings) {
   return CheckComputations(2 * stages * settings.microbatches.value_or(0));
 }
 
-Result<Schedule> ScheduleOf(const JobFile& settings) {
-  ScheduleSpec spec;
-  spec.name = settings.schedule.value_or("");
-  spec.num_stages = settings.stages.value_or(0);
-  spec.virtual_stages = settings.virtual_stages.value_or(1);
-  spec.num_microbatches = settings.microbatches.value_or(0);
-  spec.microbatch_group_size = settings.microbatch_group_size;
-  return BuildSchedule(spec);
-}
-
 // Of a job whose ranks measure: everything but the costs.
 Outcome<Shape> ShapeWithoutProfile(const JobFile& settings) {
-  if (!settings.schedule || !settings.microbatches || !settings.stages) {
+  const bool is_named = settings.schedule && settings.microbatches && settings.stages;
+  if (!is_named && !settings.schedule_csv) {
     return Fail(FailureCode::kInvalid,
-                "without a profile the job needs 'schedule', 'microbatches' and 'stages'", "job");
+                "without a profile the job needs 'schedule', 'microbatches' and 'stages', or "
+                "'schedule_csv'",
+                "job");
   }
-  if (auto few = CheckComputations(*settings.stages, settings); !few) {
-    return tl::unexpected(few.error());
+  if (is_named) {
+    if (auto few = CheckComputations(*settings.stages, settings); !few) {
+      return tl::unexpected(few.error());
+    }
   }
-  const Result<Schedule> schedule = ScheduleOf(settings);
+  const Result<Schedule> schedule = job::ScheduleOf(settings, settings.stages.value_or(0));
   if (!schedule) return Invalid(schedule.error());
   std::int64_t computations = 0;
   for (const auto& steps : schedule->ranks) {
@@ -209,6 +206,12 @@ Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string
     const auto checked = robust::CheckConditions(ConditionsOf(*settings), pipelines);
     if (!checked) return Fail(FailureCode::kInvalid, checked.error().message, "job.conditions");
   }
+  if (settings->schedule_csv && settings->schedule_csv->size() > kMostScheduleBytes) {
+    return Fail(FailureCode::kTooLarge,
+                fmt::format("'schedule_csv' has {} bytes; {} are the most",
+                            settings->schedule_csv->size(), kMostScheduleBytes),
+                "job.schedule_csv");
+  }
   JobSpec spec;
   spec.settings_json = text;
   spec.library_json = description->library_json;
@@ -241,7 +244,7 @@ Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string
 Result<Schedule> ScheduleOfSettings(const std::string& settings_json) {
   const Result<JobFile> settings = ParseJobFile(settings_json, kSettingsName, JobFileFormat::kJson);
   if (!settings) return tl::unexpected(settings.error());
-  return ScheduleOf(*settings);
+  return job::ScheduleOf(*settings, settings->stages.value_or(0));
 }
 
 Result<Measurable> MeasurableOf(const std::string& settings_json) {

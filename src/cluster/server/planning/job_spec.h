@@ -23,6 +23,8 @@ inline constexpr std::int64_t kMostRanks = 131'072;
 inline constexpr std::int64_t kMostComputations = 200'000;
 // In an iteration of all pipelines together, for a job with conditions.
 inline constexpr std::int64_t kMostHeldComputations = 400'000;
+// Of a schedule's text. More than all cells of kMostComputations, with communication between them.
+inline constexpr std::size_t kMostScheduleBytes = std::size_t{4} << 20;
 // Per rank: about thirty repetitions of each clock, type and stage that a rank can have.
 inline constexpr std::size_t kMostMeasuredRows = 100'000;
 

@@ -35,6 +35,11 @@ tl::unexpected<Failure> NoJob(const std::string& id) {
   return Fail(FailureCode::kNotFound, fmt::format("there is no job {}", id));
 }
 
+// Of a reading that has waited for its turn for longer than its client.
+tl::unexpected<Error> NobodyWaits() {
+  return MakeError(store::kTooLate, "the client no longer waits for the answer");
+}
+
 bool IsId(std::string_view text, std::string_view prefix) {
   return text.starts_with(prefix) && text.size() == prefix.size() + kIdDigits &&
          text.find_first_not_of("0123456789abcdef", prefix.size()) == std::string_view::npos;
@@ -195,9 +200,13 @@ void JobService::GetFresh(const std::string& id, FreshCallback found) {
   });
 }
 
-void JobService::GetByKey(const std::string& client_key, FoundCallback found) {
+void JobService::GetByKey(const std::string& client_key, IsWanted is_wanted, FoundCallback found) {
   if (const std::string known = KnownKey(client_key); !known.empty()) return Get(known, found);
-  const auto find = [this, client_key] { return store_.FindKey(client_key); };
+  const auto find = [this, client_key,
+                     is_wanted = std::move(is_wanted)]() -> Result<std::optional<std::string>> {
+    if (is_wanted && !is_wanted()) return NobodyWaits();
+    return store_.FindKey(client_key);
+  };
   readers_.Read("find a job", find, [this, client_key, found = std::move(found)](const auto& id) {
     if (!id) return found(Unavailable(id.error()));
     if (!id->has_value()) {
@@ -209,9 +218,13 @@ void JobService::GetByKey(const std::string& client_key, FoundCallback found) {
   });
 }
 
-void JobService::List(ListCallback list) {
+void JobService::List(IsWanted is_wanted, ListCallback list) {
   if (!store_.is_shared()) return list(All(), false);
-  const auto read = [this] { return store_.ListHeads(); };
+  const auto read = [this,
+                     is_wanted = std::move(is_wanted)]() -> Result<std::vector<store::JobHead>> {
+    if (is_wanted && !is_wanted()) return NobodyWaits();
+    return store_.ListHeads();
+  };
   readers_.Read("list the jobs", read, [this, list = std::move(list)](const auto& heads) {
     if (!heads) return list(All(), true);
     std::set<std::string> ids;

@@ -53,7 +53,7 @@ store::JobRecord RecordOf(const JobSpec& spec, store::JobOrigin origin, double c
           .settings_json = spec.settings_json,
           .profile_csv = spec.profile_csv,
           .library_json = spec.library_json,
-          .profile_source = spec.profile_csv.empty() ? "" : "given",
+          .profile_source = spec.profile_csv.empty() ? "" : kGivenSource,
           .created_at_seconds = created_at};
 }
 
@@ -165,13 +165,15 @@ void JobService::MeasureClock() {
 
 void JobService::TickAll() {
   const auto pause = std::chrono::duration<double>(options_.tick_seconds);
+  const double period =
+      std::min(kClockPeriodSeconds, options_.finish_silent_seconds.value_or(kClockPeriodSeconds));
   double looked_at = Now().seconds;
   const MutexLock lock(stop_mutex_);
   while (!stopping_) {
     if (stop_.WaitUntil(stop_mutex_, std::chrono::steady_clock::now() + pause)) continue;
     const MutexUnlock unlocked(stop_mutex_);
     TickOnce();
-    if (const double now = Now().seconds; now - looked_at > kClockPeriodSeconds) {
+    if (const double now = Now().seconds; now - looked_at > period) {
       readers_.Post([this] { MeasureClock(); });
       Rest();
       looked_at = now;
@@ -220,13 +222,14 @@ void JobService::Create(const JobSpec& spec, store::JobOrigin origin, const Call
                            created = std::move(created)](const auto& written) {
     if (!written && written.error().code == ErrorCode::kConflict) {
       // The store has a job of this key, which another request or server made.
-      return GetByKey(record.client_key, [created](const Outcome<JobPointer>& job) {
-        if (job) return created(Created{*job, false});
-        if (job.error().code == FailureCode::kUnavailable) {
-          return created(tl::unexpected(job.error()));
-        }
-        created(Fail(FailureCode::kUnavailable, "this job is being deleted; try again"));
-      });
+      return GetByKey(
+          record.client_key, caller.is_wanted, [created](const Outcome<JobPointer>& job) {
+            if (job) return created(Created{*job, false});
+            if (job.error().code == FailureCode::kUnavailable) {
+              return created(tl::unexpected(job.error()));
+            }
+            created(Fail(FailureCode::kUnavailable, "this job is being deleted; try again"));
+          });
     }
     if (!written) return created(Unavailable(written.error()));
     store::StoredJob stored;
@@ -283,7 +286,8 @@ std::size_t JobService::unfinished_jobs() const {
                                   std::count_if(jobs_.begin(), jobs_.end(), at_work));
 }
 
-// Finished jobs leave the memory when nobody asks for them, and the store when they are old.
+// Jobs whose ranks fell silent finish. Finished jobs leave the memory when nobody asks for them,
+// and the store when they are old.
 void JobService::Rest() {
   const Moment now = Now();
   {
@@ -296,6 +300,9 @@ void JobService::Rest() {
       heads_[entry->first] = job->head();
       jobs_.erase(entry);
     }
+  }
+  if (options_.finish_silent_seconds) {
+    for (const JobPointer& job : Jobs()) job->FinishIfSilent(*options_.finish_silent_seconds);
   }
   if (!options_.keep_finished_seconds) return;
   std::vector<store::JobHead> old;

@@ -47,6 +47,8 @@ struct ServiceOptions {
       0.1;  // How often jobs look at the time: a straggler begins so late at most.
   // How long after its end a finished job is deleted. None: never.
   std::optional<double> keep_finished_seconds = {};
+  // How long after its ranks fell silent a job ends. None: never.
+  std::optional<double> finish_silent_seconds = {};
   WorkerOptions worker = {};
   // For the log; called from any thread. on_problem gets a sentence about each exception, on_change
   // gets each change that somebody asked for.
@@ -83,7 +85,9 @@ class JobService {
   using FoundCallback = std::function<void(const Outcome<JobPointer>&)>;
   // kUnavailable: this server does not know the job, and the store does not answer.
   void Get(const std::string& id, const FoundCallback& found);
-  void GetByKey(const std::string& client_key, FoundCallback found);
+  // `is_wanted`, if given: false once nobody waits for the answer, so that the store is not asked.
+  using IsWanted = std::function<bool()>;
+  void GetByKey(const std::string& client_key, IsWanted is_wanted, FoundCallback found);
   // Reads the job from the store first, so that `found` sees all that other servers acknowledged
   // before the call. `is_stale`: the store did not answer, so the job may lack changes.
   using FreshCallback = std::function<void(const Outcome<JobPointer>&, bool is_stale)>;
@@ -98,7 +102,7 @@ class JobService {
     JobPointer job;  // Null: the job is not in memory.
   };
   using ListCallback = std::function<void(std::vector<Listed>, bool is_stale)>;
-  void List(ListCallback list);
+  void List(IsWanted is_wanted, ListCallback list);
 
   // What this server knows of a job without asking the store; nullopt: nothing.
   std::optional<store::JobHead> HeadOf(const std::string& id) const;

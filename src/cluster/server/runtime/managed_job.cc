@@ -60,6 +60,8 @@ ManagedJob::ManagedJob(JobContext* context, JobLife life, const StoredSums& sums
   asked_at_seconds_ = now.seconds;
   places_.SetAll(life_.ranks);
   SeeMarks();
+  HearRanks();
+  heard_reports_ = ReportsOfAll();
 }
 
 void ManagedJob::Resume(bool ask_for_work) {
@@ -71,6 +73,7 @@ void ManagedJob::Resume(bool ask_for_work) {
 }
 
 void ManagedJob::Do(Command command, Caller caller, Reply reply) {
+  if (std::holds_alternative<RegisterRank>(command)) HearRanks();
   const auto operation = std::make_shared<Operation>();
   operation->command = std::move(command);
   operation->caller = std::move(caller);
@@ -334,6 +337,7 @@ void ManagedJob::RunNext() {
 }
 
 void ManagedJob::SeeMarks() {
+  if (IsBehind(life_.marks)) HearRanks();
   seen_revision_ = life_.marks.revision;
   seen_rows_ = life_.marks.rows;
   is_gone_ = life_.phase.is_gone;

@@ -132,6 +132,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   PlanBoard& board() { return board_; }
   bool is_gone() const { return is_gone_; }
   bool is_finished() const { return is_finished_; }
+  // It has finished, and nobody asked for that.
+  bool has_ended_itself() const;
   // The rules threw again and again, so the server does nothing with the job by itself until it is
   // started again. Plans are read and commands are carried out as ever.
   bool is_aside() const { return is_aside_; }
@@ -159,6 +161,10 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   // Handles what depends on time: stragglers begin and expire, waiting for late ranks ends, failed
   // writes are tried again. To be called every ServiceOptions::tick_seconds.
   void Tick();
+
+  // Finishes the job if it has ranks, and none of them was heard of for so long: they are gone
+  // without a word. Other servers may hear them, so the store's sums of iterations count, too.
+  void FinishIfSilent(double seconds);
 
   // The sums from Report() that are not in the store yet. For the end of the process.
   std::vector<store::Fact> TakeIterations();
@@ -246,6 +252,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void OnPhase(const Phase& before) PERSEUS_REQUIRES(strand_);
   void Publish() PERSEUS_REQUIRES(strand_);
   void SeeMarks() PERSEUS_REQUIRES(strand_);
+  void HearRanks() { heard_at_seconds_ = context_->now().seconds; }
+  std::int64_t ReportsOfAll() const PERSEUS_REQUIRES(strand_);
   Advance AdvanceNow() const PERSEUS_REQUIRES(strand_);
   void AdvanceJob() PERSEUS_REQUIRES(strand_);
   void AskLibrary(const std::string& layout) PERSEUS_REQUIRES(strand_);
@@ -284,6 +292,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   std::atomic<bool> is_finished_ = false;
   std::atomic<bool> is_aside_ = false;
   std::atomic<double> asked_at_seconds_ = 0;
+  std::atomic<double> heard_at_seconds_ = 0;  // When a rank last spoke, or the job changed.
   std::atomic<double> progress_ = 0;
   std::atomic<std::int64_t> seen_revision_ = 0;  // As life_.marks.
   std::atomic<std::int64_t> seen_rows_ = 0;
@@ -306,6 +315,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   double last_measured_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;
   IterationSums sums_ PERSEUS_GUARDED_BY(strand_);
   std::int64_t counted_unwritten_ PERSEUS_GUARDED_BY(strand_) = 0;  // As told to on_unwritten.
+  std::int64_t heard_reports_ PERSEUS_GUARDED_BY(strand_) = 0;      // Of all servers.
   double flush_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;
   double iterations_read_at_seconds_ PERSEUS_GUARDED_BY(strand_);
   std::map<int, ClientReport> clients_

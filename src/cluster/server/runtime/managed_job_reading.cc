@@ -158,6 +158,7 @@ bool ManagedJob::IsBehind(const store::JobMarks& marks) const {
 }
 
 std::int64_t ManagedJob::AwaitPlan(std::int64_t after, double seconds, PlanBoard::Waiter waiter) {
+  HearRanks();
   const std::int64_t ticket = board_.Wait(after, seconds, std::move(waiter));
   if (ticket == 0 || after <= board_.version()) return ticket;
   if (!is_shared()) {

@@ -25,6 +25,7 @@ struct ManagedJob::Reports {
 
 void ManagedJob::Report(std::vector<IterationReport> reports, std::vector<ClientReport> clients,
                         Done done) {
+  HearRanks();
   const auto all = std::make_shared<Reports>();
   all->iterations = std::move(reports);
   all->clients = std::move(clients);

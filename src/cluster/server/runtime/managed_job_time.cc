@@ -3,10 +3,13 @@
 
 // What time brings: the next state, stragglers that begin or expire, what is written again.
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,6 +23,15 @@ namespace {
 // Between two writes of the sums.
 constexpr double kFlushSeconds = 1;
 constexpr double kMuchLaterSeconds = 3600;
+
+// "7 days", "36 hours" or "90 seconds".
+std::string SpanText(double seconds) {
+  constexpr double kHour = 3'600;
+  constexpr double kDay = 24 * kHour;
+  if (std::fmod(seconds, kDay) == 0) return fmt::format("{:g} days", seconds / kDay);
+  if (std::fmod(seconds, kHour) == 0) return fmt::format("{:g} hours", seconds / kHour);
+  return fmt::format("{:g} seconds", seconds);
+}
 
 Announcement DetectionNews(const WatchEvent& event) {
   nlohmann::ordered_json json = {
@@ -40,9 +52,6 @@ void ManagedJob::Tick() {
   const double now = context_->now().seconds;
   if (now >= flush_at_seconds_) FlushIterations();
   if (is_changing_) return;
-  // A store that was restored counts its rows again from a smaller number. Another server may
-  // still hold older rows under these numbers, so this job skips all that were used before.
-  if (life_.marks.revision <= life_.lost_revision) return RunInternal(PassLostRevision{});
   AdvanceJob();
   LookAtWatch();
   LookAtTimeNow();
@@ -135,6 +144,43 @@ void ManagedJob::LookAtTimeNow() {
       has_stragglers && (!looked_at_day_seconds_ ||
                          HasStragglerNews(life_.phase, *looked_at_day_seconds_, context_->now()));
   if (is_renumbered || is_due) RunInternal(LookAtTime{});
+}
+
+std::int64_t ManagedJob::ReportsOfAll() const {
+  std::int64_t reports = 0;
+  for (const store::IterationSummary& summary : sums_.All()) reports += summary.reports;
+  return reports;
+}
+
+bool ManagedJob::has_ended_itself() const {
+  const Strand::Turn turn(strand_);
+  return life_.phase.state == store::JobState::kFinished && !life_.phase.reason.empty();
+}
+
+void ManagedJob::FinishIfSilent(double seconds) {
+  const auto is_silent = [this, seconds] {
+    const Strand::Turn turn(strand_);
+    // Zeus' clients say nothing while they train.
+    return record_.origin == store::JobOrigin::kApi && !life_.phase.is_gone &&
+           life_.phase.state != store::JobState::kFinished && !life_.ranks.empty() &&
+           context_->now().seconds - heard_at_seconds_ > seconds;
+  };
+  if (!is_silent()) return;
+  RefreshAll([self = shared_from_this(), is_silent, seconds](const Result<void>& read) {
+    if (!read) return;
+    Caller caller{"--finish-silent", "", 0, {}};
+    {
+      const Strand::Turn turn(self->strand_);
+      const std::int64_t reports = self->ReportsOfAll();
+      if (std::exchange(self->heard_reports_, reports) != reports) self->HearRanks();
+      caller.if_revision = self->life_.marks.revision;
+    }
+    if (!is_silent()) return;
+    self->Do(FinishJob{fmt::format("no rank was heard of for {} (--finish-silent); a run with the "
+                                   "same client key begins anew",
+                                   SpanText(seconds))},
+             caller, [](const auto&) {});
+  });
 }
 
 bool ManagedJob::GiveUpBetterPlans(const PlanningStep& step) {

@@ -64,7 +64,7 @@ Result<void> Make(store::Store& store, const std::string& id, const KeepGoing& k
     made->record = *std::move(record);
     auto curve = Curve::Make(made->step.built.job, made->record);
     if (!curve) return tl::unexpected(curve.error());
-    made->built = {.job = made->step.built.job, .next_job = nullptr, .curve = *std::move(curve)};
+    made->built = {.job = made->step.built.job, .curve = *std::move(curve)};
     return {};
   });
 }

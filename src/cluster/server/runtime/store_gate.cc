@@ -38,9 +38,7 @@ Result<Reading> ReadNow(store::Store& store, const std::string& id, Known known)
   if (reading.parts == Parts::kNone) return reading;
   if (auto read = ReadParts(store, id, &reading); !read) return tl::unexpected(read.error());
   if (reading.is_gone || !reading.stored.curve) return reading;
-  // A sweep that was given up leaves the profile and the curve as they were.
-  const bool is_settled = reading.stored.job.settled_round != reading.known.settled_round;
-  reading.has_new_job = is_settled || reading.known.built.job == nullptr;
+  reading.has_new_job = HasNewJob(reading.stored, reading.known);
   if (reading.has_new_job) {
     reading.parts = reading.parts | Parts::kProfile;
     if (auto read = ReadParts(store, id, &reading); !read) return tl::unexpected(read.error());
@@ -56,8 +54,11 @@ Result<Reading> ReadNow(store::Store& store, const std::string& id, Known known)
 
 LoadedJob LifeOf(const store::StoredJob& stored) {
   Built built;
-  // Without a curve whoever plans the job builds it.
-  if (stored.curve && stored.job.state != store::JobState::kFinished) Build(stored, &built);
+  // Notes on a given profile are shown at once. Whoever plans a measured one builds it, as he needs
+  // its text, too.
+  const bool is_given = stored.job.profile_source == kGivenSource;
+  const bool is_over = stored.job.state == store::JobState::kFinished;
+  if ((stored.curve || is_given) && !is_over) Build(stored, &built);
   return {.life = Replay(stored, built),
           .sums = {.own = stored.iterations_here, .elsewhere = stored.iterations_elsewhere}};
 }

@@ -10,6 +10,7 @@
 
 #include "server/runtime/job_store.h"
 #include "server/runtime/readers.h"
+#include "server/watch/iteration_sums.h"
 #include "store/store.h"
 
 namespace perseus::server {

@@ -146,7 +146,7 @@ const std::vector<SecondsByType>& JobWatch::BusyOf(const std::shared_ptr<const C
   return entry->second;
 }
 
-std::optional<RankIteration> JobWatch::Expected(const WatchedIteration& report) {
+RankIteration JobWatch::Expected(const WatchedIteration& report) {
   RankIteration seen{.rank = report.rank,
                      .pp_rank = report.pp_rank,
                      .pipeline = report.dp_rank,
@@ -158,23 +158,23 @@ std::optional<RankIteration> JobWatch::Expected(const WatchedIteration& report) 
   const CurvePlan* plan = nullptr;
   if (report.clocks == ReportedClocks::kPlan) {
     published = PlanOfVersion(report.plan_version);
-    if (published == nullptr || published->curve == nullptr) return std::nullopt;
+    if (published == nullptr || published->curve == nullptr) return seen;
     plan = published->PlanOf(report.dp_rank);
-    if (plan == nullptr) return std::nullopt;
-    seen.expected_time_seconds = PlannedSeconds(*published);
+    if (plan == nullptr) return seen;
   } else if (report.clocks == ReportedClocks::kMaximum) {
-    if (plans_.empty() || plans_.back()->curve == nullptr) return std::nullopt;
+    if (plans_.empty() || plans_.back()->curve == nullptr) return seen;
     published = plans_.back().get();
-    seen.expected_time_seconds = published->curve->baseline_time_seconds();
   } else {
-    return std::nullopt;
+    return seen;
   }
   const std::vector<SecondsByType>& busy = BusyOf(published->curve, plan);
   if (report.pp_rank < 0 || static_cast<std::size_t>(report.pp_rank) >= busy.size()) {
-    return std::nullopt;
+    return seen;
   }
   seen.expected_by_type = busy[static_cast<std::size_t>(report.pp_rank)];
   for (const double seconds : seen.expected_by_type) seen.expected_busy_seconds += seconds;
+  seen.expected_time_seconds =
+      plan == nullptr ? published->curve->baseline_time_seconds() : PlannedSeconds(*published);
   seen.regime = plan == nullptr ? 0 : plan->id;
   return seen;
 }
@@ -189,9 +189,7 @@ void JobWatch::Process(std::int64_t iteration, const std::vector<WatchedIteratio
 void JobWatch::Detect(std::int64_t iteration, const std::vector<WatchedIteration>& reports) {
   std::vector<RankIteration> ranks;
   ranks.reserve(reports.size());
-  for (const WatchedIteration& report : reports) {
-    if (const auto seen = Expected(report)) ranks.push_back(*seen);
-  }
+  for (const WatchedIteration& report : reports) ranks.push_back(Expected(report));
   for (const Finding& finding : detector_.Add(iteration, ranks)) Tell(iteration, finding);
   if (slow_at_ && iteration >= slow_at_->first) {
     const Finding finding = slow_at_->second;

@@ -124,7 +124,7 @@ class JobWatch {
   const PublishedPlan* PlanOfVersion(std::int64_t version) const;
   const std::vector<SecondsByType>& BusyOf(const std::shared_ptr<const Curve>& curve,
                                            const CurvePlan* plan);
-  std::optional<RankIteration> Expected(const WatchedIteration& report);
+  RankIteration Expected(const WatchedIteration& report);
   void Remember(const std::shared_ptr<const PublishedPlan>& plan);
   void Announce(std::string kind, const Finding& finding, std::string sentence);
   std::string Together(const std::map<int, SlowRank>& slow) const;

@@ -178,8 +178,10 @@ void StragglerDetector::FinishLearning() {
 }
 
 // What nearly all ranks share: their lower quartile, without what it lies below
-// the middle by noise alone.
-double StragglerDetector::Shared(const std::vector<Deviation>& deviations) const {
+// the middle by noise alone. Ranks that cannot be judged are taken to be as fast as ever: of what
+// nobody sees, nobody says that nearly all have it.
+double StragglerDetector::Shared(const std::vector<Deviation>& deviations,
+                                 std::size_t not_judged) const {
   if (deviations.empty()) return 0;
   std::vector<float> values;
   std::vector<float> noises;
@@ -189,6 +191,7 @@ double StragglerDetector::Shared(const std::vector<Deviation>& deviations) const
     values.push_back(static_cast<float>(deviation.value));
     noises.push_back(static_cast<float>(deviation.rank->shift.noise()));
   }
+  values.resize(values.size() + not_judged);
   const std::size_t place = (values.size() - 1) / 4;
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(place),
                    values.end());
@@ -229,7 +232,11 @@ std::vector<Finding> StragglerDetector::Add(std::int64_t iteration,
   for (const RankIteration& seen : ranks) {
     if (const auto deviation = Read(seen)) deviations.push_back(*deviation);
   }
-  const double shared = Shared(deviations);
+  const auto not_judged = static_cast<std::size_t>(std::ranges::count_if(
+      ranks, [](const RankIteration& seen) { return !(seen.expected_busy_seconds > 0); }));
+  // Too few to tell a slow rank from a slow job.
+  if (deviations.size() < not_judged) deviations.clear();
+  const double shared = Shared(deviations, not_judged);
   if (!deviations.empty()) {
     const ShiftDetector::Change change = drift_.Add(shared, settings_);
     if (change == ShiftDetector::Change::kShifted || change == ShiftDetector::Change::kRecovered) {

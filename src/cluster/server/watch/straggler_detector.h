@@ -25,7 +25,7 @@ struct RankIteration {
   int pipeline = -1;  // -1: not known.
   double time_seconds = 0;
   double busy_seconds = 0;           // Time in its own computations; 0: not reported.
-  double expected_busy_seconds = 0;  // Predicted busy time; 0: not known, so the rank is ignored.
+  double expected_busy_seconds = 0;  // Predicted busy time; 0: not known, so it is not judged.
   double expected_time_seconds = 0;  // Predicted time of the job's iteration.
   SecondsByType busy_by_type = {};
   SecondsByType expected_by_type = {};
@@ -146,7 +146,7 @@ class StragglerDetector {
   void Remember(Rank* rank, const RankIteration& seen);
   void FinishLearning();
   bool IsLearned(std::vector<float> seen) const;
-  double Shared(const std::vector<Deviation>& deviations) const;
+  double Shared(const std::vector<Deviation>& deviations, std::size_t not_judged) const;
   void WatchPipelines(std::int64_t iteration, const std::vector<Deviation>& own,
                       std::vector<Finding>* findings);
   Finding Straggler(const Deviation& deviation, std::int64_t iteration) const;

@@ -3,7 +3,7 @@
 // @ts-check
 
 // Draws the timelines, the clock legend and the reading under the pointer from
-// the JSON that the page carries. Checked by tsc --strict; see docs/reference/report.md.
+// the JSON that the page carries. Checked by tsc --strict; see CONTRIBUTING.md.
 
 /**
  * @typedef {object} PlanData  All lists are rank by rank in execution order.

@@ -89,7 +89,6 @@ SimulatedGpus::SimulatedGpus(std::unique_ptr<SimulatedFile> file) : file_(std::m
 SimulatedGpus::~SimulatedGpus() = default;
 
 int SimulatedGpus::count() const { return file_->count(); }
-double SimulatedGpus::time_scale() const { return file_->header().time_scale; }
 double SimulatedGpus::NowSeconds() const { return file_->NowSeconds(); }
 
 SharedGpu& SimulatedGpus::shared(int gpu) { return file_->shared(gpu); }

@@ -83,7 +83,6 @@ class SimulatedGpus {
   // For the fake NVML, which shows and sets more than a Gpu does.
   const SimulatedGpuConfig& config(int gpu) const;
   SharedGpu& shared(int gpu);
-  double time_scale() const;
   double NowSeconds() const;
 
   // Blocks as long as the GPU's configuration says.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <vector>
 
 namespace perseus::plan {
 
@@ -14,7 +15,7 @@ using ArcStart = frontier::DeadlineProgram::ArcStart;
 
 BlockNetwork::BlockNetwork(const Network& whole, const frontier::DeadlineProgram& relaxation,
                            std::int64_t deadline)
-    : whole_(whole), relaxation_(relaxation), local_(whole.num_activities, -1) {
+    : PartNetwork(whole, relaxation) {
   const auto size = static_cast<std::size_t>(whole.num_activities);
   limits_ = {.length = std::vector<std::int64_t>(size),
              .earliest_end = std::vector<std::int64_t>(size),
@@ -23,24 +24,15 @@ BlockNetwork::BlockNetwork(const Network& whole, const frontier::DeadlineProgram
     limits_.length[i] = whole.CurveOf(i).lengths.back();
   PushEarliest(whole, whole.topological_order, &limits_);
   PullLatest(whole, whole.topological_order, deadline, &limits_);
-  network_.scale = whole.scale;
 }
 
 void BlockNetwork::Cut(std::span<const int> activities) {
   const int size = static_cast<int>(activities.size());
-  network_.num_activities = size;
-  network_.curves = whole_.curves;
-  network_.curve_of.clear();
-  network_.arcs.clear();
-  network_.topological_order.clear();
-  starts_.clear();
+  Begin(activities);
+  network_.curves = whole_.curves;  // Behind which those of borders come.
   std::int64_t first = frontier::kInfinite;
   std::int64_t last = 0;
-  for (int k = 0; k < size; ++k) {
-    const int i = activities[k];
-    local_[i] = k;
-    starts_.push_back(relaxation_.StartOf(i));
-    network_.curve_of.push_back(whole_.curve_of[i]);
+  for (const int i : activities) {
     first = std::min(first, limits_.earliest_end[i] - limits_.length[i]);
     last = std::max(last, limits_.latest_start[i] + limits_.length[i]);
   }
@@ -133,12 +125,6 @@ void BlockNetwork::Cut(std::span<const int> activities) {
   starts_.insert(starts_.end(), inner_starts.begin(), inner_starts.end());
   starts_.insert(starts_.end(), outer_starts.begin(), outer_starts.end());
   IndexArcs(&network_);
-}
-
-std::optional<frontier::DeadlineProgram> BlockNetwork::Program(std::int64_t* work) const {
-  auto program = frontier::DeadlineProgram::FromFlow(network_, starts_, time_);
-  *work += std::int64_t{4} * network_.num_nodes() + (program ? program->work() : 0);
-  return program;
 }
 
 }  // namespace perseus::plan

@@ -5,9 +5,7 @@
 #define PERSEUS_PLAN_BOUND_BLOCK_NETWORK_H_
 
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <vector>
 
 #include "frontier/deadline_program.h"
 #include "frontier/solver.h"
@@ -15,24 +13,19 @@
 
 namespace perseus::plan {
 
-// Some activities of a network as a small network of their own, in which the
+// Some activities of a network, in which the
 // arcs to all others are replaced by their prices: an activity that waits for
 // others is paid for starting late, one that others wait for pays for ending
 // late, within the times that any plan can have. Unlike a window, a block need
 // not be consecutive.
-class BlockNetwork {
+class BlockNetwork : public PartNetwork {
  public:
   // Prices are those of `relaxation`, the optimum at `deadline`. Borrows all.
   BlockNetwork(const frontier::Network& whole, const frontier::DeadlineProgram& relaxation,
                std::int64_t deadline);
 
-  // `activities` in topological order.
+  // `activities` in topological order. Those of the network behind them are borders.
   void Cut(std::span<const int> activities);
-
-  // The block's own; activity k is activities[k], those behind are borders.
-  const frontier::Network& network() const { return network_; }
-  // The optimum with everything free. Adds what it costs to `work`.
-  std::optional<frontier::DeadlineProgram> Program(std::int64_t* work) const;
 
  private:
   struct Border {
@@ -44,13 +37,7 @@ class BlockNetwork {
     bool at_start;
   };
 
-  const frontier::Network& whole_;
-  const frontier::DeadlineProgram& relaxation_;
   Timetable limits_;  // Everything at its fastest.
-  frontier::Network network_;
-  std::vector<frontier::DeadlineProgram::ArcStart> starts_;  // [arc of the block]
-  std::int64_t time_ = 0;
-  std::vector<int> local_;  // [activity of the whole], -1 outside.
 };
 
 }  // namespace perseus::plan

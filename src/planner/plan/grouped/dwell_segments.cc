@@ -75,14 +75,14 @@ std::vector<double> WholeCycles(const CostedPipeline& pipeline, double dwell_sec
   return seconds;
 }
 
-std::vector<std::vector<std::vector<int>>> DwellLevels(const CostedPipeline& pipeline,
-                                                       const std::vector<double>& least_seconds) {
+DwellLevelList DwellLevels(const CostedPipeline& pipeline,
+                           const std::vector<double>& least_seconds) {
   const std::vector<Phase> phases = ComputationPhases(pipeline.dag);
   std::vector<std::vector<Stretch>> ranks;
   for (std::size_t r = 0; r < least_seconds.size(); ++r) {
     ranks.push_back(ShortStretches(pipeline, phases, pipeline.dag.rank_order[r], least_seconds[r]));
   }
-  std::vector<std::vector<std::vector<int>>> levels;
+  DwellLevelList levels;
   for (bool joined = true; joined;) {
     joined = false;
     std::vector<std::vector<int>>& groups = levels.emplace_back();

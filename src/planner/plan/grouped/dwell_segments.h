@@ -22,8 +22,9 @@ std::vector<double> WholeCycles(const CostedPipeline& pipeline, double dwell_sec
 // [level][group][member]. The first level has a group for each rank. Those of
 // the next are parts of them, at first by phase, down to stretches that are as
 // short as they may be.
-std::vector<std::vector<std::vector<int>>> DwellLevels(const CostedPipeline& pipeline,
-                                                       const std::vector<double>& least_seconds);
+using DwellLevelList = std::vector<std::vector<std::vector<int>>>;
+DwellLevelList DwellLevels(const CostedPipeline& pipeline,
+                           const std::vector<double>& least_seconds);
 
 }  // namespace perseus::plan
 

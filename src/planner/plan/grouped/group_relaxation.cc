@@ -30,7 +30,6 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <numeric>
 
 namespace perseus::plan {
 namespace {

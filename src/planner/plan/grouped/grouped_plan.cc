@@ -31,7 +31,6 @@
 #include <vector>
 
 #include "plan/cost_options.h"
-#include "plan/grouped/dwell_segments.h"
 #include "plan/grouped/group_branch.h"
 #include "plan/grouped/group_problem.h"
 #include "plan/grouping.h"
@@ -59,17 +58,17 @@ class GroupSearch {
   GroupSearch(const CostedPipeline& pipeline, double seconds, const PlanConstraints& constraints,
               double effort)
       : pipeline_(pipeline),
-        guard_{constraints.time_margin_sigmas, constraints.time_margin_fraction},
+        constraints_(constraints),
+        guard_(GuardOf(constraints)),
         seconds_(seconds),
-        dwell_seconds_(constraints.min_dwell_seconds),
         effort_(effort),
         work_(Work(kWork)) {}
 
-  Result<GroupedPlan> Run(Granularity granularity) {
-    if (dwell_seconds_ > 0) {
-      WithDwell(granularity);
+  Result<GroupedPlan> Run() {
+    if (HasDwell(constraints_)) {
+      WithDwell(constraints_.granularity);
     } else {
-      WithoutDwell(granularity);
+      WithoutDwell(constraints_.granularity);
     }
     if (best_.options.empty()) {
       if (error_ && !any_solved_) return tl::unexpected(*error_);
@@ -138,10 +137,14 @@ class GroupSearch {
     best_joules_ = joules;
   }
 
-  void WithoutDwell(Granularity granularity) {
-    PlanConstraints constraints;
+  GroupSolution SolveBy(Granularity granularity) {
+    PlanConstraints constraints = constraints_;
     constraints.granularity = granularity;
-    const GroupSolution solution = Solve(GroupComputations(pipeline_, constraints), work_);
+    return Solve(GroupComputations(pipeline_, constraints), work_);
+  }
+
+  void WithoutDwell(Granularity granularity) {
+    const GroupSolution solution = SolveBy(granularity);
     if (!solution.proven && granularity != Granularity::kStage) {
       WithoutDwell(Coarser(granularity));
     }
@@ -150,7 +153,7 @@ class GroupSearch {
   }
 
   // Ever shorter stretches, as DwellLevels() makes them.
-  void SolveLevels(const std::vector<std::vector<std::vector<int>>>& levels) {
+  void SolveLevels(const DwellLevelList& levels) {
     // Not begun with coarser plans, which depend on the effort.
     std::vector<CostOption> chain;
     std::int64_t left = Work(kLevelsWork);
@@ -166,16 +169,11 @@ class GroupSearch {
 
   void WithDwell(Granularity granularity) {
     if (granularity == Granularity::kComputation) {
-      const std::vector<double> dwells(pipeline_.dag.rank_order.size(), dwell_seconds_);
-      const auto shortest = DwellLevels(pipeline_, dwells);
-      SolveLevels(shortest);
-      const auto cycles = DwellLevels(pipeline_, WholeCycles(pipeline_, dwell_seconds_));
-      if (cycles != shortest) SolveLevels(cycles);
+      for (const DwellLevelList& levels : LevelsOfDwell(pipeline_, constraints_)) {
+        SolveLevels(levels);
+      }
     } else {
-      PlanConstraints constraints;
-      constraints.granularity = granularity;
-      constraints.min_dwell_seconds = dwell_seconds_;
-      const GroupSolution solution = Solve(GroupComputations(pipeline_, constraints), work_);
+      const GroupSolution solution = SolveBy(granularity);
       if (granularity == Granularity::kStage) {
         bound_ = solution.bound_joules;
         proven_ = solution.proven;
@@ -189,9 +187,9 @@ class GroupSearch {
   }
 
   const CostedPipeline& pipeline_;
+  const PlanConstraints constraints_;
   const Guard guard_;
   double seconds_;
-  double dwell_seconds_;
   double effort_;
   std::int64_t work_;
   GroupedPlan best_;
@@ -205,15 +203,13 @@ class GroupSearch {
 }  // namespace
 
 bool SharesKnobs(const CostedPipeline& pipeline, const PlanConstraints& constraints) {
-  if (constraints.granularity == Granularity::kComputation && constraints.min_dwell_seconds <= 0) {
-    return false;
-  }
-  return GroupComputations(pipeline, constraints).size() < pipeline.table_of.size();
+  return MayShareKnobs(constraints) &&
+         GroupComputations(pipeline, constraints).size() < pipeline.table_of.size();
 }
 
 Result<GroupedPlan> SearchGroups(const CostedPipeline& pipeline, double seconds,
                                  const PlanConstraints& constraints, double effort) {
-  return GroupSearch(pipeline, seconds, constraints, effort).Run(constraints.granularity);
+  return GroupSearch(pipeline, seconds, constraints, effort).Run();
 }
 
 }  // namespace perseus::plan

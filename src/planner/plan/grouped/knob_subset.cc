@@ -319,7 +319,7 @@ Result<std::vector<CostOption>> SearchFewKnobs(const CostedPipeline& pipeline, d
                                                const PlanConstraints& constraints,
                                                double slope_quantum, const OptionSearch& search,
                                                const std::function<bool()>& goes_on) {
-  const Guard guard = {constraints.time_margin_sigmas, constraints.time_margin_fraction};
+  const Guard guard = GuardOf(constraints);
   return FewKnobsSearch(pipeline, seconds, guard, slope_quantum, search, goes_on).Run(constraints);
 }
 

@@ -4,7 +4,6 @@
 #include "plan/search/partial_choice.h"
 
 #include <algorithm>
-#include <cstddef>
 
 namespace perseus::plan {
 

@@ -4,7 +4,6 @@
 #include "plan/search/window_network.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <limits>
 
 namespace perseus::plan {
@@ -80,14 +79,13 @@ void IndexArcs(Network* network) {
   }
 }
 
-WindowNetwork::WindowNetwork(const Network& whole, const frontier::DeadlineProgram& relaxation)
+PartNetwork::PartNetwork(const Network& whole, const frontier::DeadlineProgram& relaxation)
     : whole_(whole), relaxation_(relaxation), local_(whole.num_activities, -1) {
   network_.scale = whole.scale;
   network_.curves = whole.curves;
 }
 
-void WindowNetwork::Cut(std::span<const int> activities, const Timetable& table,
-                        std::int64_t deadline) {
+void PartNetwork::Begin(std::span<const int> activities) {
   const int size = static_cast<int>(activities.size());
   network_.num_activities = size;
   network_.curve_of.clear();
@@ -98,6 +96,20 @@ void WindowNetwork::Cut(std::span<const int> activities, const Timetable& table,
     starts_.push_back(relaxation_.StartOf(activities[k]));
     local_[activities[k]] = k;
     network_.curve_of.push_back(whole_.curve_of[activities[k]]);
+  }
+}
+
+std::optional<frontier::DeadlineProgram> PartNetwork::Program(std::int64_t* work) const {
+  auto program = frontier::DeadlineProgram::FromFlow(network_, starts_, time_);
+  *work += std::int64_t{4} * network_.num_nodes() + (program ? program->work() : 0);
+  return program;
+}
+
+void WindowNetwork::Cut(std::span<const int> activities, const Timetable& table,
+                        std::int64_t deadline) {
+  const int size = static_cast<int>(activities.size());
+  Begin(activities);
+  for (int k = 0; k < size; ++k) {
     network_.topological_order.push_back(k);
     network_.arcs.push_back({Network::StartNode(k), Network::EndNode(k), 0});
   }
@@ -163,12 +175,6 @@ void WindowNetwork::Cut(std::span<const int> activities, const Timetable& table,
   for (const int activity : activities) local_[activity] = -1;
 
   IndexArcs(&network_);
-}
-
-std::optional<frontier::DeadlineProgram> WindowNetwork::Program(std::int64_t* work) const {
-  auto program = frontier::DeadlineProgram::FromFlow(network_, starts_, time_);
-  *work += std::int64_t{4} * network_.num_nodes() + (program ? program->work() : 0);
-  return program;
 }
 
 }  // namespace perseus::plan

@@ -22,33 +22,41 @@ struct Timetable {
   std::vector<std::int64_t> latest_start;
 };
 
-// A stretch of a network as a small network of its own: what comes before ends
-// when it ends, what comes after starts when it starts, and the activities
-// between have their curves. The stretch is consecutive in a topological
-// order, so no path leaves it and comes back.
-class WindowNetwork {
+// Some activities of a network as a small network of its own.
+class PartNetwork {
  public:
-  // Borrows the whole network and its optimum, from whose prices a window's begins.
-  WindowNetwork(const frontier::Network& whole, const frontier::DeadlineProgram& relaxation);
-
-  // Cuts out `activities`, in topological order. Reads earliest_end of the
-  // activities before them and latest_start of those after them; the whole
-  // ends by `deadline`.
-  void Cut(std::span<const int> activities, const Timetable& table, std::int64_t deadline);
-
-  // The window's own; activity k is activities[k].
+  // The part's own; activity k is the k-th that was cut out.
   const frontier::Network& network() const { return network_; }
   // The optimum with everything free, or nullopt where there is too little
   // time. Adds what it costs to `work`.
   std::optional<frontier::DeadlineProgram> Program(std::int64_t* work) const;
 
- private:
+ protected:
+  // Borrows the whole network and its optimum, from whose prices a part's begins.
+  PartNetwork(const frontier::Network& whole, const frontier::DeadlineProgram& relaxation);
+  // Begins with `activities`, which have neither arcs nor an order yet.
+  void Begin(std::span<const int> activities);
+
   const frontier::Network& whole_;
   const frontier::DeadlineProgram& relaxation_;
   frontier::Network network_;
-  std::vector<frontier::DeadlineProgram::ArcStart> starts_;  // [arc of the window]
+  std::vector<frontier::DeadlineProgram::ArcStart> starts_;  // [arc of the part]
   std::int64_t time_ = 0;   // From the first start to the last end.
   std::vector<int> local_;  // [activity of the whole], -1 outside.
+};
+
+// A stretch of a network: what comes before ends when it ends, what comes after
+// starts when it starts, and the activities between have their curves. The stretch
+// is consecutive in a topological order, so no path leaves it and comes back.
+class WindowNetwork : public PartNetwork {
+ public:
+  WindowNetwork(const frontier::Network& whole, const frontier::DeadlineProgram& relaxation)
+      : PartNetwork(whole, relaxation) {}
+
+  // Cuts out `activities`, in topological order. Reads earliest_end of the
+  // activities before them and latest_start of those after them; the whole
+  // ends by `deadline`.
+  void Cut(std::span<const int> activities, const Timetable& table, std::int64_t deadline);
 };
 
 // Lists the arcs at each node of a network whose activities and arcs are set.

@@ -4,9 +4,7 @@
 #include "robust/walks/clock_moves.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <utility>
 
 namespace perseus::robust {
 namespace {

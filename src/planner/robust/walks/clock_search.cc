@@ -68,13 +68,7 @@ Chosen ClockSearch::Anneal(const SearchGoal& goal, const Schedule& schedule) {
   waiting_watts_ = goal.waiting_watts;
   change_joules_ = goal.change_joules + prices_.of_change();
   Chosen best;
-  const auto remember = [&](const LaneFigures& figures) {
-    if (!goal.Allows(figures)) return;
-    const double joules = goal.Joules(figures);
-    if (!best.knobs.empty() && joules >= best.joules) return;
-    best = {replay_->knobs(), figures, joules};
-  };
-  remember(replay_->figures());
+  best.Offer(goal, *replay_);
   scratch_ = replay_->knobs();
   criticality_ = replay_->Criticality();
   int scratch_changes = replay_->figures().changes;
@@ -122,7 +116,7 @@ Chosen ClockSearch::Anneal(const SearchGoal& goal, const Schedule& schedule) {
                          prices_.of_change() * (tried.changes - now.changes);
     if (costs <= allowance) {
       replay_->Commit();
-      remember(replay_->figures());
+      best.Offer(goal, *replay_);
       since_refresh += gathered;
       batch = std::min(batch + 1, kMostTogether);
       if (since_refresh >= kRefresh) {

@@ -22,6 +22,14 @@ struct Chosen {
   std::vector<int> knobs;
   LaneFigures figures;
   double joules = 0;  // SearchGoal::Joules().
+
+  // Becomes what a replay holds, if the goal allows that and it is better.
+  template <typename Replay>
+  void Offer(const SearchGoal& goal, const Replay& replay) {
+    if (!goal.Allows(replay.figures())) return;
+    const double other = goal.Joules(replay.figures());
+    if (knobs.empty() || other < joules) *this = {replay.knobs(), replay.figures(), other};
+  }
 };
 
 // Simulated annealing over runs of clocks: along a rank, where a run begins,

@@ -4,12 +4,11 @@
 #include "robust/walks/constrained_search.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <set>
 
+#include "plan/grouping.h"
 #include "robust/bounds/price_path.h"
 #include "robust/knobs.h"
 #include "robust/replay/samples.h"
@@ -25,7 +24,7 @@ constexpr double kPaperEffort = 0.2;
 }  // namespace
 
 ConstrainedSearch::ConstrainedSearch(const Planner& planner, double seconds,
-                                     const RobustPlanSpec& spec, const KeptConstraints& kept,
+                                     const RobustPlanSpec& spec, const plan::KeptConstraints& kept,
                                      const Trials& trials, double slower_percent,
                                      double price_of_time, LadderSearch* search)
     : planner_(planner),
@@ -140,9 +139,8 @@ double ConstrainedSearch::SearchAllChoices(const Planner& planner, const Trials&
 // A margin is kept by searching a pipeline whose slowed computations last longer. That is more than
 // is asked for where conditions cost time, too, so half of the work is done without.
 void ConstrainedSearch::AllKnobs(const Progress& progress) {
-  const PlanConstraints& asked = spec_.constraints;
   double share = 0;
-  if (asked.time_margin_fraction > 0 || asked.time_margin_sigmas > 0) {
+  if (plan::GuardOf(spec_.constraints).any()) {
     share = 0.5;
     PlannerOptions options;
     options.slope_quantum_watts = {};
@@ -275,9 +273,7 @@ void ConstrainedSearch::Run(const Progress& progress) {
   TryOnPaper(kLeastEffort, false);
   if (!asks_()) return;
   const PlanConstraints& asked = spec_.constraints;
-  const bool each_its_own =
-      asked.granularity == Granularity::kComputation && asked.min_dwell_seconds == 0;
-  if (!each_its_own) return Anneal(told);
+  if (plan::MayShareKnobs(asked)) return Anneal(told);
   if (asked.max_knobs.has_value()) return FewKnobs(told);
   if (spec_.effort >= kSecondRoundEffort * (1 - 1e-9)) TryMoreOnPaper();
   if (goes_on_) AllKnobs(told);

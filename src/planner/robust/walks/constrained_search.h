@@ -13,7 +13,7 @@
 
 #include "perseus/planner.h"
 #include "perseus/robust_plan.h"
-#include "robust/kept_constraints.h"
+#include "plan/kept_constraints.h"
 #include "robust/replay/lane_replay.h"
 #include "robust/replay/trials.h"
 #include "robust/walks/ladder_search.h"
@@ -40,7 +40,7 @@ class ConstrainedSearch {
  public:
   // All must outlive it. `seconds` and `slower_percent` as for LadderSearch.
   ConstrainedSearch(const Planner& planner, double seconds, const RobustPlanSpec& spec,
-                    const KeptConstraints& kept, const Trials& trials, double slower_percent,
+                    const plan::KeptConstraints& kept, const Trials& trials, double slower_percent,
                     double price_of_time, LadderSearch* search);
 
   // An iteration shorter than this waits until then.
@@ -97,7 +97,7 @@ class ConstrainedSearch {
   const CostedPipeline& pipeline_;
   const double seconds_;
   const RobustPlanSpec& spec_;
-  const KeptConstraints& kept_;
+  const plan::KeptConstraints& kept_;
   const Trials& trials_;
   const double slower_percent_;
   const double price_of_time_;

@@ -10,7 +10,7 @@
 
 namespace perseus::robust {
 
-RunSearch::RunSearch(const CostedPipeline& pipeline, const KeptConstraints& kept,
+RunSearch::RunSearch(const CostedPipeline& pipeline, const plan::KeptConstraints& kept,
                      LaneReplay* replay, std::uint64_t seed)
     : pipeline_(pipeline), kept_(kept), replay_(replay), stream_(seed) {
   const std::size_t knobs = pipeline.knobs.size();

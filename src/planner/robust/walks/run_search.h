@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "perseus/costed_pipeline.h"
-#include "robust/kept_constraints.h"
+#include "plan/kept_constraints.h"
 #include "robust/replay/draws.h"
 #include "robust/replay/lane_replay.h"
 
@@ -28,7 +28,7 @@ struct RunGoal {
 class RunSearch {
  public:
   // All must outlive it.
-  RunSearch(const CostedPipeline& pipeline, const KeptConstraints& kept, LaneReplay* replay,
+  RunSearch(const CostedPipeline& pipeline, const plan::KeptConstraints& kept, LaneReplay* replay,
             std::uint64_t seed);
 
   // Walks from the replay's present knobs, which keep the constraints. `work`: computations
@@ -52,7 +52,7 @@ class RunSearch {
   int StepFrom(int table, int knob, int direction);
 
   const CostedPipeline& pipeline_;
-  const KeptConstraints& kept_;
+  const plan::KeptConstraints& kept_;
   LaneReplay* replay_;
   Stream stream_;
   std::vector<std::vector<int>> useful_;  // [table]: knobs, ascending.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <span>
 
 namespace perseus::robust {
@@ -49,20 +48,12 @@ std::span<const KnobChange> SweepSearch::Propose() {
 Chosen SweepSearch::Anneal(const SearchGoal& goal, const ClockSearch::Schedule& schedule) {
   prices_.Begin(goal);
   Chosen best;
-  const auto remember = [&](const LaneFigures& figures) {
-    if (!goal.Allows(figures)) return;
-    const double joules = goal.Joules(figures);
-    if (!best.knobs.empty() && joules >= best.joules) return;
-    best.knobs = replay_->knobs();
-    best.figures = figures;
-    best.joules = joules;
-  };
   const auto time_costs = [&](double seconds) {
     const double late = std::max(0.0, seconds - goal.accepted_seconds);
     return (goal.waiting_watts + prices_.of_time()) * seconds +
            (kLateFactor - 1) * prices_.of_time() * late;
   };
-  remember(replay_->figures());
+  best.Offer(goal, *replay_);
   centre_ = 0;
   speed_ = kPlacesPerMove;
   const std::int64_t begin = replay_->work();
@@ -96,7 +87,7 @@ Chosen SweepSearch::Anneal(const SearchGoal& goal, const ClockSearch::Schedule& 
     if (besides + time_costs(now.seconds + cost.seconds) > allowed) continue;
     if (besides + time_costs(replay_->Seconds()) > allowed) continue;
     replay_->Commit();
-    remember(replay_->figures());
+    best.Offer(goal, *replay_);
   }
   replay_->Discard();
   return best;

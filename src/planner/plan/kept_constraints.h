@@ -1,8 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PERSEUS_ROBUST_KEPT_CONSTRAINTS_H_
-#define PERSEUS_ROBUST_KEPT_CONSTRAINTS_H_
+#ifndef PERSEUS_PLAN_KEPT_CONSTRAINTS_H_
+#define PERSEUS_PLAN_KEPT_CONSTRAINTS_H_
 
 #include <span>
 #include <vector>
@@ -11,7 +11,7 @@
 #include "perseus/plan.h"
 #include "plan/cost_options.h"
 
-namespace perseus::robust {
+namespace perseus::plan {
 
 // Whether choices of knobs keep the constraints of a plan, however they were found.
 class KeptConstraints {
@@ -33,15 +33,12 @@ class KeptConstraints {
   const std::vector<std::vector<int>>& groups() const { return groups_; }
 
  private:
-  bool KeepsDwell(std::span<const int> knobs, const std::vector<int>& order) const;
-
   const CostedPipeline& pipeline_;
   PlanConstraints constraints_;
-  plan::Guard guard_;
+  Guard guard_;
   std::vector<std::vector<int>> groups_;
-  std::vector<double> fastest_seconds_;  // [table]
 };
 
-}  // namespace perseus::robust
+}  // namespace perseus::plan
 
-#endif  // PERSEUS_ROBUST_KEPT_CONSTRAINTS_H_
+#endif  // PERSEUS_PLAN_KEPT_CONSTRAINTS_H_

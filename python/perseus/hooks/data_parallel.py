@@ -1,0 +1,322 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Perseus in a data-parallel trainer of PyTorch: `perseus.attach_ddp(model, optimizer)`.
+
+Such a job has one stage: each rank runs forward and backward, then waits until the slowest rank
+has its gradients, too. Hooks of PyTorch's own kind on the model, on its outputs and on one of its
+parameters say when a computation begins and ends; the optimizer's says when an iteration does.
+`detach` takes them off.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import os
+from typing import TYPE_CHECKING, Any, Callable
+
+from perseus.hooks.attached import Attached, AttachError, open_job
+from perseus.hooks.job import Job
+from perseus.hooks.layout import Layout, LayoutError, layout_of_group, layout_of_mesh
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_ORDER = "order"  # What a complaint is about: forwards and backwards that do not alternate.
+_UNEVEN_IN_A_ROW = 2  # A scaler of gradients skips a step of the optimizer now and then.
+
+
+def attach_ddp(
+    model: Any,
+    optimizer: Any = None,
+    server: str | None = None,
+    *,
+    accumulate: int = 1,
+    mesh: Any = None,
+    tp: int | None = None,
+    rank: int | None = None,
+    name: str | None = None,
+    run: str | None = None,
+    job_id: str | None = None,
+    profile: bool | str | os.PathLike[str] = True,
+    settings: Mapping[str, object] | None = None,
+    tokens: int | Callable[[], int] = 0,
+    job: Job | None = None,
+    strict: bool = False,
+    **options: Any,
+) -> Attached:
+    """Let Perseus follow a data-parallel trainer: DDP, FSDP, or any model without a pipeline.
+
+    Call it on every rank, once the model is wrapped. It never raises and changes nothing of what
+    is computed; where it fails, it says why once and training is untouched.
+
+    Parameters
+    ----------
+    model
+        What the trainer calls: `DistributedDataParallel`, a model after `fully_shard`, or any
+        other `torch.nn.Module`. Each call with gradients is followed by one backward.
+    optimizer
+        Its steps end the iterations. None: an iteration ends when the next one's forward begins.
+    server
+        None: `$PERSEUS_SERVER`, else http://127.0.0.1:7787.
+    accumulate
+        How many forwards and backwards make up one step of the optimizer.
+    mesh
+        The `DeviceMesh` of the job, whose dimension names say which ranks are copies (dp,
+        dp_replicate, dp_shard, fsdp, ep) and which compute together (tp, cp).
+    tp
+        Instead of a mesh: how many neighbours compute together. With neither, every rank is a
+        copy.
+    rank
+        None: that of the default process group, else 0.
+    name, run, job_id, profile, settings, tokens, job, strict, options
+        As for `perseus.attach`.
+
+    Returns
+    -------
+    Attached
+        Its `detach` takes everything off again; also a context manager. False in a condition where
+        attaching failed.
+
+    Notes
+    -----
+    The first iteration is not recorded: it shows which parameter gets its gradient last. Under
+    DDP a backward ends there, before the wait for other ranks. FSDP fetches and sends parameters
+    within forward and backward, so their times contain waits.
+    """
+    attached = Attached(None)
+    made: Job | None = None
+    try:
+        for method in ("register_forward_pre_hook", "register_forward_hook", "parameters"):
+            if not callable(getattr(model, method, None)):
+                raise AttachError(f"{type(model).__name__} is no torch.nn.Module")
+        if accumulate < 1:
+            raise AttachError(f"accumulate is {accumulate}; at least one forward makes a step")
+        trained = [each for each in model.parameters() if each.requires_grad]
+        if not trained:
+            raise AttachError("no parameter of the model is trained")
+        if job is None:
+            made = job = open_job(
+                _place(mesh, tp, rank),
+                schedule=lambda: {"schedule": "1f1b"},
+                stages=1,
+                microbatches=accumulate,
+                device=trained[0].device,
+                server=server,
+                name=name,
+                run=run,
+                job_id=job_id,
+                profile=profile,
+                settings=settings,
+                strict=strict,
+                options=options,
+            )
+        attached.job = job
+        attached.tokens = tokens
+        _Recorder(attached, job, model, accumulate).hook(optimizer)
+    except Exception as error:
+        attached.give_up(error, made)
+        if strict:
+            raise AttachError(attached.reason) from error
+        attached.say_reason(type(model).__name__)
+    return attached
+
+
+def _place(mesh: Any, tp: int | None, rank: int | None) -> Layout:
+    distributed = importlib.import_module("torch.distributed")
+    alone = not distributed.is_available() or not distributed.is_initialized()
+    if rank is None:
+        rank = 0 if alone else int(distributed.get_rank())
+    if mesh is None:
+        world = 1 if alone else int(distributed.get_world_size())
+        return layout_of_group([rank], rank, world, tp or 1)
+    place = layout_of_mesh(mesh, rank)
+    if place.pp > 1:
+        raise LayoutError(f"the mesh has {place.pp} pipeline ranks; attach the schedule instead")
+    return place
+
+
+class _Recorder:
+    """Makes iterations and computations of what PyTorch's hooks say.
+
+    In a backward, hooks run on a thread of PyTorch's while the trainer's waits: never two at once.
+    """
+
+    def __init__(self, attached: Attached, job: Job, model: Any, accumulate: int) -> None:
+        self._attached = attached
+        self._job = job
+        self._model = model
+        self._accumulate = accumulate
+        self._under_way = False  # An iteration.
+        self._recorded = False  # It is told to the job.
+        self._computing = ""  # "forward" and "backward", which are never both open.
+        self._pairs = 0  # Forwards and backwards of the iteration that are over.
+        self._uneven = 0  # Iterations in a row with another number of them.
+        self._last: Any = None  # The parameter whose gradient is there last.
+        self._newest: Any = None  # That whose gradient came last while this is not known.
+        self._on_parameters: list[Any] = []
+        self._has_optimizer = False
+        torch = importlib.import_module("torch")
+        self._grad_enabled: Callable[[], bool] = torch.is_grad_enabled
+        # In a backward a whole forward may run again: activation checkpointing.
+        self._graph: Callable[[], int] = getattr(
+            getattr(torch, "_C", None), "_current_graph_task_id", lambda: -1
+        )
+
+    def hook(self, optimizer: Any) -> None:
+        """Put the hooks on; `attached` knows how to take them off."""
+        undo = self._attached._undo
+        undo.append(self._unhook_parameters)
+        self._hook_parameters()
+        before = _Hook(self._job, self._forward_begins)
+        undo.append(self._model.register_forward_pre_hook(before, prepend=True).remove)
+        after = _Hook(self._job, self._forward_ends)
+        undo.append(self._model.register_forward_hook(after).remove)
+        if optimizer is not None:
+            if not callable(getattr(optimizer, "register_step_post_hook", None)):
+                raise AttachError(f"{type(optimizer).__name__} is no torch.optim.Optimizer")
+            stepped = _Hook(self._job, self._optimizer_stepped)
+            undo.append(optimizer.register_step_post_hook(stepped).remove)
+            self._has_optimizer = True
+
+    def _trains(self) -> bool:
+        return bool(self._model.training) and self._grad_enabled()
+
+    def _forward_begins(self, *_: Any) -> None:
+        if not self._trains() or self._graph() != -1:
+            return
+        self._learn()
+        if self._computing:
+            self._stay_out()
+        if self._pairs >= self._accumulate and not self._has_optimizer:
+            self._end_iteration()
+        if not self._under_way:
+            self._under_way = True
+            self._recorded = self._last is not None and self._job.step_begin()
+        self._computing = "forward"
+        if self._recorded:
+            self._job.begin("forward", self._pairs, 0)
+
+    def _forward_ends(self, _model: Any, _inputs: Any, output: Any) -> None:
+        """The loss, which the trainer computes next, still counts to the forward."""
+        if self._computing != "forward" or self._graph() != -1:
+            return
+        begins = _Hook(self._job, functools.partial(self._backward_begins, self._pairs))
+        tensors = list(_tensors_of(output))
+        for tensor in tensors:
+            tensor.register_hook(begins)
+        if not tensors:
+            self._complain("the model's output has no tensor with a gradient")
+
+    def _backward_begins(self, pair: int, *_: Any) -> None:
+        if self._computing != "forward" or pair != self._pairs:
+            return
+        self._computing = "backward"
+        if self._recorded:
+            self._job.end("forward", pair, 0)
+            self._job.begin("backward", pair, 0)
+
+    def _has_gradient(self, parameter: Any) -> None:
+        if self._computing != "backward":
+            return
+        if self._last is None:
+            self._newest = parameter
+        elif parameter is self._last:
+            self._backward_ends()
+
+    def _backward_ends(self) -> None:
+        if self._recorded:
+            self._job.end("backward", self._pairs, 0)
+        self._computing = ""
+        self._pairs += 1
+
+    def _optimizer_stepped(self, *_: Any) -> None:
+        if self._under_way:
+            self._end_iteration()
+
+    def _end_iteration(self) -> None:
+        job = self._job
+        self._learn()
+        if self._computing:
+            self._stay_out()
+        if self._recorded:
+            self._uneven = 0 if self._pairs == self._accumulate else self._uneven + 1
+            if self._uneven >= _UNEVEN_IN_A_ROW:
+                job.is_changed(self._pairs, self._accumulate)
+            if self._uneven:
+                job.step_abandon()
+            else:
+                job.recover(_ORDER)
+                job.step_end(self._attached.tokens_of_iteration())
+        self._under_way = self._recorded = False
+        self._pairs = 0
+
+    def _learn(self) -> None:
+        """Keep the one parameter whose gradient ends a backward."""
+        if self._last is None and self._newest is not None:
+            self._last, self._newest = self._newest, None
+            self._hook_parameters()
+            self._backward_ends()
+
+    def _stay_out(self) -> None:
+        """What ran is no forward with a backward after it: nothing of the iteration is used."""
+        if self._computing == "forward":
+            self._complain("a forward of the model had no backward before the next one")
+        elif self._last is not None:
+            self._complain("a parameter that used to get its gradient last got none")
+            self._last = None
+            self._hook_parameters()
+        self._computing = ""
+        if self._recorded:
+            self._recorded = False
+            self._job.step_abandon()
+
+    def _complain(self, what: str) -> None:
+        self._job.fail(f"{what}: such iterations are not used", about=_ORDER)
+
+    def _hook_parameters(self) -> None:
+        self._unhook_parameters()
+        last = [self._last]
+        if self._last is None:
+            last = [each for each in self._model.parameters() if each.requires_grad]
+        hook = _Hook(self._job, self._has_gradient)
+        self._on_parameters = [each.register_post_accumulate_grad_hook(hook) for each in last]
+
+    def _unhook_parameters(self) -> None:
+        while self._on_parameters:
+            self._on_parameters.pop().remove()
+
+
+class _Hook:
+    """A hook that never raises into training, and does nothing in a copy of the model."""
+
+    def __init__(self, job: Job, tell: Callable[..., None]) -> None:
+        self._job = job
+        self._tell = tell
+
+    def __call__(self, *args: Any) -> None:
+        self._job.guarded(self._tell, *args)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Nothing, ()
+
+
+class _Nothing:
+    """What stands for a hook in a copy."""
+
+    def __call__(self, *_: Any) -> None:
+        pass
+
+
+def _tensors_of(output: Any) -> Iterator[Any]:
+    """Go through the tensors of a model's output that a loss may come from."""
+    if dataclasses.is_dataclass(output):
+        output = vars(output)
+    if isinstance(output, dict):
+        output = list(output.values())
+    if isinstance(output, (list, tuple)):
+        for each in output:
+            yield from _tensors_of(each)
+    elif getattr(output, "requires_grad", False):
+        yield output

@@ -1,0 +1,20 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""What several files of tests ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from drilling import Drill
+
+
+@pytest.fixture
+def drill(tmp_path: Path) -> Iterator[Drill]:
+    """A server that runs."""
+    made = Drill(tmp_path)
+    made.serve()
+    yield made
+    made.close()
