@@ -91,7 +91,7 @@ def test_another_order_than_the_plans(drill: Drill) -> None:
 
 
 def test_a_rank_without_clocks_is_planned_and_measured_again(drill: Drill) -> None:
-    """It is measured at its driver's clocks and named; when it may set clocks, all measure again."""
+    """It is measured at its driver's clocks and named; once it may set them, all measure again."""
     drill.gpus.set_refuse(1, True)
     drill.train(profile=True)
     drill.until(lambda: following(drill.lines(0)[-1]) if drill.lines(0) else False, "no plan")
