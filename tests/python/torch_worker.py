@@ -59,6 +59,16 @@ def orders(*cases: str) -> object:
     return seen
 
 
+def plain(case: str) -> object:
+    """The losses of a schedule without hooks; a case as for `orders`."""
+
+    def on_rank(name: str, count: int, virtual: int) -> list[float]:
+        return ranks.step(ranks.make(name, count, virtual), count)
+
+    name, world, count, virtual = case.split()
+    return ranks.run_ranks(int(world), on_rank, name, int(count), int(virtual))
+
+
 def classes() -> object:
     """The schedule classes of this PyTorch that can be made."""
     return sorted(
@@ -365,6 +375,7 @@ def main() -> None:
     """Run the scenario that the command line names."""
     known = (
         orders,
+        plain,
         classes,
         from_csv,
         custom,
