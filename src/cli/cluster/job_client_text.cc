@@ -401,10 +401,10 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
     std::vector<std::string> ranks;
     for (const Json& rank : ListOf(note, "first_ranks")) ranks.push_back(Printable(rank.dump()));
     const bool are_all = MemberText(note, "ranks") == std::to_string(ranks.size());
-    line("", ranks.empty() ? fmt::format("{} ({} ranks)", MemberText(note, "note"),
-                                         MemberText(note, "ranks"))
-                           : fmt::format("rank {}{}: {}", fmt::join(ranks, ", "),
-                                         are_all ? "" : ", ...", MemberText(note, "note")));
+    line("", ranks.empty()
+                 ? fmt::format("{} ({} ranks)", MemberText(note, "note"), MemberText(note, "ranks"))
+                 : fmt::format("rank {}{}: {}", fmt::join(ranks, ", "), are_all ? "" : ", ...",
+                               MemberText(note, "note")));
   }
   line("sweep", SweepText(ObjectOf(ObjectOf(job, "profiling"), "sweep")));
   for (const Json& drift : ListOf(job, "drift")) line("drift", MemberText(drift, "sentence"));

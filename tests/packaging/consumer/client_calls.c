@@ -17,8 +17,7 @@ static int Fail(const char* what) {
 static int Simulate(void) {
   perseus_simulated* gpus = NULL;
   char* message = NULL;
-  if (perseus_simulated_create("simulated_gpus", "[[gpus]]\n", &message) !=
-          PERSEUS_OK ||
+  if (perseus_simulated_create("simulated_gpus", "[[gpus]]\n", &message) != PERSEUS_OK ||
       perseus_simulated_open("simulated_gpus", &gpus, &message) != PERSEUS_OK) {
     return Fail(message);
   }

@@ -33,8 +33,7 @@ static int Plan(void) {
   const char at[] = "{\"at\": \"1.05x\"}";
 
   perseus_planner_input_init(&input, sizeof(input));
-  if (perseus_planner_create(&input, &planner, &message) != PERSEUS_INVALID ||
-      message == NULL) {
+  if (perseus_planner_create(&input, &planner, &message) != PERSEUS_INVALID || message == NULL) {
     return Fail("an input with no profile is refused", message);
   }
   perseus_planner_free_text(message);
@@ -46,8 +45,7 @@ static int Plan(void) {
   if (perseus_planner_create(&input, &planner, &message) != PERSEUS_OK) {
     return Fail("a planner", message);
   }
-  if (perseus_planner_plan(planner, at, strlen(at), NULL, NULL, &plan, &message) !=
-      PERSEUS_OK) {
+  if (perseus_planner_plan(planner, at, strlen(at), NULL, NULL, &plan, &message) != PERSEUS_OK) {
     return Fail("a plan", message);
   }
   perseus_planner_free(planner);
@@ -91,8 +89,7 @@ static int Graph(void) {
   }
   memset(&choice, 0, sizeof(choice));
   choice.struct_size = sizeof(choice);
-  if (perseus_dag_choose(solution, 8, 1, NULL, NULL, options, &choice, &message) !=
-      PERSEUS_OK) {
+  if (perseus_dag_choose(solution, 8, 1, NULL, NULL, options, &choice, &message) != PERSEUS_OK) {
     return Fail("a choice", message);
   }
   if (choice.time > 8 || choice.cost != 130) return Fail("the best choice", NULL);
