@@ -202,14 +202,14 @@ TEST_F(ManagedJobTest, ADeletionHoldsOnlyAtTheRevisionThatItsClientNamed) {
   EXPECT_TRUE(job_->is_gone());
 }
 
-// The store lost a revision and gave its number to another server's change, so that this server's
-// change was written on it.
-TEST_F(ManagedJobTest, AChangeThatWasWrittenOnAnotherHistoryIsRead) {
+// It would be written over what another server made of the history that there is.
+TEST_F(ManagedJobTest, AChangeThatWasDecidedOnALostHistoryIsDecidedAgain) {
   const SimulatedRows standby = rows_;
   Do(SetTarget{"1.1x"});
   FinishAll();
   const Answered watch = Do(SetWatch{.window = 8});
   rows_ = standby;
+  rows_.instance = 1;
   job_->Refresh([](const Result<void>&) {});
   Read();
   ASSERT_TRUE(rows_.Commit(kOther, {store::TargetChange{.job = job_->id(), .target = "1.3x"}}, {}));

@@ -84,6 +84,24 @@ TEST(ReadingTest, AVersionIsAboveAllThatWereLostUnseen) {
             (std::int64_t{5} << store::kHistoryBits) + 1);
 }
 
+// Nobody may ever write again, so that no later revision would say it.
+TEST(ReadingTest, WhatTheStoreLostIsTakenBack) {
+  PlanMaker maker;
+  SimulatedRows rows;
+  ASSERT_TRUE(rows.Commit(kThisServer, {maker.record()}, {}));
+  const SimulatedRows standby = rows;
+  ASSERT_TRUE(rows.Commit(kThisServer, {store::DetectionChange{.detection_json = "{}"}}, {}));
+  JobLife job = maker.LifeOf(rows);
+  ASSERT_EQ(job.phase.watch_json, "{}");
+  Reading reading;
+  reading.known = KnownOf(job);
+  reading.parts = PartsToRead(standby.job.marks, reading.known);
+  reading.stored = standby.job;
+  EXPECT_TRUE(Absorb(reading, &job));
+  EXPECT_EQ(job.phase.watch_json, "");
+  EXPECT_EQ(job.marks.revision, standby.job.marks.revision);
+}
+
 // A server that was not told of the loss still has all ranks that it knew.
 TEST(ReadingTest, RowsOfAnotherHistoryReplaceAllThatWereKnown) {
   PlanMaker maker;
@@ -101,6 +119,21 @@ TEST(ReadingTest, RowsOfAnotherHistoryReplaceAllThatWereKnown) {
   EXPECT_TRUE(Absorb(reading, &job));
   EXPECT_FALSE(job.ranks.contains(1));
   EXPECT_TRUE(job.ranks.contains(2));
+}
+
+// A sweep of the same number may have been settled in both histories.
+TEST(ReadingTest, ACurveOfAnotherHistoryIsOfAnotherProfile) {
+  PlanMaker maker;
+  Known known;
+  known.marks.revision = 7;
+  known.settled_round = 1;
+  known.built.job = maker.JobOf("");
+  store::StoredJob stored;
+  stored.job.settled_round = 1;
+  stored.marks.revision = 8;
+  EXPECT_FALSE(HasNewJob(stored, known));
+  stored.marks.revision += std::int64_t{1} << store::kHistoryBits;
+  EXPECT_TRUE(HasNewJob(stored, known));
 }
 
 // Else its ranks would follow the plan that is lost, and not measure what is lost with it.

@@ -23,6 +23,7 @@ store::StoredJob WithOneClock(JobState state) {
   if (!spec) return stored;
   stored.job.settings_json = spec->settings_json;
   stored.job.profile_csv = spec->profile_csv;
+  stored.job.profile_source = "given";
   return stored;
 }
 
@@ -41,6 +42,7 @@ TEST(StoreGateTest, WhatHasNoProfileOrHasFinishedIsNotBuilt) {
   EXPECT_EQ(LifeOf(WithOneClock(JobState::kFinished)).life.phase.built.job, nullptr);
   store::StoredJob unmeasured = WithOneClock(JobState::kProfiling);
   unmeasured.job.profile_csv.clear();
+  unmeasured.job.profile_source.clear();
   EXPECT_EQ(LifeOf(unmeasured).life.phase.built.job, nullptr);
 }
 

@@ -122,6 +122,7 @@ ClockCaller::Outcome ClockCaller::Call(int mhz, std::atomic<std::int64_t>* in_dr
   if (!called) {
     outcome.error = called.error().message;
     ++refused_;
+    if (mhz == 0) return outcome;  // Asked for again and again: no reason to set none for longer.
     if (++refusals_in_a_row_ >= kRefusalsToRest || called.error().code == ErrorCode::kDenied) {
       rest_ns_ = std::clamp(2 * rest_ns_, kFirstRestNs, kLongestRestNs);
       rest_until_ns_ = end_ns + rest_ns_;

@@ -204,7 +204,10 @@ std::int64_t ClockThread::Sweep(std::int64_t now_ns) {
   }
   sweep_reported_ = sweep_->done();
   if (std::optional<ProfileReport> report = sweep_->TakeReport()) {
-    if (!report->notes.empty()) state_->Complain("profile: " + report->notes.back());
+    // Clocks that cannot be set are so no more once one is set.
+    const auto about =
+        sweep_->at_driver_clocks() ? SharedState::About::kDevice : SharedState::About::kOther;
+    if (!report->notes.empty()) state_->Complain("profile: " + report->notes.back(), about);
     state_->outbox().Add(std::move(*report));
   }
   if (quiet) return now_ns + (follower_.in_iteration() ? kIdlePollNs : kSecondNs);

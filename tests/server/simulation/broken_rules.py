@@ -5,9 +5,10 @@
     python tests/server/simulation/broken_rules.py [--build build/release] [--runs 10000]
 
 For each rule the sources of src/cluster/server are copied, one place is changed, and the simulation
-runs on the result: from seed 1 on, and with the seeds beyond that once found a fault. Prints a
-table. Ends with 1 where a broken rule is not found, or where its text is not in the sources any
-more; the other rules are tried all the same.
+runs on the result: from seed 1 on, and with the seeds beyond that once found a fault. Where no seed
+finds it, the tests of the rules that few seeds meet run. Prints a table. Ends with 1 where a broken
+rule is not found, or where its text is not in the sources any more; the other rules are tried all
+the same.
 """
 
 import argparse
@@ -98,12 +99,6 @@ RULES: list[tuple[str, str, str, str]] = [
         "domain/reading.cc",
         "  if (reading.stored.marks.revision > job->marks.revision) return false;\n",
         "",
-    ),
-    (
-        "what was written on a history that was lost is read",
-        "runtime/managed_job.cc",
-        "if (marks.revision > life_.marks.revision + 1)",
-        "if (false)",
     ),
     (
         "a rank's newer record is not replaced by an older reading",
@@ -262,6 +257,19 @@ def simulate(test: Path, runs: int) -> tuple[str, str]:
     return (seed[1] if seed else ""), (said[1] if said else "")
 
 
+def test_that_fails(test: Path) -> str:
+    """Return the test of such a rule that fails; empty: none does."""
+    ran = subprocess.run(
+        [str(test), "--gtest_filter=ReadingTest*:ProfileLifeTest.AStepIsPast*", "--gtest_brief=1"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    failed = re.search(r"\[  FAILED  \] (\S+)", ran.stdout)
+    return failed[1] if failed else ""
+
+
 def main() -> int:
     """Break the rules, one after the other."""
     parser = argparse.ArgumentParser()
@@ -269,7 +277,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--only", default="", help="rules with these words")
     given = parser.parse_args()
-    print("| rule | seed that finds it | runs needed | it says |\n|---|---|---|---|", flush=True)
+    print("| rule | seed or test that finds it | it says |\n|---|---|---|", flush=True)
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
         for rule in RULES:
@@ -280,8 +288,9 @@ def main() -> int:
                 seed, said = "", f"**its text is not once in {rule[1]}: mend broken_rules.py**"
             else:
                 seed, said = simulate(test, given.runs)
+                seed = seed or test_that_fails(test)
             missed += not seed
-            print(f"| {rule[0]} | {seed or 'NOT FOUND'} | {seed} | {said[:150]} |", flush=True)
+            print(f"| {rule[0]} | {seed or 'NOT FOUND'} | {said[:150]} |", flush=True)
     return 1 if missed else 0
 
 

@@ -283,9 +283,6 @@ void ManagedJob::OnRefused(const OperationPointer& operation, const Error& error
 void ManagedJob::ApplyWritten(const Decision& decision, const store::JobMarks& marks) {
   if (Holds<store::JobGone>(decision.facts)) return ApplyEnd(decision);
   if (marks.revision <= life_.marks.revision) return;
-  // The store lost the revision that this was decided on, and another server's change has its
-  // number now.
-  if (marks.revision > life_.marks.revision + 1) return WhenRead([](const Result<void>&) {});
   TentativeChange change(&life_);
   for (const Fact& fact : decision.facts) Apply(fact, decision.built, &life_);
   life_.marks.revision = marks.revision;
