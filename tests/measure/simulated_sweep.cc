@@ -81,7 +81,7 @@ class Rank {
 
   void BeginIteration(double begin) {
     const int wanted = sweep_.done() ? 0 : sweep_.clock_mhz();
-    if (wanted != 0 && wanted != asked_) {
+    if (wanted != 0 && (wanted != asked_ || !sweep_.clock_in_effect())) {
       asked_ = wanted;
       change_ = {begin + pipeline_.change_seconds, wanted};
       in_effect_ = begin + pipeline_.change_seconds;
