@@ -207,8 +207,7 @@ class Planner:
         progress
             Called now and then with the share of the search that is done; False gives up.
         settings
-            granularity, min_dwell, max_clocks, time_margin, effort, conditions (a dict): as a job
-            file has them; None: as the job says.
+            What `perseus.settings.PlanSettings` names, as a job file has it; None: as the job says.
         """
         library = abi.load()
         text = settings_json({"at": at, **settings})
