@@ -103,8 +103,8 @@ TEST(KnobSubsetTest, SearchesAmongFewKnobsThatMeetTheDeadline) {
 TEST(KnobSubsetTest, DropsTheKnobThatIsMissedLeast) {
   // Forwards are cheapest at the second knob, backwards at the third.
   const CostedPipeline pipeline = Costed(
-      "0,forward,3,1,10\n0,forward,2,2,5\n0,forward,1,3,6\n"
-      "0,backward,3,1,10\n0,backward,2,2,6\n0,backward,1,3,5\n",
+      "0,forward,300,1,10\n0,forward,200,2,5\n0,forward,100,3,6\n"
+      "0,backward,300,1,10\n0,backward,200,2,6\n0,backward,100,3,5\n",
       DagOf("1f1b", 1, 1), Blocking(0));
   EXPECT_EQ(FirstSearched(pipeline, 10, 2), (std::set<int>{1, 2}));
   // In less time one of them has to be at the first.
@@ -114,8 +114,8 @@ TEST(KnobSubsetTest, DropsTheKnobThatIsMissedLeast) {
 TEST(KnobSubsetTest, AtEqualPricesTheUselessKnobGoes) {
   // At the optimum's price both ends of a segment cost the same.
   const CostedPipeline pipeline = Costed(
-      "0,forward,3,1,10\n0,forward,2,2,11\n0,forward,1,3,5\n"
-      "0,backward,3,1,10\n0,backward,2,2,11\n0,backward,1,3,5\n",
+      "0,forward,300,1,10\n0,forward,200,2,11\n0,forward,100,3,5\n"
+      "0,backward,300,1,10\n0,backward,200,2,11\n0,backward,100,3,5\n",
       DagOf("1f1b", 1, 1), Blocking(0));
   EXPECT_EQ(FirstSearched(pipeline, 4, 2), (std::set<int>{0, 2}));
 }
@@ -125,8 +125,8 @@ TEST(KnobSubsetTest, TheCoarseModeRoundsItsPrices) {
   // rounded to multiples of 100 W time has no price: of all pairs of knobs that
   // meet the deadline the one that costs least is.
   const CostedPipeline pipeline = Costed(
-      "0,forward,4,1,10\n0,forward,3,2,8.1\n0,forward,2,3,6\n0,forward,1,4,5.9\n"
-      "0,backward,4,1,10\n0,backward,3,2,8.1\n0,backward,2,3,6\n0,backward,1,4,5.9\n",
+      "0,forward,400,1,10\n0,forward,300,2,8.1\n0,forward,200,3,6\n0,forward,100,4,5.9\n"
+      "0,backward,400,1,10\n0,backward,300,2,8.1\n0,backward,200,3,6\n0,backward,100,4,5.9\n",
       DagOf("1f1b", 1, 1), Blocking(0));
   EXPECT_EQ(FirstSearched(pipeline, 4, 2), (std::set<int>{0, 2}));
   EXPECT_EQ(FirstSearched(pipeline, 4, 2, 100), (std::set<int>{1, 3}));
