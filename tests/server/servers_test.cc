@@ -8,10 +8,14 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "http/client.h"
+#include "http/server.h"
+#include "server/api/api.h"
 #include "server/servers_testing.h"
 #include "support/mentions.h"
 
@@ -246,6 +250,38 @@ TEST_F(ServersTest, AServerDoesNotEndAJobThatIsAliveAtAnother) {
     jobs_[1]->FinishIfSilent(kSilent);
     return jobs_[1]->is_finished();
   }));
+}
+
+// However many wait before it, and although nothing comes back.
+TEST_F(ServersTest, ALookAtAJobHasABoundOfItsOwn) {
+  const auto job = Create();
+  http::ServerOptions http;
+  http.listen = "127.0.0.1:0";
+  auto server = http::Server::Open(http, ApiRoutes(*services_[0]));
+  ASSERT_TRUE(server) << server.error().message;
+  (*server)->Serve();
+  http::ClientOptions to;
+  to.url = (*server)->url();
+  auto client = http::Client::Create(to);
+  ASSERT_TRUE(client);
+  std::promise<void> go;
+  const std::shared_future<void> may_go = go.get_future().share();
+  for (int i = 0; i < 8; ++i) services_[0]->OnReader([may_go] { may_go.wait(); });
+  const auto answer = client->Call("GET", "/api/v1/jobs/" + job->id());
+  EXPECT_TRUE(answer && answer->status == 503);
+  // The store is not asked for those who have left.
+  std::atomic<int> looks = 0;
+  const auto is_gone = [&] { return ++looks < 0; };
+  std::promise<bool> listed;
+  services_[0]->List(is_gone, [&](const auto&, bool is_stale) { listed.set_value(is_stale); });
+  const auto found = std::make_shared<std::promise<FailureCode>>();
+  services_[0]->GetByKey("none", is_gone,
+                         [found](const auto& none) { found->set_value(none.error().code); });
+  go.set_value();
+  EXPECT_TRUE(listed.get_future().get());
+  EXPECT_EQ(found->get_future().get(), FailureCode::kUnavailable);
+  EXPECT_EQ(looks, 2);
+  (*server)->Stop(0);
 }
 
 }  // namespace
