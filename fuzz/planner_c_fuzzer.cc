@@ -35,6 +35,19 @@ void Check(perseus_status status, char** message) {
   *message = nullptr;
 }
 
+// A plan that was written is read, and written again as it was.
+void CheckRead(const char* json) {
+  perseus_plan* plan = nullptr;
+  if (perseus_plan_read(json, std::strlen(json), "plan.json", &plan, nullptr) != PERSEUS_OK) {
+    std::abort();
+  }
+  char* again = nullptr;
+  if (perseus_plan_json(plan, &again, nullptr) != PERSEUS_OK) std::abort();
+  if (std::strcmp(json, again) != 0) std::abort();
+  perseus_planner_free_text(again);
+  perseus_plan_free(plan);
+}
+
 // Whether a number in a text may ask for more than a fuzzer has time for.
 bool IsLarge(std::string_view text) {
   constexpr int kDigits = 3;
@@ -109,7 +122,14 @@ void TryJob(std::string_view text) {
   if (planned == PERSEUS_OK) {
     char* json = nullptr;
     if (perseus_plan_json(plan, &json, nullptr) != PERSEUS_OK) std::abort();
+    CheckRead(json);
     perseus_planner_free_text(json);
+    char* report = nullptr;
+    if (perseus_plan_report(plan, &report, nullptr) != PERSEUS_OK) std::abort();
+    perseus_planner_free_text(report);
+    char* csv = nullptr;
+    if (perseus_planner_profile_csv(planner, &csv, nullptr) != PERSEUS_OK) std::abort();
+    perseus_planner_free_text(csv);
     char* zeus = nullptr;
     Check(perseus_plan_zeus(plan, &zeus, &message), &message);
     perseus_planner_free_text(zeus);
