@@ -60,7 +60,7 @@ std::string Cost(const HeldPlan& held) {
                                           FormatPercent(paper, 2), ComparedHow(held));
   const std::string both = HasPrice(held) ? " (both with the price of their changes)" : "";
   if (here >= paper) return fmt::format("{}, no more than this one{}.", without, both);
-  const std::string text =
+  std::string text =
       fmt::format("{}, and this one saves {}{}.", without, FormatPercent(here, 2), both);
   // Where nothing is known but what a plan without conditions saves, or less than was found.
   if (most >= paper || most <= here) return text;

@@ -184,6 +184,7 @@ std::optional<SavingInterval> IntervalOfSaving(const Profile& profile,
                                                const std::vector<CostOption>& options) {
   if (profile.errors.empty() || options.empty()) return std::nullopt;
   std::vector<CostOption> baseline;
+  baseline.reserve(static_cast<std::size_t>(pipeline.dag.size()));
   for (int i = 0; i < pipeline.dag.size(); ++i) baseline.push_back(pipeline.TableOf(i).baseline);
   Draws draws(profile, pipeline);
   std::vector<std::size_t> cells;

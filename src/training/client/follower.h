@@ -221,8 +221,8 @@ class Follower {
 
   std::shared_ptr<const RankPlan> plan_;
   std::shared_ptr<const RankPlan> offered_;
-  bool has_offer_ = false;
   std::deque<std::shared_ptr<const RankPlan>> step_plans_;  // For iterations that have not begun.
+  bool has_offer_ = false;
   Level level_ = Level::kComputation;
   std::uint64_t level_since_ = 0;  // Count of iterations when level_ was chosen.
   std::vector<int> clocks_;        // Clocks of plan_ at level_.
@@ -234,6 +234,7 @@ class Follower {
   bool lost_ = false;          // This iteration's order is not the plan's.
   bool may_be_quiet_ = false;  // This iteration may have begun before its plan came.
   bool compares_ = false;      // This iteration runs at maximum clocks for comparison.
+  bool has_device_times_ = false;
   int strikes_ = 0;
   std::int64_t iteration_ = 0;
   std::int64_t iteration_begin_ns_ = 0;
@@ -242,7 +243,6 @@ class Follower {
   BusyNs told_ns_ = {};             // As the trainer reported; kNotTold: not reported.
   std::vector<Row> rows_at_begin_;  // rows_ when this iteration began; restored if it is dropped.
   std::vector<Span> spans_;         // Computations of this iteration.
-  bool has_device_times_ = false;
   std::deque<PastIteration> past_;  // Iterations that wait for device times; oldest first.
   std::int64_t last_event_ns_ = 0;
 

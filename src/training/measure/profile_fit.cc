@@ -73,6 +73,7 @@ FittedTimes FitTimes(const std::vector<ClockRecord>& records, const std::vector<
     }
   }
   std::vector<CurvePoint> at;
+  at.reserve(targets.size());
   for (const Target& target : targets) at.push_back(target.point);
   SmoothedCurves smooth = SmoothCurves(points, logs, variances, at, drifts);
   fitted.logs = std::move(smooth.at);
