@@ -274,6 +274,21 @@ TEST(StragglerDetectorTest, AStragglerStaysOneWhileOthersAreNotJudged) {
   }
 }
 
+TEST(StragglerDetectorTest, AllThatAreJudgedMayBeSlowAsTheOthersAre) {
+  SimulatedJob job(4);
+  job.slowed = [](int rank, int iteration) { return rank < 6 && iteration >= kBegin ? 1.2 : 1.0; };
+  StragglerDetector detector;
+  std::vector<Finding> found = FindIn(&detector, &job, 0, kBegin);
+  for (int iteration = kBegin; iteration < kEnd; ++iteration) {
+    std::vector<RankIteration> ranks = job.Iterate(iteration);
+    for (const std::size_t i : {6, 7}) {
+      ranks[i].expected_busy_seconds = ranks[i].expected_time_seconds = 0;
+    }
+    for (const Finding& finding : detector.Add(iteration, ranks)) found.push_back(finding);
+  }
+  EXPECT_TRUE(found.empty());
+}
+
 TEST(StragglerDetectorTest, OneThatIsSlowFromItsFirstIterationIsFoundByItsStage) {
   SimulatedJob job(5);
   job.slowed = [](int rank, int) { return rank == 6 ? 1.25 : 1.0; };

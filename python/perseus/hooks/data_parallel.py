@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _ORDER = "order"  # What a complaint is about: forwards and backwards that do not alternate.
-_UNEVEN_IN_A_ROW = 2  # A scaler of gradients skips a step of the optimizer now and then.
 
 
 def attach_ddp(
@@ -240,17 +239,19 @@ class _Recorder:
         self._learn()
         if self._computing:
             self._stay_out()
-        if self._recorded:
-            self._uneven = 0 if self._pairs == self._accumulate else self._uneven + 1
-            if self._uneven >= _UNEVEN_IN_A_ROW:
-                job.is_changed(self._pairs, self._accumulate)
-            if self._uneven:
-                job.step_abandon()
-            else:
-                job.recover(_ORDER)
-                job.step_end(self._attached.tokens_of_iteration())
+        recorded, pairs = self._recorded, self._pairs
         self._under_way = self._recorded = False
         self._pairs = 0
+        if not recorded:
+            return
+        self._uneven = 0 if pairs == self._accumulate else self._uneven + 1
+        if self._uneven != 1:  # A scaler of gradients skips a step of the optimizer now and then.
+            job.is_changed(pairs, self._accumulate)
+        if self._uneven:
+            job.step_abandon()
+        else:
+            job.recover(_ORDER)
+            job.step_end(self._attached.tokens_of_iteration())
 
     def _learn(self) -> None:
         """Keep the one parameter whose gradient ends a backward."""

@@ -234,9 +234,9 @@ std::vector<Finding> StragglerDetector::Add(std::int64_t iteration,
   }
   const auto not_judged = static_cast<std::size_t>(std::ranges::count_if(
       ranks, [](const RankIteration& seen) { return !(seen.expected_busy_seconds > 0); }));
-  // Too few to tell a slow rank from a slow job.
-  if (deviations.size() < not_judged) deviations.clear();
   const double shared = Shared(deviations, not_judged);
+  // Whether these are slow or all are depends on the ranks that nobody can judge: nothing is said.
+  if (Shared(deviations, 0) - shared > Threshold(settings_) / 2) deviations.clear();
   if (!deviations.empty()) {
     const ShiftDetector::Change change = drift_.Add(shared, settings_);
     if (change == ShiftDetector::Change::kShifted || change == ShiftDetector::Change::kRecovered) {
