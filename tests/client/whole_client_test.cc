@@ -233,6 +233,39 @@ TEST_F(WholeClientTest, APlanThatWantsNoProfileEndsTheSweep) {
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.state == PERSEUS_STATE_FOLLOWING; }));
 }
 
+TEST_F(WholeClientTest, ASweepIsNotJudgedAsItsPlan) {
+  constexpr const char* kOfPlan2 = "\"plan_version\":2,\"time_s\"";  // An iteration.
+  MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n");
+  FakeServer server;
+  server.SetPlan(Plan(1, 1000, 1400), 1);
+  url_ = server.url();
+  ASSERT_EQ(Open([](auto* options) {
+              options->flags = PERSEUS_PROFILE;
+              options->profile_iterations = 4;
+            }),
+            PERSEUS_OK);
+  ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.state == PERSEUS_STATE_FOLLOWING; }));
+  std::string plan = Plan(2, 1400, 1400);
+  plan.insert(1, "\"profile_wanted\":true,");
+  server.SetPlan(plan, 2);
+  ASSERT_TRUE(TrainUntil([&](const auto& stats) {
+    const auto calls = server.Calls("POST", "/measurements");
+    if (calls.empty() || calls.back().body.find("\"done\":true") == std::string::npos) {
+      // Clocks below the plan's are the sweep's, and no late ones of the plan.
+      EXPECT_EQ(stats.level, PERSEUS_LEVEL_COMPUTATION) << LastError();
+      for (const auto& call : server.Calls("POST", "/iterations")) {
+        EXPECT_EQ(call.body.find(kOfPlan2), std::string::npos) << call.body;
+      }
+      return false;
+    }
+    return true;
+  })) << LastError();
+  ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.state == PERSEUS_STATE_FOLLOWING; }));
+  ASSERT_TRUE(TrainUntil([&](const auto&) {
+    return server.Calls("POST", "/iterations").back().body.find(kOfPlan2) != std::string::npos;
+  }));
+}
+
 TEST_F(WholeClientTest, APlanThatComesBeforeTheSweepBeginsLeavesItOut) {
   MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n");
   FakeServer server;

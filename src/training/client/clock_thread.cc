@@ -158,6 +158,8 @@ void ClockThread::BeginSweep() {
   profile_asked_ = wish.number;
   sweep_reported_ = false;
   sweep_.emplace(caller_.info().clocks_mhz, state_->settings().sweep, wish.left_mhz);
+  // The sweep's clocks are not its plan's, nor late ones. Follow() resumes it.
+  follower_.Pause();
   if (state_->settings().shadow) {
     state_->Complain("shadow mode sets no clock, so it measures no profile");
     sweep_->GiveUp("");
