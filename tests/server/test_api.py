@@ -45,6 +45,10 @@ def test_a_job_whose_ranks_are_gone_ends_and_the_run_begins_anew(tmp_path: Path)
             time.sleep(0.1)
         assert "--finish-silent" in server.call("GET", path)[1]["reason"]
         assert server.call("GET", waiting)[1]["state"] != "finished"
+        # What cannot be made takes nobody's place.
+        nonsense = {"job": {**SETTINGS, "schedule": "2f2b"}, "client_key": "night"}
+        assert server.call("POST", "/api/v1/jobs", nonsense)[0] == 422
+        assert server.call("GET", path)[1]["state"] == "finished"
         again = create(server, client_key="night")
         assert again != path
         assert server.call("GET", path)[0] == 404

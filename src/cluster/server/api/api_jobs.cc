@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -139,30 +139,44 @@ void ShowCreated(const Call& call, const NewJob& job, const Outcome<JobService::
   call.responder.Send(std::move(response));
 }
 
-void CreateNew(const CallPointer& call, const NewJob& job) {
-  if (auto refusal = CheckMayCreate(*call, job.client_key)) {
-    return Send(*call, *std::move(refusal));
+// What is asked for, where it may be made; else it is answered why not.
+std::optional<JobSpec> SpecOf(const Call& call, const NewJob& job) {
+  if (auto refusal = CheckMayCreate(call, job.client_key)) {
+    Send(call, *std::move(refusal));
+    return std::nullopt;
   }
   Outcome<JobSpec> spec = MakeJobSpec(job.settings_json, job.profile_csv);
-  if (!spec) return Send(*call, FailureResponse(spec.error()));
+  if (!spec) {
+    Send(call, FailureResponse(spec.error()));
+    return std::nullopt;
+  }
   spec->client_key = job.client_key;
   spec->name = job.name;
-  call->service.Create(*spec, store::JobOrigin::kApi, call->caller,
+  return *std::move(spec);
+}
+
+void CreateFrom(const CallPointer& call, const NewJob& job, const JobSpec& spec) {
+  call->service.Create(spec, store::JobOrigin::kApi, call->caller,
                        [call, job](const auto& created) { ShowCreated(*call, job, created); });
 }
 
-// A run goes on whose job ended by itself, as its ranks were silent: in a new job.
+void CreateNew(const CallPointer& call, const NewJob& job) {
+  if (const auto spec = SpecOf(*call, job)) CreateFrom(call, job, *spec);
+}
+
+// A run goes on whose job ended by itself, as its ranks were silent: in a new job, which is known
+// to be one before the old one goes.
 void Replace(const JobPointer& silent, const CallPointer& call, const NewJob& job) {
-  if (auto refusal = CheckMayCreate(*call, job.client_key)) {
-    return Send(*call, *std::move(refusal));
-  }
-  silent->Do(DeleteJob{}, call->caller, [call, job, id = silent->id()](const auto& deleted) {
-    if (!deleted && deleted.error().code != FailureCode::kNotFound) {
-      return Send(*call, FailureResponse(deleted.error()));
-    }
-    call->service.Forget(id);
-    CreateNew(call, job);
-  });
+  auto spec = SpecOf(*call, job);
+  if (!spec) return;
+  silent->Do(DeleteJob{}, call->caller,
+             [call, job, spec = *std::move(spec), id = silent->id()](const auto& deleted) {
+               if (!deleted && deleted.error().code != FailureCode::kNotFound) {
+                 return Send(*call, FailureResponse(deleted.error()));
+               }
+               call->service.Forget(id);
+               CreateFrom(call, job, spec);
+             });
 }
 
 // A run whose ranks measured nothing to plan from is begun again under its name: its ranks measure
@@ -171,11 +185,7 @@ bool MayStartAnew(const ManagedJob& known, const NewJob& job) {
   const JobView view = known.View();
   const Outcome<std::string> other = OtherThan(view, job);
   return view.record.state == store::JobState::kFailed && job.profile_csv.empty() &&
-         view.profile_source != "given" && other && other->empty();
-}
-
-void StartAnew(const JobPointer& job, const Caller& caller, const std::function<void()>& then) {
-  job->Do(Reprofile{}, caller, [then](const Outcome<Answer>&) { then(); });
+         view.profile_source != kGivenSource && other && other->empty();
 }
 
 void AnswerKnown(const JobPointer& known, const CallPointer& call, const NewJob& job) {
@@ -183,7 +193,13 @@ void AnswerKnown(const JobPointer& known, const CallPointer& call, const NewJob&
   const auto show = [call, job, known] {
     ShowCreated(*call, job, JobService::Created{known, false});
   };
-  return MayStartAnew(*known, job) ? StartAnew(known, call->caller, show) : show();
+  if (!MayStartAnew(*known, job)) return show();
+  known->Do(Reprofile{}, call->caller, [call, show](const auto& begun) {
+    if (!begun && begun.error().code == FailureCode::kUnavailable) {
+      return Send(*call, FailureResponse(begun.error()));
+    }
+    show();  // Also where another rank was first.
+  });
 }
 
 // Every rank may ask for the job: the key is looked up before anything is built.
