@@ -13,6 +13,8 @@ import io
 import json
 import os
 import sys
+import tempfile
+import time
 import types
 import warnings
 from collections.abc import Callable
@@ -107,6 +109,8 @@ def train(model: nn.Module, optimizer: Any, steps: int, accumulate: int = 1) -> 
         for micro in range(accumulate):
             last = micro == accumulate - 1
             quiet = getattr(model, "no_sync", None)
+            if synchronises := getattr(model, "set_requires_gradient_sync", None):
+                synchronises(last)
             with contextlib.nullcontext() if last or quiet is None else quiet():
                 loss = loss_of(model, step, micro)
                 loss.backward()
@@ -219,7 +223,7 @@ def life() -> object:
         mark = len(log)
         model.uses_first = False
         train(model, optimizer, 4)
-        done["another last"] = steps_of(log, mark)
+        done["unused"] = steps_of(log, mark)
 
         attached, model, optimizer, log = fresh()
         train(model, optimizer, 2)
@@ -236,6 +240,33 @@ def life() -> object:
             optimizer.step()
         done["deep"] = actions(log)
 
+        model = made("plain")
+        job, log = recorded()
+        perseus.attach_ddp(model, job=job, strict=True)
+        for _ in range(3):
+            loss_of(model, 0).backward()
+        mark = len(log)
+        model.eval()
+        loss_of(model, 0)
+        done["evaluation ends"] = steps_of(log, mark)
+
+        for compiled in ("in place", "whole", "attached"):
+            model = made("plain")
+            optimizer = sgd(model)
+            called = model
+            if compiled == "in place":
+                model.compile(fullgraph=True, backend="eager")
+            elif compiled == "attached":
+                called = torch.compile(model, fullgraph=True, backend="eager")
+            job, log = recorded()
+            perseus.attach_ddp(called, optimizer, job=job, strict=True)
+            if compiled == "whole":
+                called = torch.compile(model, fullgraph=True, backend="eager")
+            losses = train(called, optimizer, 4)
+            plain = made("plain")
+            same = losses == train(plain, sgd(plain), 4)
+            done[f"compiled {compiled}"] = same, actions(log), job.last_error
+
         done["no model"] = perseus.attach_ddp(object()).reason
         done["no optimizer"] = perseus.attach_ddp(made("plain"), object(), job=recorded()[0]).reason
         frozen = made("plain").requires_grad_(False)
@@ -243,6 +274,51 @@ def life() -> object:
         said += [str(w.message) for w in seen if "perseus" in str(w.message)]
     done["said"] = said
     return done
+
+
+class _AfterTheOther(torch.autograd.Function):  # type: ignore[misc]
+    """Nothing forward; waits for a file backward."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, path: Path) -> torch.Tensor:
+        ctx.path = path
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
+        deadline = time.monotonic() + ranks.PATIENCE / 2
+        while not ctx.path.exists():
+            if time.monotonic() > deadline:
+                raise TimeoutError("the other rank's backward has no end before ours")
+            time.sleep(0.001)
+        return gradient, None
+
+
+def waits() -> object:
+    """How many backwards ended on each rank, where rank 1 waits for rank 0 in each."""
+
+    def on_rank(folder: str) -> int:
+        rank = dist.get_rank()
+        model = made("ddp")
+        job, log = recorded()
+        end = job.end
+
+        def tell(kind: object, *place: Any) -> None:
+            end(kind, *place)
+            if kind == "backward" and rank == 0:
+                (Path(folder) / str(len(actions(log, "instruction_end")))).touch()
+
+        job.end = tell  # type: ignore[assignment]
+        perseus.attach_ddp(model, job=job, strict=True)
+        for step in range(1, 4):
+            output = model(torch.ones(ROWS, WIDTH))
+            if rank == 1:
+                output = _AfterTheOther.apply(output, Path(folder) / str(2 * step))
+            output.square().mean().backward()
+        return actions(log, "instruction_end").count("0B0")
+
+    with tempfile.TemporaryDirectory() as folder:
+        return ranks.run_ranks(2, on_rank, folder)
 
 
 def failing() -> object:
@@ -345,6 +421,7 @@ SCENARIOS: dict[str, Callable[..., object]] = {
     "kinds": kinds,
     "life": life,
     "failing": failing,
+    "waits": waits,
     "straggle": straggle,
 }
 

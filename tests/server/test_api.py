@@ -138,6 +138,10 @@ def test_a_job_from_beginning_to_end(server: Server) -> None:
     assert "following" not in server.call("GET", path)[1]
     late = {"rank": 0, "state": "waiting", "error": "no agent"}
     assert server.call("POST", path + "/iterations", {"clients": [late]})[0] == 202
+    # The others may follow, and report to another server.
+    assert "following" not in server.call("GET", "/api/v1/jobs")[1]["jobs"][0]
+    all_late = [{**late, "rank": rank} for rank in range(4)]
+    assert server.call("POST", path + "/iterations", {"clients": all_late})[0] == 202
     assert server.call("GET", "/api/v1/jobs")[1]["jobs"][0]["following"] == 0
     early = {"rank": 0, "state": "following", "calls": 3, "late": 1, "error": "", "new": None}
     assert server.call("POST", path + "/iterations", {"clients": [early]})[0] == 202

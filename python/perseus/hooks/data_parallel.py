@@ -3,9 +3,8 @@
 """Perseus in a data-parallel trainer of PyTorch: `perseus.attach_ddp(model, optimizer)`.
 
 Such a job has one stage: each rank runs forward and backward, then waits until the slowest rank
-has its gradients, too. Hooks of PyTorch's own kind on the model, on its outputs and on one of its
-parameters say when a computation begins and ends; the optimizer's says when an iteration does.
-`detach` takes them off.
+has its gradients, too. Hooks of PyTorch's own kind on the model and its outputs say when a
+computation begins and ends; the optimizer's says when an iteration does. `detach` takes them off.
 """
 
 from __future__ import annotations
@@ -23,6 +22,8 @@ from perseus.hooks.layout import Layout, LayoutError, layout_of_group, layout_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+_UNSEEN = "unseen"
+_MANY_UNSEEN = 3  # So many steps of the optimizer in a row without a forward are no accident.
 _ORDER = "order"  # What a complaint is about: forwards and backwards that do not alternate.
 
 
@@ -53,10 +54,11 @@ def attach_ddp(
     Parameters
     ----------
     model
-        What the trainer calls: `DistributedDataParallel`, a model after `fully_shard`, or any
-        other `torch.nn.Module`. Each call with gradients is followed by one backward.
+        What the trainer calls: `DistributedDataParallel`, a model after `fully_shard`, what
+        `torch.compile` returned, or any other `torch.nn.Module`. Each call with gradients is
+        followed by one backward.
     optimizer
-        Its steps end the iterations. None: an iteration ends when the next one's forward begins.
+        Its steps end the iterations. None: an iteration ends when the next forward begins.
     server
         None: `$PERSEUS_SERVER`, else http://127.0.0.1:7787.
     accumulate
@@ -80,8 +82,7 @@ def attach_ddp(
 
     Notes
     -----
-    The first iteration is not recorded: it shows which parameter gets its gradient last. Under
-    DDP a backward ends there, before the wait for other ranks. FSDP fetches and sends parameters
+    Under DDP a backward ends before the wait for other ranks. FSDP fetches and sends parameters
     within forward and backward, so their times contain waits.
     """
     attached = Attached(None)
@@ -147,27 +148,29 @@ class _Recorder:
         self._job = job
         self._model = model
         self._accumulate = accumulate
+        self._has_optimizer = False
         self._under_way = False  # An iteration.
         self._recorded = False  # It is told to the job.
         self._computing = ""  # "forward" and "backward", which are never both open.
         self._pairs = 0  # Forwards and backwards of the iteration that are over.
+        self._unseen = 0  # Steps of the optimizer in a row without a forward.
         self._uneven = 0  # Iterations in a row with another number of them.
-        self._last: Any = None  # The parameter whose gradient is there last.
-        self._newest: Any = None  # That whose gradient came last while this is not known.
-        self._on_parameters: list[Any] = []
-        self._has_optimizer = False
         torch = importlib.import_module("torch")
         self._grad_enabled: Callable[[], bool] = torch.is_grad_enabled
-        # In a backward a whole forward may run again: activation checkpointing.
-        self._graph: Callable[[], int] = getattr(
-            getattr(torch, "_C", None), "_current_graph_task_id", lambda: -1
-        )
+        try:
+            # What DDP and FSDP use themselves. What is queued first is called first: before DDP
+            # waits for other ranks.
+            self._at_end: Callable[[Callable[[], None]], None] = (
+                torch.autograd.Variable._execution_engine.queue_callback
+            )
+            # In a backward a whole forward may run again: activation checkpointing.
+            self._graph: Callable[[], int] = torch._C._current_graph_task_id
+        except AttributeError as error:
+            raise AttachError(f"this PyTorch is not known: {error}") from error
 
     def hook(self, optimizer: Any) -> None:
         """Put the hooks on; `attached` knows how to take them off."""
         undo = self._attached._undo
-        undo.append(self._unhook_parameters)
-        self._hook_parameters()
         before = _Hook(self._job, self._forward_begins)
         undo.append(self._model.register_forward_pre_hook(before, prepend=True).remove)
         after = _Hook(self._job, self._forward_ends)
@@ -179,20 +182,20 @@ class _Recorder:
             undo.append(optimizer.register_step_post_hook(stepped).remove)
             self._has_optimizer = True
 
-    def _trains(self) -> bool:
-        return bool(self._model.training) and self._grad_enabled()
-
     def _forward_begins(self, *_: Any) -> None:
-        if not self._trains() or self._graph() != -1:
+        if self._graph() != -1:
             return
-        self._learn()
-        if self._computing:
-            self._stay_out()
         if self._pairs >= self._accumulate and not self._has_optimizer:
             self._end_iteration()
+        if not self._model.training or not self._grad_enabled():
+            return
+        if self._computing:
+            self._stay_out()
+        self._unseen = 0
+        self._job.recover(_UNSEEN)
         if not self._under_way:
             self._under_way = True
-            self._recorded = self._last is not None and self._job.step_begin()
+            self._recorded = self._job.step_begin()
         self._computing = "forward"
         if self._recorded:
             self._job.begin("forward", self._pairs, 0)
@@ -212,17 +215,10 @@ class _Recorder:
         if self._computing != "forward" or pair != self._pairs:
             return
         self._computing = "backward"
+        self._at_end(_Hook(self._job, self._backward_ends))
         if self._recorded:
             self._job.end("forward", pair, 0)
             self._job.begin("backward", pair, 0)
-
-    def _has_gradient(self, parameter: Any) -> None:
-        if self._computing != "backward":
-            return
-        if self._last is None:
-            self._newest = parameter
-        elif parameter is self._last:
-            self._backward_ends()
 
     def _backward_ends(self) -> None:
         if self._recorded:
@@ -233,10 +229,18 @@ class _Recorder:
     def _optimizer_stepped(self, *_: Any) -> None:
         if self._under_way:
             self._end_iteration()
+            return
+        self._unseen += 1
+        if self._unseen == _MANY_UNSEEN:
+            self._job.fail(
+                "the optimizer steps, and Perseus sees no forward of the model: if torch.compile "
+                "made one piece of it, attach what torch.compile returned; else attach the model "
+                "that is called",
+                about=_UNSEEN,
+            )
 
     def _end_iteration(self) -> None:
         job = self._job
-        self._learn()
         if self._computing:
             self._stay_out()
         recorded, pairs = self._recorded, self._pairs
@@ -253,21 +257,13 @@ class _Recorder:
             job.recover(_ORDER)
             job.step_end(self._attached.tokens_of_iteration())
 
-    def _learn(self) -> None:
-        """Keep the one parameter whose gradient ends a backward."""
-        if self._last is None and self._newest is not None:
-            self._last, self._newest = self._newest, None
-            self._hook_parameters()
-            self._backward_ends()
-
     def _stay_out(self) -> None:
         """What ran is no forward with a backward after it: nothing of the iteration is used."""
-        if self._computing == "forward":
-            self._complain("a forward of the model had no backward before the next one")
-        elif self._last is not None:
-            self._complain("a parameter that used to get its gradient last got none")
-            self._last = None
-            self._hook_parameters()
+        self._complain(
+            "a forward of the model had no backward before the next one"
+            if self._computing == "forward"
+            else "a backward of the model broke off"
+        )
         self._computing = ""
         if self._recorded:
             self._recorded = False
@@ -276,28 +272,22 @@ class _Recorder:
     def _complain(self, what: str) -> None:
         self._job.fail(f"{what}: such iterations are not used", about=_ORDER)
 
-    def _hook_parameters(self) -> None:
-        self._unhook_parameters()
-        last = [self._last]
-        if self._last is None:
-            last = [each for each in self._model.parameters() if each.requires_grad]
-        hook = _Hook(self._job, self._has_gradient)
-        self._on_parameters = [each.register_post_accumulate_grad_hook(hook) for each in last]
-
-    def _unhook_parameters(self) -> None:
-        while self._on_parameters:
-            self._on_parameters.pop().remove()
-
 
 class _Hook:
-    """A hook that never raises into training, and does nothing in a copy of the model."""
+    """A hook that never raises into training, and does nothing in a copy of the model.
+
+    Nor in code that `torch.compile` makes of it: what it calls could not be compiled.
+    """
 
     def __init__(self, job: Job, tell: Callable[..., None]) -> None:
         self._job = job
         self._tell = tell
+        compiler = getattr(importlib.import_module("torch"), "compiler", None)
+        self._is_compiling: Callable[[], bool] = getattr(compiler, "is_compiling", lambda: False)
 
     def __call__(self, *args: Any) -> None:
-        self._job.guarded(self._tell, *args)
+        if not self._is_compiling():
+            self._job.guarded(self._tell, *args)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Nothing, ()

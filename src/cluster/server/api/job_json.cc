@@ -89,9 +89,8 @@ constexpr Member kJobSummaryMembers[] = {
     Integer("stragglers").Sometimes(),
     Integer("following")
         .Sometimes()
-        .Says("How many ranks report to this server that they follow the plan; missing: none "
-              "reports. At "
-              "0 the plan saves nothing."),
+        .Says("How many ranks report to this server that they follow the plan. 0: all report here, "
+              "and none follows, so the plan saves nothing. Missing: it is not known."),
     Text("profile_source")
         .Optional()
         .Says("given, measured, or \"reused from JOB (PROFILE)\"; null: there is no profile yet.")};
@@ -248,9 +247,13 @@ Json JobSummaryJson(const JobView& view) {
       {"progress", view.progress},
       {"refined", view.refined},
       {"stragglers", view.stragglers.size()}};
-  if (!view.client_states.empty()) {
-    const auto found = view.client_states.find("following");
-    json["following"] = found == view.client_states.end() ? 0 : found->second;
+  std::int64_t heard = 0;
+  for (const auto& [state, ranks] : view.client_states) heard += ranks;
+  const auto found = view.client_states.find("following");
+  const std::int64_t following = found == view.client_states.end() ? 0 : found->second;
+  // Ranks that report to another server may follow there.
+  if (following > 0 || (heard > 0 && heard >= view.ranks_registered)) {
+    json["following"] = following;
   }
   json["profile_source"] = view.profile_source.empty() ? Json(nullptr) : Json(view.profile_source);
   json["plan"] =
