@@ -18,7 +18,8 @@ namespace {
 
 // What a reader waits for the store at most.
 constexpr double kReadSeconds = 5;
-constexpr const char* kNoAnswer = "the store does not answer in time; try again";
+constexpr const char* kNoAnswer =
+    "there was no answer in time, as when the database is away; try again";
 
 std::string EntityTag(std::int64_t revision) { return fmt::format("\"{}\"", revision); }
 
