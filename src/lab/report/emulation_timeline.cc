@@ -122,7 +122,8 @@ class TimelineDrawing {
       const Computation& what = pipeline_.dag.computations[each.computation];
       double top = pitch * what.rank;
       double height = lane;
-      if (!what.fused && what.action.type == ComputationType::kForward) {
+      if (!what.fused && (what.action.type == ComputationType::kForward ||
+                          what.action.type == ComputationType::kRecompute)) {
         top += 0.3 * lane;
         height = 0.7 * lane;
       } else if (what.action.type == ComputationType::kBackwardWeight) {

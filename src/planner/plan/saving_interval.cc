@@ -52,16 +52,17 @@ const OptionErrors* Find(const Profile& profile, int stage, ComputationType type
   return is_it ? &*found : nullptr;
 }
 
-// Halves of a backward that was measured whole have its errors, and the other way round.
+// Halves of a backward that was measured whole have its errors, and the other way round; a
+// recompute that was not measured has the forward's.
 const OptionErrors* ErrorsOf(const Profile& profile, const CostTable& table, int knob) {
   const OptionErrors* errors = Find(profile, table.stage, table.type, knob);
-  for (const ComputationType other :
-       {ComputationType::kBackward, ComputationType::kBackwardInput}) {
-    if (errors == nullptr && table.type != ComputationType::kForward) {
-      errors = Find(profile, table.stage, other, knob);
-    }
+  if (errors != nullptr || table.type == ComputationType::kForward) return errors;
+  if (table.type == ComputationType::kRecompute) {
+    return Find(profile, table.stage, ComputationType::kForward, knob);
   }
-  return errors;
+  errors = Find(profile, table.stage, ComputationType::kBackward, knob);
+  return errors != nullptr ? errors
+                           : Find(profile, table.stage, ComputationType::kBackwardInput, knob);
 }
 
 double Own(double std, const std::vector<double>& sources) {
