@@ -90,6 +90,7 @@ def train(
                         before.send(ready)
             followed[rank] += job.state == "following"
         stats = job.report()["stats"]
+        assert stats is not None
         said.put((rank, job.state, stats.order_mismatches, job.last_error))
 
 
