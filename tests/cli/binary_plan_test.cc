@@ -3,9 +3,11 @@
 
 // `perseus plan`, `frontier` and `explain` from file to file.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -84,6 +86,33 @@ TEST_F(BinaryPlanTest, JsonHasTheDocumentedNames) {
   }
   EXPECT_EQ(chosen, 1);
   EXPECT_EQ(run.out, Run(Arguments("plan", {"--json", "--dp", "3", "--at", "1.05x"})).out);
+}
+
+// A measured profile states its errors; then all doors state the same interval of the saving.
+TEST_F(BinaryPlanTest, AMeasuredProfileGivesAnInterval) {
+  std::string csv = SampleProfile(2);
+  for (std::size_t end = csv.find('\n'); end != std::string::npos; end = csv.find('\n', end + 1)) {
+    const std::string cell = end < csv.find('\n') + 1 ? ",error_sources" : ",0.001|0.004|0.002";
+    csv.insert(end, cell);
+    end += cell.size();
+  }
+  const std::string profile = folder_.Write("measured.csv", csv);
+  const std::string out = folder_.Path("measured");
+  const std::vector<std::string> job = {"plan",           profile, "--schedule",       "1f1b",
+                                        "--microbatches", "4",     "--blocking-power", "20"};
+  std::vector<std::string> with_json = job;
+  with_json.insert(with_json.end(), {"--json", "-o", out});
+  const json said = json::parse(Run(with_json).out);
+  const json interval = said["saving_interval"];
+  const double least = interval["least_percent"];
+  const double most = interval["most_percent"];
+  EXPECT_LT(least, said["saving_percent"]);
+  EXPECT_GT(most, said["saving_percent"]);
+  EXPECT_LT(most - least, 5);
+  EXPECT_EQ(json::parse(ReadText(out + "/plan.json"))["saving_interval"], interval);
+  const std::string shown = fmt::format("95 %: {:.2f} to {:.2f} %", least, most);
+  EXPECT_THAT(ReadText(out + "/report.html"), HasSubstr(shown));
+  EXPECT_THAT(Run(job).out, HasSubstr(shown));
 }
 
 TEST_F(BinaryPlanTest, WritesAllFilesAndExplainsThem) {

@@ -437,6 +437,17 @@ TEST(PlanFile, MayLackTheBoundOfSharedClocks) {
   EXPECT_NE(ErrorWith("\"proven\": true", "\"proven\": 1"), "accepted");
 }
 
+TEST(PlanFile, KeepsTheIntervalOfItsSaving) {
+  PlanDocument plan = SamplePlan();
+  EXPECT_EQ(FormatPlanJson(plan).find("saving_interval"), std::string::npos);
+  plan.saving_interval = {.least_percent = 10.5, .most_percent = 11.25};
+  const Result<PlanDocument> read = ParsePlanJson(FormatPlanJson(plan), "plan.json");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  ASSERT_TRUE(read->saving_interval.has_value());
+  EXPECT_EQ(read->saving_interval->least_percent, 10.5);
+  EXPECT_EQ(read->saving_interval->most_percent, 11.25);
+}
+
 // At 16 x 256 a plan should still open in an editor.
 TEST(PlanFile, StaysSmall) {
   PlanDocument plan = SamplePlan();

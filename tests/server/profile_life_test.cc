@@ -430,11 +430,11 @@ TEST_F(ProfileLifeTest, ASavingHasTheIntervalOfItsProfilesErrors) {
   Restart();
   const auto plan = JobJson(Find(job)->View())["plan"];
   const double saving = plan["saving_percent"];
-  ASSERT_EQ(plan["saving_interval_percent"].size(), 2U);
-  EXPECT_LT(plan["saving_interval_percent"][0], saving);
-  EXPECT_GT(plan["saving_interval_percent"][1], saving);
-  EXPECT_GT(plan["saving_interval_percent"][0], saving - 3);
-  EXPECT_LT(plan["saving_interval_percent"][1], saving + 3);
+  ASSERT_TRUE(plan.contains("saving_interval"));
+  EXPECT_LT(plan["saving_interval"]["least_percent"], saving);
+  EXPECT_GT(plan["saving_interval"]["most_percent"], saving);
+  EXPECT_GT(plan["saving_interval"]["least_percent"], saving - 3);
+  EXPECT_LT(plan["saving_interval"]["most_percent"], saving + 3);
 }
 
 TEST_F(ProfileLifeTest, TimesThatLeaveTheProfileAreDrift) {

@@ -22,6 +22,7 @@
 #include "common/belief.h"
 #include "common/printable.h"
 #include "job/job_fields.h"
+#include "report/text.h"
 
 namespace perseus::cli {
 namespace {
@@ -40,11 +41,10 @@ std::string SavingOf(const Json& plan) {
 
 // " (10.3 to 10.8 %)": where the saving is by the errors of the profile.
 std::string IntervalOf(const Json& plan) {
-  const Json& interval = ListOf(plan, "saving_interval_percent");
-  if (interval.size() != 2 || !interval[0].is_number() || !interval[1].is_number()) return "";
-  return fmt::format(" (95 %: {} to {}, by the errors of the profile)",
-                     FormatPercent(interval[0].get<double>(), 2),
-                     FormatPercent(interval[1].get<double>(), 2));
+  const Json& interval = ObjectOf(plan, "saving_interval");
+  const auto least = NumberOf(interval, "least_percent");
+  const auto most = NumberOf(interval, "most_percent");
+  return least && most ? fmt::format(" ({})", report::IntervalText({*least, *most})) : "";
 }
 
 // Of all pipelines together; a server of before says the plan's alone.

@@ -108,6 +108,10 @@ void AddFigures(std::string* json, const PlanDocument& plan) {
     fmt::format_to(out, "  \"{}\": {{{}}},\n", model::kSharedKnobGroup,
                    formats::FigureMembers(*plan.shared_knobs));
   }
+  if (plan.saving_interval) {
+    fmt::format_to(out, "  \"{}\": {{{}}},\n", model::kSavingIntervalGroup,
+                   formats::FigureMembers(*plan.saving_interval));
+  }
   fmt::format_to(out,
                  "  \"certificate\": {{\"lower_bound_j\": {}, \"gap_percent\": {}, "
                  "\"method\": \"dual bound of the {} frontier\", \"slope_quantum_w\": {}, "

@@ -166,6 +166,9 @@ class HeadParser {
     if (const auto shared = root.Find(model::kSharedKnobGroup)) {
       formats::ReadFigures(*shared, &plan_.shared_knobs.emplace());
     }
+    if (const auto interval = root.Find(model::kSavingIntervalGroup)) {
+      formats::ReadFigures(*interval, &plan_.saving_interval.emplace());
+    }
     if (const auto certificate = root.Find("certificate")) {
       plan_.slope_quantum_watts = NumberOr(*certificate, "slope_quantum_w", 0);
       plan_.certified_error = NumberOr(*certificate, "certified_error", 0);

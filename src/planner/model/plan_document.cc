@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "model/saving_interval.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
@@ -94,6 +95,9 @@ Result<PlanDocument> MakePlanDocument(const CostedPipeline& pipeline, const Plan
   document.profile_modelled = pipeline.modelled;
   document.knobs_are_numbers = pipeline.knobs_are_numbers;
   static_cast<PlanFigures&>(document) = plan;
+  if (!document.saving_interval) {
+    document.saving_interval = model::IntervalOfSaving(pipeline, plan.options);
+  }
   document.baseline = MakeBaseline(pipeline, baseline);
   document.slope_quantum_watts = bound.slope_quantum_watts;
   document.exponential_fit = bound.exponential_fit;

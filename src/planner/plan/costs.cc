@@ -371,6 +371,7 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
   }
   pipeline.notes = source.Notes();
   pipeline.modelled = profile.modelled;
+  pipeline.errors = profile.errors;
   pipeline.split_ratio = spec.split_ratio;
   pipeline.dag = std::move(dag);
   return pipeline;

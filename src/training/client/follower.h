@@ -131,6 +131,7 @@ class Follower {
   Level level() const { return level_; }
   int clock_mhz() const { return clock_mhz_; }  // 0: the driver chooses; or kUnknownMhz.
   double overhead_share() const { return guard_.share(); }
+  const RankPlan* plan() const { return plan_.get(); }
   std::int64_t plan_version() const { return plan_ ? plan_->version : -1; }
   std::int64_t shortest_row_ns() const;
   // If there is no event until then, the clock must be given back.

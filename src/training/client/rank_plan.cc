@@ -102,7 +102,11 @@ Result<RankPlan> ParseRankPlan(std::string_view json) {
   plan.sentence = TextOr(root, "sentence");
   plan.iteration_time_seconds = NumberOr(root, "iteration_time_s", 0, kSeconds);
   plan.baseline_time_seconds = NumberOr(root, "baseline_iteration_time_s", 0, kSeconds);
-  plan.saving_percent = NumberOr(root, "saving_percent", 0);
+  plan.saving_percent = NumberOr(root, "saving_percent", kUnknown);
+  if (const auto interval = root.Find("saving_interval"); interval && !interval->IsList()) {
+    plan.saving_least_percent = NumberOr(*interval, "least_percent", kUnknown);
+    plan.saving_most_percent = NumberOr(*interval, "most_percent", kUnknown);
+  }
   if (const auto wanted = root.Find("profile_wanted");
       wanted && std::holds_alternative<bool>(wanted->node().value)) {
     plan.profile_wanted = wanted->Bool();

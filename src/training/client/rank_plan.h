@@ -5,6 +5,7 @@
 #define PERSEUS_CLIENT_RANK_PLAN_H_
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,8 @@ namespace perseus::client {
 
 // Limit of plans for single iterations that wait for their iteration.
 inline constexpr std::size_t kMostStepPlans = 4;
+
+inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 // One computation of a rank, or two that its schedule runs as one.
 struct PlanRow {
@@ -36,7 +39,10 @@ struct RankPlan {
   std::string sentence;  // Why there is no plan.
   double iteration_time_seconds = 0;
   double baseline_time_seconds = 0;
-  double saving_percent = 0;
+  // Percent; NaN: not known, or nothing to believe.
+  double saving_percent = kUnknown;
+  double saving_least_percent = kUnknown;  // Of its 95 % interval.
+  double saving_most_percent = kUnknown;
   bool profile_wanted = false;  // The server wants the clocks swept (again).
   ComparisonBlocks comparison;  // Iterations that run at maximum clocks to measure the saving.
   std::vector<PlanRow> rows;    // In order of execution; empty: maximum clocks.
