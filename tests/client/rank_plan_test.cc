@@ -30,10 +30,10 @@ TEST(RankPlan, IsReadFromTheServersAnswer) {
   EXPECT_EQ(plan->reason, "target");
   EXPECT_DOUBLE_EQ(plan->iteration_time_seconds, 0.31);
   ASSERT_EQ(plan->rows.size(), 5U);
-  EXPECT_EQ(plan->rows[2].action, (Action{ComputationType::kBackward, 1, 0}));
+  EXPECT_EQ(plan->rows[2].id, (ComputationId{ComputationType::kBackward, 1, 0}));
   EXPECT_EQ(plan->rows[2].mhz, 1300);
   ASSERT_TRUE(plan->rows[3].fused);
-  EXPECT_EQ(*plan->rows[3].fused, (Action{ComputationType::kBackward, 1, 1}));
+  EXPECT_EQ(*plan->rows[3].fused, (ComputationId{ComputationType::kBackward, 1, 1}));
 }
 
 TEST(StepPlan, RowsThatMakeNoSenseAreRefused) {

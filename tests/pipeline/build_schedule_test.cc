@@ -100,8 +100,8 @@ TEST(BuildScheduleTest, ZbvOfFewMicrobatchesOnManyRanksIsNoMoreWork) {
     const int rank = i * (kRanks / 1000);
     const pipeline::RankOrder order = pipeline::ZbvZeroBubbleOrder({kRanks, 2, 2}, rank);
     ASSERT_EQ(order.size(), 2U * 2U * 3U);
-    EXPECT_EQ(order.front().action.stage, rank);
-    EXPECT_EQ(order.back().action.microbatch, 1);
+    EXPECT_EQ(order.front().id.stage, rank);
+    EXPECT_EQ(order.back().id.microbatch, 1);
   }
 }
 
@@ -120,7 +120,7 @@ TEST(BuildScheduleTest, StagesLoopOrTurnBack) {
   const Schedule turn = Build({"zbv-zero-bubble", 6, 2, 3});
   const auto stages_of = [](const Schedule& schedule, int rank) {
     std::set<int> stages;
-    for (const ScheduleStep& step : schedule.ranks[rank]) stages.insert(step.action.stage);
+    for (const ScheduleStep& step : schedule.ranks[rank]) stages.insert(step.id.stage);
     return stages;
   };
   EXPECT_EQ(stages_of(loop, 1), (std::set<int>{1, 4}));
@@ -143,7 +143,7 @@ TEST(BuildScheduleTest, EveryShapeIsCompleteAndRuns) {
     std::map<ComputationType, int> count;
     for (const auto& order : schedule->ranks) {
       for (const ScheduleStep& step : order) {
-        ++count[step.action.type];
+        ++count[step.id.type];
         if (step.fused) ++count[step.fused->type];
       }
     }

@@ -69,7 +69,7 @@ TEST(ScheduleCsvTest, RankOfAStageComesFromTheFile) {
   const Schedule schedule = Parse("1F0,1B0\n0F0,2F0,2B0,0B0\n");
   EXPECT_EQ(schedule.num_ranks, 2);
   EXPECT_EQ(schedule.num_stages, 3);
-  EXPECT_EQ(schedule.ranks[0][0].action.stage, 1);
+  EXPECT_EQ(schedule.ranks[0][0].id.stage, 1);
 }
 
 TEST(ScheduleCsvTest, OldSplitBackwardsArePerStage) {

@@ -179,7 +179,7 @@ TEST(PlannerTest, ConstraintsAreObeyedAndCost) {
     for (int i = 0; i < pipeline.dag.size(); ++i) {
       const Computation& c = pipeline.dag.computations[i];
       std::string key = std::to_string(c.rank);
-      if (granularity != Granularity::kStage) key += ComputationTypeLetter(c.action.type);
+      if (granularity != Granularity::kStage) key += ComputationTypeLetter(c.id.type);
       if (granularity == Granularity::kPhase) key += std::to_string(static_cast<int>(phases[i]));
       knobs[key].insert(plan.options[i].knob);
     }
