@@ -19,7 +19,6 @@ namespace perseus {
 namespace {
 
 using enum ComputationType;
-using ::testing::HasSubstr;
 
 PipelineDag Dag(const ScheduleSpec& spec, const FixedTimes& fixed = {}) {
   auto dag = BuildDag(BuildSchedule(spec).value(), fixed);
@@ -165,12 +164,12 @@ TEST(BuildDagTest, RefusesBadFixedTimes) {
   };
   EXPECT_EQ(error_of({}, 0, 0), "(no error)");
   EXPECT_EQ(error_of({1, 2, 3}, 0, 0), "(no error)");
-  EXPECT_THAT(error_of({1, 2}, 0, 0), HasSubstr("give one for all, or 3"));
+  EXPECT_THAT(error_of({1, 2}, 0, 0), Mentions("3"));
   EXPECT_THAT(error_of({-1}, 0, 0), Mentions("-1", "seconds"));
-  EXPECT_THAT(error_of({std::nan("")}, 0, 0), HasSubstr("communication delay is nan seconds"));
+  EXPECT_THAT(error_of({std::nan("")}, 0, 0), Mentions("communication", "nan"));
   EXPECT_THAT(error_of({}, -2, 0), Mentions("-2", "seconds"));
   EXPECT_THAT(error_of({}, 0, std::numeric_limits<double>::infinity()),
-              HasSubstr("iteration overhead is inf seconds"));
+              Mentions("overhead", "inf"));
 }
 
 TEST(BuildDagTest, RefusesADeadlock) {
@@ -179,7 +178,7 @@ TEST(BuildDagTest, RefusesADeadlock) {
   std::swap(schedule.ranks[0][1], schedule.ranks[0][2]);
   const auto dag = BuildDag(schedule, {});
   ASSERT_FALSE(dag);
-  EXPECT_THAT(dag.error().message, HasSubstr("deadlock"));
+  EXPECT_THAT(dag.error().message, Mentions("deadlocks:"));
 }
 
 TEST(BuildDagTest, VeryLargePipelines) {

@@ -262,7 +262,7 @@ TEST(PlannerTest, SaysWhatIsInfeasible) {
     const auto plan = planner.PlanFor(seconds);
     ASSERT_FALSE(plan);
     EXPECT_EQ(plan.error().code, ErrorCode::kInfeasible);
-    EXPECT_THAT(plan.error().message, HasSubstr("the fastest possible iteration takes"));
+    EXPECT_THAT(plan.error().message, Mentions("'fastest'"));
     const auto target = planner.TargetSeconds({PlanTarget::Kind::kSeconds, seconds});
     ASSERT_FALSE(target);
     EXPECT_EQ(target.error().message, plan.error().message);
