@@ -135,7 +135,7 @@ struct Plan : PlanFigures {
   std::uint64_t pipeline = 0;
 
   // The knob of a computation. Errors: those of CheckPlan(), and no such computation.
-  Result<Knob> KnobOf(const CostedPipeline& of, const Action& action) const;
+  Result<Knob> KnobOf(const CostedPipeline& of, const ComputationId& id) const;
 };
 
 // Whether there is one option for each computation, and all are in the pipeline's tables.

@@ -55,7 +55,7 @@ TEST_F(BinaryPlanTest, SaysWhatWasReadAndWritesNothing) {
   EXPECT_THAT(
       run.out,
       HasSubstr("   T_economic, T*  5.6250  +25.00 %   1,406.2  20.69 %    250.0  0.000 %\n"));
-  EXPECT_THAT(run.out, HasSubstr("\nNext "));
+  EXPECT_THAT(run.out, Mentions("Next"));
   EXPECT_THAT(folder_.List(), ElementsAre("profile.csv"));
 }
 
@@ -158,16 +158,16 @@ TEST_F(BinaryPlanTest, ConstraintsStateTheirPrice) {
   }
   EXPECT_EQ(document["distinct_knobs"], 1);
   EXPECT_THAT(Run(Arguments("plan", {"--granularity", "stage"})).out,
-              HasSubstr("--granularity stage  8.391 % more energy, same time\n"));
+              Mentions("--granularity", "8.391", "same"));
   // The plan without the constraint is the slower one here: no "-4.000 % time".
   const RunResult faster = Run(Arguments("plan", {"--granularity", "stage", "--at", "1.1x"}));
-  EXPECT_THAT(faster.out, HasSubstr("% faster\n"));
+  EXPECT_THAT(faster.out, Mentions("faster"));
 }
 
 TEST_F(BinaryPlanTest, SharedClocksSayHowFarTheBestSuchPlanIs) {
   const auto arguments = Arguments("plan", {"--granularity", "stage", "--at", "1.1x"});
-  EXPECT_THAT(Run(arguments).out, HasSubstr("Best      "));
-  EXPECT_THAT(Run(Arguments("plan")).out, Not(HasSubstr("Best  ")));
+  EXPECT_THAT(Run(arguments).out, Mentions("Best"));
+  EXPECT_THAT(Run(Arguments("plan")).out, Not(Mentions("Best")));
   const json document =
       json::parse(Run(Arguments("plan", {"--granularity", "stage", "--at", "1.1x", "--json"})).out);
   EXPECT_EQ(document["shared_clocks"]["proven"], true);
@@ -180,7 +180,7 @@ TEST_F(BinaryPlanTest, ASplitBackwardIsSaid) {
            "--virtual-stages", "2", "--microbatches", "4", "--blocking-power", "20,20",
            "--split-ratio", "0.4", "-o", folder_.Path("out")});
   EXPECT_THAT(run.out, Mentions("--split-ratio", "0.4"));
-  EXPECT_THAT(run.out, HasSubstr("no Zeus plan file is written"));
+  EXPECT_THAT(run.out, Mentions("Zeus", "written:"));
 }
 
 TEST_F(BinaryPlanTest, FrontierAsTableCsvAndJson) {

@@ -34,10 +34,10 @@ TEST(RankPlan, IsReadFromTheServersAnswer) {
   EXPECT_EQ(plan->saving_least_percent, 9.1);
   EXPECT_EQ(plan->saving_most_percent, 10);
   ASSERT_EQ(plan->rows.size(), 5U);
-  EXPECT_EQ(plan->rows[2].action, (Action{ComputationType::kBackward, 1, 0}));
+  EXPECT_EQ(plan->rows[2].id, (ComputationId{ComputationType::kBackward, 1, 0}));
   EXPECT_EQ(plan->rows[2].mhz, 1300);
   ASSERT_TRUE(plan->rows[3].fused);
-  EXPECT_EQ(*plan->rows[3].fused, (Action{ComputationType::kBackward, 1, 1}));
+  EXPECT_EQ(*plan->rows[3].fused, (ComputationId{ComputationType::kBackward, 1, 1}));
 }
 
 TEST(StepPlan, RowsThatMakeNoSenseAreRefused) {

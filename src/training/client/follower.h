@@ -189,14 +189,14 @@ class Follower {
 
   void BeginIteration(std::int64_t iteration, std::int64_t at_ns);
   void EndIteration(std::int64_t tokens, std::int64_t at_ns);
-  void CountKind(const Action& action, int mhz, double seconds);
+  void CountKind(const ComputationId& id, int mhz, double seconds);
   static void Learn(double measured, double* value, bool* is_measured);
   void AbandonIteration();
   static void SetBusy(const BusyNs& busy_ns, const BusyNs& told_ns, IterationRecord* record);
   void Keep(PastIteration past);
   void LearnTimes(const PastIteration& past, const StepTimes& times);
-  void BeginRow(const Action& action, std::int64_t at_ns);
-  void EndRow(const Action& action, std::int64_t at_ns);
+  void BeginRow(const ComputationId& id, std::int64_t at_ns);
+  void EndRow(const ComputationId& id, std::int64_t at_ns);
   void Mismatch(const std::string& sentence);
   Clocks ClocksOfIteration(bool good) const;
   void Adopt();

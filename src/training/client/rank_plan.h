@@ -24,8 +24,8 @@ inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 // One computation of a rank, or two that its schedule runs as one.
 struct PlanRow {
-  Action action;
-  std::optional<Action> fused;
+  ComputationId id;
+  std::optional<ComputationId> fused;
   int mhz = 0;
   double start_seconds = 0;  // Planned start, since the begin of the iteration.
   double duration_seconds = 0;
@@ -66,7 +66,7 @@ enum class Level : std::uint8_t { kComputation, kPhase, kStage, kOff };
 std::vector<int> ClocksAtLevel(const RankPlan& plan, Level level);
 
 // "backward of stage 2, microbatch 5". Members that are -1 are left out.
-std::string DescribeAction(const Action& action);
+std::string DescribeComputation(const ComputationId& id);
 
 }  // namespace perseus::client
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "common/belief.h"
 #include "common/json_text.h"
 #include "formats/figures_json.h"
 #include "formats/note_json.h"
@@ -80,6 +81,9 @@ constexpr Member kJobSummaryMembers[] = {
     Text("at").Sometimes(),
     Number("progress").Sometimes(),
     Boolean("refined").Sometimes(),
+    Boolean("believable")
+        .Sometimes()
+        .Says("false: the job has an implausible note, and its planned figures are no result."),
     Object("plan", "PlanShown")
         .Optional()
         .Says("Its figures are those of the pipelines that do not straggle, an iteration of one "
@@ -246,7 +250,8 @@ Json JobSummaryJson(const JobView& view) {
       {"at", view.target},
       {"progress", view.progress},
       {"refined", view.refined},
-      {"stragglers", view.stragglers.size()}};
+      {"stragglers", view.stragglers.size()},
+      {"believable", AreBelievable(view.notes)}};
   std::int64_t heard = 0;
   for (const auto& [state, ranks] : view.client_states) heard += ranks;
   const auto found = view.client_states.find("following");

@@ -39,9 +39,9 @@ std::vector<double> DurationsOf(const std::vector<CostOption>& options) {
   return durations;
 }
 
-void AppendAction(const Action& action, fmt::memory_buffer* text) {
-  fmt::format_to(fmt::appender(*text), "\"{}\",{},{}", ComputationTypeLetter(action.type),
-                 action.stage, action.microbatch);
+void AppendComputation(const ComputationId& id, fmt::memory_buffer* text) {
+  fmt::format_to(fmt::appender(*text), "\"{}\",{},{}", ComputationTypeLetter(id.type), id.stage,
+                 id.microbatch);
 }
 
 }  // namespace
@@ -281,13 +281,13 @@ std::vector<std::string> Curve::ComputationsTails(const CurvePlan& plan) const {
     for (const int i : dag.rank_order[rank]) {
       const Computation& computation = dag.computations[i];
       fmt::format_to(fmt::appender(text), "{}[", text.size() == 0 ? "[" : ",");
-      AppendAction(computation.action, &text);
+      AppendComputation(computation.id, &text);
       fmt::format_to(fmt::appender(text), ",{:.9g},{:.9g},{:.9g}",
                      pipeline.knobs[options[i].knob].number, timing.start_seconds[i],
                      options[i].time_seconds);
       if (computation.fused) {
         text.push_back(',');
-        AppendAction(*computation.fused, &text);
+        AppendComputation(*computation.fused, &text);
       }
       text.push_back(']');
     }
