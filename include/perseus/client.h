@@ -58,6 +58,7 @@ typedef enum perseus_instruction PERSEUS_ENUM {
   PERSEUS_BACKWARD = 1,        /* B: gradients of input and weight in one */
   PERSEUS_BACKWARD_INPUT = 2,  /* I */
   PERSEUS_BACKWARD_WEIGHT = 3, /* W */
+  PERSEUS_RECOMPUTE = 4,       /* R, not PyTorch's: a forward again, before its backward */
 } perseus_instruction;
 
 /* What a client is doing now. */

@@ -32,10 +32,12 @@ _INSTRUCTIONS: dict[Any, int] = {
     "backward": 1,
     "backward_input": 2,
     "backward_weight": 3,
+    "recompute": 4,
     "F": 0,
     "B": 1,
     "I": 2,
     "W": 3,
+    "R": 4,
     **{int(kind): int(kind) for kind in Instruction},
 }
 
@@ -398,8 +400,8 @@ class Client:
         Parameters
         ----------
         kind
-            An `Instruction`, "forward", "backward", "backward_input" or "backward_weight", or
-            PyTorch's letter.
+            An `Instruction`, or its name or letter: "forward" or "F", "backward" or "B",
+            "backward_input" or "I", "backward_weight" or "W", "recompute" or "R".
         stage, microbatch
             Counted from 0; -1: unknown, matched by order.
         """

@@ -23,6 +23,7 @@ class Instruction(enum.IntEnum):
     BACKWARD = 1
     BACKWARD_INPUT = 2
     BACKWARD_WEIGHT = 3
+    RECOMPUTE = 4
 
 
 class Flag(enum.IntFlag):

@@ -49,6 +49,8 @@ def test_a_step_and_its_computations_are_told_in_order() -> None:
             pass
         with job.backward_input(2, stage=5), job.backward_weight(0):
             pass
+        with job.recompute(1, stage=5):
+            pass
         step.tokens = 4096
     assert log == [
         ["step_begin", 0],
@@ -59,6 +61,8 @@ def test_a_step_and_its_computations_are_told_in_order() -> None:
         ["instruction_begin", "backward_weight", -1, 0],
         ["instruction_end", "backward_weight", -1, 0],
         ["instruction_end", "backward_input", 5, 2],
+        ["instruction_begin", "recompute", 5, 1],
+        ["instruction_end", "recompute", 5, 1],
         ["step_end", 4096],
     ]
 

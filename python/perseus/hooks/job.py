@@ -344,6 +344,12 @@ strict, ahead, options
         """Return a context manager around a backward for the weights alone ("W")."""
         return Computation(self, "backward_weight", microbatch, stage, work)
 
+    def recompute(
+        self, microbatch: int = -1, stage: int | None = None, work: float | None = None
+    ) -> Computation:
+        """Return a context manager around a forward that runs again, before its backward ("R")."""
+        return Computation(self, "recompute", microbatch, stage, work)
+
     def skip(self) -> Skip:
         """Return a context manager within which nothing is recorded: evaluation, say."""
         return Skip(self)
@@ -537,7 +543,8 @@ strict, ahead, options
         Parameters
         ----------
         kind
-            "forward", "backward", "backward_input", "backward_weight", or PyTorch's F, B, I, W.
+            "forward", "backward", "backward_input", "backward_weight", "recompute", or F, B, I,
+            W, R.
         microbatch, stage, work
             As for `forward`.
         """
