@@ -22,7 +22,7 @@ TEST(CholeskyTest, ZerosThatAreSkippedChangeNothing) {
     matrix.Add(row, column, 0.5 + 0.1 * static_cast<double>(row));
   }
   const Cholesky factor(matrix);
-  const std::vector<double> right = {0, 1, 0, -2, 3, 0, 4};
+  const std::vector<double> right = {2, 1, 5, -2, 3, 7, 4};
   const std::vector<double> solved = factor.Solve(right);
   const SymmetricMatrix inverse = factor.Inverse();
   for (std::size_t i = 0; i < kSize; ++i) {

@@ -143,6 +143,7 @@ class ManagedJobTest : public ::testing::Test {
   EventHub events_;
   double seconds_ = 1000;
   int throws_at_ = 0;       // At this look at the clock from now on. 0: at none.
+  int advances_ = 0;        // Looks at how the job goes on.
   bool is_broken_ = false;  // Whatever the job decides by itself throws.
   std::vector<std::string> problems_;
   JobContext context_{.store = gate_,
@@ -156,6 +157,7 @@ class ManagedJobTest : public ::testing::Test {
                           },
                       .has_given_plan =
                           [this](const Shape&) {
+                            ++advances_;
                             if (is_broken_) throw std::runtime_error("a bug");
                             return false;
                           },
@@ -370,6 +372,19 @@ TEST_F(ManagedJobTest, SumsThatTheStoreCannotTakeAreWrittenLater) {
   FinishAll();
   ASSERT_EQ(rows_.iterations.size(), 1U);
   EXPECT_EQ(rows_.iterations.begin()->second.reports, 1);
+}
+
+TEST_F(ManagedJobTest, ARunningJobIsLookedThroughOnceARevision) {
+  RegisterRanks();
+  Do(maker().Make(*job_->NextStep(), rows_.job.job));
+  FinishAll();
+  ASSERT_EQ(job_->View().record.state, store::JobState::kRunning);
+  const int before = advances_;
+  for (int i = 0; i < 10; ++i) job_->Tick();
+  EXPECT_LE(advances_, before + 1);
+  Do(SetTarget{"1.1x"});
+  FinishAll();
+  EXPECT_GT(advances_, before);
 }
 
 // With each report, as long as the store is away.
