@@ -284,9 +284,12 @@ def _has_no_agent(device: object) -> bool:
 
 def _agreed_run() -> str:
     """Return a name for this run that the ranks agree on through their store, without waiting."""
+    own = f"run-{uuid.uuid4().hex[:16]}"
+    distributed = importlib.import_module("torch.distributed")
+    if not distributed.is_available() or not distributed.is_initialized():
+        return own  # There is one rank.
     c10d = importlib.import_module("torch.distributed.distributed_c10d")
-    store = c10d._get_default_store()
-    agreed = store.compare_set(_STORE_KEY, "", f"run-{uuid.uuid4().hex[:16]}")
+    agreed = c10d._get_default_store().compare_set(_STORE_KEY, "", own)
     return bytes(agreed).decode()
 
 

@@ -290,14 +290,8 @@ class _Hook:
             self._job.guarded(self._tell, *args)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Nothing, ()
-
-
-class _Nothing:
-    """What stands for a hook in a copy."""
-
-    def __call__(self, *_: Any) -> None:
-        pass
+        """Be Python's own callable that does nothing: who reads a saved model may lack Perseus."""
+        return getattr, (0, "__init__")
 
 
 def _tensors_of(output: Any) -> Iterator[Any]:
