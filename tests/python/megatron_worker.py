@@ -19,6 +19,7 @@ from typing import Any
 
 import perseus
 import torch
+import torch.distributed as dist
 import torch_ranks as ranks
 from perseus.hooks import megatron as hooks
 from recording import actions, recorded
@@ -26,6 +27,7 @@ from recording import actions, recorded
 with contextlib.redirect_stdout(io.StringIO()):
     from megatron_ranks import Training, count_microbatches  # isort: skip (before Megatron)
     from megatron.core import parallel_state
+    from megatron.core.process_groups_config import ProcessGroupCollection
     from megatron.core.transformer.transformer_config import TransformerConfig
 
 logging.disable(logging.WARNING)
@@ -47,7 +49,7 @@ def orders(*cases: str) -> object:
         again = [training.step(), training.gradients()]
         first = len(log)
         training.step()
-        shape = hooks._shape_of(training.config, None)
+        shape = hooks._shape_of(training.config, None, None)
         return {
             "plain": plain,
             "hooked": again,
@@ -85,6 +87,64 @@ def layout(tp: str, cp: str, pp: str, dp: str) -> object:
         ]
 
     return ranks.run_ranks(int(tp) * int(cp) * int(pp) * int(dp), on_rank)
+
+
+def groups_of(pipelines: list[list[int]], replicas: list[list[int]]) -> ProcessGroupCollection:
+    """Return the groups of this rank, of these; without tensor and context parallel ranks."""
+    alone = [[rank] for rank in range(dist.get_world_size())]
+    made = ProcessGroupCollection()
+    for name, members in {
+        "pp": pipelines,
+        "dp": replicas,
+        "dp_cp": replicas,
+        "cp": alone,
+        "tp": alone,
+    }.items():
+        setattr(made, name, dist.new_subgroups_by_enumeration(members)[0])
+    made.embd = made.pos_embd = None
+    return made
+
+
+def groups() -> object:
+    """Process groups that are passed explicitly, without a parallel state.
+
+    Two pipelines of two stages that lie as no default of Megatron's does: 0 and 3, 1 and 2.
+    """
+
+    def on_rank() -> dict[str, object]:
+        collection = groups_of([[0, 3], [1, 2]], [[0, 1], [2, 3]])
+        training = Training(2, 1, 4, pg_collection=collection)
+        plain = [training.step(), training.gradients()]
+        logs, reasons = [], []
+        # Given; the model's own, below a wrapper of Megatron's; none.
+        wrapped = types.SimpleNamespace(module=training.model[0])
+        for own, given in ((None, collection), (collection, None), (None, None)):
+            training.model[0].pg_collection = own
+            job, log = recorded()
+            attached = perseus.attach_megatron(
+                [wrapped], microbatches=4, pg_collection=given, job=job
+            )
+            reasons.append(attached.reason)
+            again = [training.step(), training.gradients()]
+            attached.detach()
+            logs.append(actions(log))
+            assert again == plain
+        del collection.dp
+        job, _ = recorded()
+        reasons.append(
+            perseus.attach_megatron(
+                wrapped, microbatches=4, pg_collection=collection, job=job
+            ).reason
+        )
+        collection.dp = collection.dp_cp
+        place = hooks.layout_of_groups(collection)
+        return {
+            "place": [place.rank, place.pp_rank, place.pp, place.dp_rank, place.dp, place.tp],
+            "begins": logs,
+            "reasons": reasons,
+        }
+
+    return ranks.run_ranks(4, on_rank)
 
 
 def life() -> object:
@@ -257,7 +317,9 @@ def failures() -> object:
 
 def main() -> None:
     """Run the scenario that the command line names."""
-    scenarios = {f.__name__: f for f in (orders, layout, life, megatron_lm, failures)}
+    scenarios = {
+        f.__name__: f for f in (orders, layout, groups, life, megatron_lm, failures)
+    }
     print(json.dumps(scenarios[sys.argv[1]](*sys.argv[2:])))
 
 

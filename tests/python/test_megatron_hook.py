@@ -16,6 +16,13 @@ pytestmark = needs_frameworks
 CASES = ["1 1 3 0", "2 1 4 0", "4 1 2 0", "2 2 4 0", "2 2 5 3", "2 3 6 4", "4 2 8 0"]
 
 
+# What each rank of two runs with four microbatches.
+ITERATIONS = [
+    ["0F0", "0F1", "0B0", "0F2", "0B1", "0F3", "0B2", "0B3"],
+    ["1F0", "1B0", "1F1", "1B1", "1F2", "1B2", "1F3", "1B3"],
+]
+
+
 @pytest.fixture(scope="module")
 def orders() -> Any:
     """What the hook sees: PyTorch is imported once."""
@@ -49,6 +56,18 @@ def test_the_layout_is_megatrons(tp: int, cp: int, pp: int, dp: int) -> None:
             rank // (tp * cp * dp),
         ]
         assert sizes == [pp, dp, tp * cp]
+
+
+def test_process_groups_may_be_passed_without_a_parallel_state() -> None:
+    """As an argument or as the model's own; where one is missing, it says which."""
+    ranks = scenario(WORKER, "groups")
+    for rank, (pp_rank, dp_rank) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
+        assert ranks[rank]["place"] == [rank, pp_rank, 2, dp_rank, 2, 1]
+        assert ranks[rank]["begins"] == [ITERATIONS[pp_rank]] * 2 + [[]]
+        given, own, none, missing = ranks[rank]["reasons"]
+        assert given == own == ""
+        assert "give pg_collection=" in none
+        assert "no group dp;" in missing
 
 
 def test_what_happens_in_a_training_does_not_confuse_it() -> None:

@@ -59,8 +59,6 @@ def attach_ddp(
         followed by one backward.
     optimizer
         Its steps end the iterations. None: an iteration ends when the next forward begins.
-    server
-        None: `$PERSEUS_SERVER`, else http://127.0.0.1:7787.
     accumulate
         How many forwards and backwards make up one step of the optimizer.
     mesh
@@ -71,7 +69,7 @@ def attach_ddp(
         copy.
     rank
         None: that of the default process group, else 0.
-    name, run, job_id, profile, settings, tokens, job, strict, options
+    server, name, run, job_id, profile, settings, tokens, job, strict, options
         As for `perseus.attach`.
 
     Returns
@@ -86,8 +84,7 @@ def attach_ddp(
     within forward and backward, so their times contain waits.
     """
     attached = Attached(None)
-    made: Job | None = None
-    try:
+    with attached.attaching(type(model).__name__, strict):
         for method in ("register_forward_pre_hook", "register_forward_hook", "parameters"):
             if not callable(getattr(model, method, None)):
                 raise AttachError(f"{type(model).__name__} is no torch.nn.Module")
@@ -97,7 +94,7 @@ def attach_ddp(
         if not trained:
             raise AttachError("no parameter of the model is trained")
         if job is None:
-            made = job = open_job(
+            job = open_job(
                 _place(mesh, tp, rank),
                 schedule=lambda: {"schedule": "1f1b"},
                 stages=1,
@@ -115,11 +112,6 @@ def attach_ddp(
         attached.job = job
         attached.tokens = tokens
         _Recorder(attached, job, model, accumulate).hook(optimizer)
-    except Exception as error:
-        attached.give_up(error, made)
-        if strict:
-            raise AttachError(attached.reason) from error
-        attached.say_reason(type(model).__name__)
     return attached
 
 
