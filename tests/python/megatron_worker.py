@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import importlib.util
 import io
 import json
 import logging
 import sys
 import types
 import warnings
+from pathlib import Path
 from typing import Any
 
 import perseus
@@ -25,6 +27,7 @@ from perseus.hooks import megatron as hooks
 from recording import actions, recorded
 
 with contextlib.redirect_stdout(io.StringIO()):
+    import megatron
     from megatron_ranks import Training, count_microbatches  # isort: skip (before Megatron)
     from megatron.core import parallel_state
     from megatron.core.process_groups_config import ProcessGroupCollection
@@ -145,6 +148,72 @@ def groups() -> object:
         }
 
     return ranks.run_ranks(4, on_rank)
+
+
+def bridge() -> object:
+    """Megatron-Bridge: its own callbacks; a stand-in for the lines of its trainer around them.
+
+    These are in src/megatron/bridge/training/train.py (train) and eval.py (evaluate) of
+    megatron-bridge 0.3.1, and at commit 2afd2d34f7d7b2e84095af1a7fd7244902189ebc of its repository.
+    To import the trainer itself takes Transformer Engine.
+    """
+    folders = [Path(folder) / "bridge/training/callbacks.py" for folder in megatron.__path__]
+    path = next(path for path in folders if path.exists())
+    spec: Any = importlib.util.spec_from_file_location("bridge_callbacks", path)
+    callbacks: Any = importlib.util.module_from_spec(spec)
+    sys.modules["bridge_callbacks"] = callbacks  # For its dataclasses.
+    spec.loader.exec_module(callbacks)
+
+    def train(training: Training, given: list[Any]) -> list[Any]:
+        manager = callbacks.normalize_callbacks(given)
+        state = types.SimpleNamespace(timers=training.config.timers)
+
+        def fire(event: str) -> None:
+            if callbacks.should_fire(manager, event):
+                context = callbacks.CallbackContext(state, training.model, manager.user_state)
+                manager.fire(event, context)
+
+        done: list[Any] = []
+        fire("on_train_start")
+        for step in range(3):
+            fire("on_train_step_start")
+            done += [training.step(), training.gradients()]
+            fire("on_train_step_end")
+            if step == 0:
+                fire("on_eval_start")
+                with torch.no_grad():
+                    training.config.timers = None
+                    fire("on_eval_step_start")
+                    training.step(forward_only=True)
+                    fire("on_eval_step_end")
+                    training.config.timers = state.timers
+                fire("on_eval_end")
+        fire("on_train_end")
+        return done
+
+    def on_rank() -> dict[str, object]:
+        collection = groups_of([[0, 1]], [[0], [1]])
+        training = Training(2, 1, 4, pg_collection=collection)
+        training.model[0].pg_collection = collection
+        before = training.config.timers
+        plain = train(training, [])
+        job, log = recorded()
+        callback = perseus.megatron_callback(microbatches=4, job=job)
+        waits = callback.attached.reason
+        same = train(training, [callbacks.Callback(), callback]) == plain
+        unable = perseus.megatron_callback(microbatches=4, profile="/nowhere.csv")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            same = same and train(training, [unable]) == plain
+        return {
+            "begins": actions(log),
+            "steps": [e[0] for e in log if e[0].startswith("step")],
+            "same": same,
+            "restored": training.config.timers is before,
+            "reasons": [waits, callback.attached.reason, unable.attached.reason],
+        }
+
+    return ranks.run_ranks(2, on_rank)
 
 
 def life() -> object:
@@ -318,7 +387,7 @@ def failures() -> object:
 def main() -> None:
     """Run the scenario that the command line names."""
     scenarios = {
-        f.__name__: f for f in (orders, layout, groups, life, megatron_lm, failures)
+        f.__name__: f for f in (orders, layout, groups, bridge, life, megatron_lm, failures)
     }
     print(json.dumps(scenarios[sys.argv[1]](*sys.argv[2:])))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from frameworks_testing import needs_frameworks, planned, scenario
+from frameworks_testing import needs, needs_frameworks, planned, scenario
 
 WORKER = "megatron_worker.py"
 pytestmark = needs_frameworks
@@ -68,6 +68,20 @@ def test_process_groups_may_be_passed_without_a_parallel_state() -> None:
         assert given == own == ""
         assert "give pg_collection=" in none
         assert "no group dp;" in missing
+
+
+@needs("megatron/bridge")
+def test_megatron_bridge_tells_by_its_callbacks() -> None:
+    """Iterations are seen before and after an evaluation, which gives the config its old timers."""
+    for rank, one in enumerate(scenario(WORKER, "bridge")):
+        assert one["begins"] == ITERATIONS[rank] * 3
+        assert one["steps"] == ["step_begin", "step_end"] * 3
+        assert one["same"]
+        assert one["restored"]
+        before, attached, unable = one["reasons"]
+        assert "not begun" in before
+        assert attached == ""
+        assert "/nowhere.csv" in unable
 
 
 def test_what_happens_in_a_training_does_not_confuse_it() -> None:

@@ -58,7 +58,8 @@ def attach_ddp(
         `torch.compile` returned, or any other `torch.nn.Module`. Each call with gradients is
         followed by one backward.
     optimizer
-        Its steps end the iterations. None: an iteration ends when the next forward begins.
+        Its steps end the iterations; PyTorch's, or what Accelerate's `prepare` returned. None: an
+        iteration ends when the next forward begins.
     accumulate
         How many forwards and backwards make up one step of the optimizer.
     mesh
@@ -167,6 +168,8 @@ class _Recorder:
         undo.append(self._model.register_forward_pre_hook(before, prepend=True).remove)
         after = _Hook(self._job, self._forward_ends)
         undo.append(self._model.register_forward_hook(after).remove)
+        # Accelerate's holds the one that steps, and steps it when gradients are accumulated.
+        optimizer = getattr(optimizer, "optimizer", optimizer)
         if optimizer is not None:
             if not callable(getattr(optimizer, "register_step_post_hook", None)):
                 raise AttachError(f"{type(optimizer).__name__} is no torch.optim.Optimizer")
