@@ -7,6 +7,7 @@ callbacks_worker.py SCENARIO prints one line of JSON.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import importlib
@@ -18,11 +19,14 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import perseus
 import torch
+import torch.distributed as dist
 import torch_ranks as ranks
+from perseus import simulate
 from recording import actions, recorded
 from torch import nn
 from torch.utils.data import DataLoader
@@ -67,13 +71,30 @@ def weights(model: nn.Module) -> list[float]:
     return [float(value) for p in model.parameters() for value in p.detach().flatten()]
 
 
-def lightning() -> object:
-    """Automatic and manual optimization, accumulation, evaluation, an exception."""
+def trainer_of(callbacks: list[Any], **options: Any) -> Any:
+    """Return a trainer of Lightning's, under DDP on the process group that there is."""
     pl = importlib.import_module("lightning.pytorch")
     elastic = importlib.import_module("lightning.pytorch.plugins.environments")
     strategies = importlib.import_module("lightning.pytorch.strategies")
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.ERROR)
+    return pl.Trainer(
+        accelerator="cpu",
+        devices=2,
+        strategy=strategies.DDPStrategy(process_group_backend="gloo"),
+        plugins=[elastic.TorchElasticEnvironment()],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        callbacks=callbacks,
+        **options,
+    )
+
+
+def lightning() -> object:
+    """Automatic and manual optimization, accumulation, evaluation, an exception."""
+    pl = importlib.import_module("lightning.pytorch")
 
     class Module(pl.LightningModule):  # type: ignore[misc, name-defined]
         """A module."""
@@ -112,20 +133,12 @@ def lightning() -> object:
             options.get("manual", 0), options.get("backwards", 1), options.get("fails_at", -1)
         )
         loader = DataLoader(dataset(), ROWS)
-        trainer = pl.Trainer(
-            accelerator="cpu",
-            devices=options.get("devices", 2),
-            strategy=strategies.DDPStrategy(process_group_backend="gloo"),
-            plugins=[elastic.TorchElasticEnvironment()],
+        trainer = trainer_of(
+            callbacks,
             max_epochs=2,
             accumulate_grad_batches=accumulate,
             num_sanity_val_steps=2,
             val_check_interval=2,
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            callbacks=callbacks,
         )
         raised = False
         try:
@@ -166,6 +179,73 @@ def lightning() -> object:
         done["before"] = callback.attached.report()["last_error"]
         done["is_callback"] = isinstance(callback, pl.Callback)
         return done
+
+    return ranks.run_ranks(2, on_rank)
+
+
+def drill(folder: str, words: str) -> object:
+    """Train with Lightning on simulated GPUs until a file says stop, which raises in training.
+
+    Each rank appends a line of JSON per iteration to FOLDER/rank-N, and one after the exception.
+    """
+    pl = importlib.import_module("lightning.pytorch")
+    workers = importlib.import_module("ddp_worker")
+    device = workers.device
+
+    class Module(pl.LightningModule):  # type: ignore[misc, name-defined]
+        """A module on a simulated GPU."""
+
+        def __init__(self, simulated: Any, callback: Any, log: Any) -> None:
+            super().__init__()
+            self.net = workers.OnGpu(simulated)
+            self.tell = functools.partial(self._tell, simulated, callback, log)
+            self.stop = [False]
+
+        def training_step(self, batch: Any, _index: int) -> Any:
+            """Train."""
+            if self.stop[0]:
+                raise ZeroDivisionError
+            return self.net(batch["x"]).square().mean()
+
+        def on_train_batch_end(self, output: Any, *_: Any) -> None:
+            """End an iteration."""
+            self.tell([float(output["loss"])])
+            self.stop = [os.path.exists(f"{folder}/stop")]
+            dist.broadcast_object_list(self.stop, 0)
+
+        def configure_optimizers(self) -> Any:
+            """Return an optimizer that changes nothing."""
+            return torch.optim.SGD(self.parameters(), lr=0.0)
+
+        @staticmethod
+        def _tell(simulated: Any, callback: Any, log: Any, losses: list[float]) -> None:
+            if losses:
+                simulated.end_iteration()
+            report = callback.attached.report()
+            del report["stats"]
+            locked = simulated.gpus.read(simulated.gpu).locked_mhz
+            line = {"pid": os.getpid(), "iteration": 0, "losses": losses, "locked": locked}
+            log.write(json.dumps({**report, **line}) + "\n")
+
+    def on_rank() -> None:
+        rank, world = dist.get_rank(), dist.get_world_size()
+        gpus = simulate.Gpus(f"{folder}/gpus")
+        tables = device.read_tables(Path(folder) / "profile.csv", 1.0)
+        ends = Path(folder) / "ends"
+        simulated = device.SimulatedDevice(gpus, rank, tables, ends, rank, world, 1, 1)
+        callback = perseus.lightning_callback(
+            device=f"simulated:{folder}/gpus",
+            report_interval_seconds=0.2,
+            min_interval_seconds=0.002,
+            timeline=device.DeviceTimeline(simulated),
+            **json.loads(words),
+        )
+        with open(f"{folder}/rank-{rank}", "a", buffering=1) as log:
+            module = Module(simulated, callback, log)
+            trainer = trainer_of([callback], max_epochs=-1)
+            with contextlib.suppress(ZeroDivisionError):
+                trainer.fit(module, DataLoader(dataset(), ROWS))
+            module.tell([])
 
     return ranks.run_ranks(2, on_rank)
 
@@ -282,8 +362,10 @@ def transformers() -> object:
         return ranks.run_ranks(2, on_rank, folder)
 
 
-SCENARIOS = {f.__name__: f for f in (lightning, older_lightning, accelerate, transformers)}
+SCENARIOS: dict[str, Callable[..., object]] = {
+    f.__name__: f for f in (lightning, drill, older_lightning, accelerate, transformers)
+}
 
 if __name__ == "__main__":
-    answer = SCENARIOS[sys.argv[1]]()
+    answer = SCENARIOS[sys.argv[1]](*sys.argv[2:])
     print(json.dumps(answer))

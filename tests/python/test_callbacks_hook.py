@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from frameworks_testing import needs, scenario
+from drilling import CLOCKS, NEEDED, Drill, following, profile
+from frameworks_testing import PYTHON, needs, scenario
 
 WORKER = "callbacks_worker.py"
 
@@ -59,7 +61,7 @@ def test_with_manual_optimization_the_trainer_says_how_much_makes_a_step(lightni
 
 @needs("lightning")
 def test_an_exception_in_lightning_ends_the_job(lightning: Any) -> None:
-    """It passes through, and the clock goes back."""
+    """It passes through."""
     for one in lightning:
         done = one["fails"]
         assert done["raised"]
@@ -67,6 +69,31 @@ def test_an_exception_in_lightning_ends_the_job(lightning: Any) -> None:
         assert done["closes"] == 1
         assert done["hooks"] == 0
         assert done["begins"] == ["0F0", "0B0"] * 3 + ["0F0"]
+
+
+@needs("lightning")
+@NEEDED[1]
+def test_an_exception_in_lightning_gives_the_clock_back(tmp_path: Path) -> None:
+    """Of a training that follows a plan with lower clocks, on simulated GPUs."""
+    drill = Drill(tmp_path)
+    drill.python = PYTHON
+    (tmp_path / "profile.csv").write_text(
+        "stage,instruction,frequency,time,energy\n"
+        + "".join(line + "\n" for line in profile().splitlines() if line.startswith("0,"))
+    )
+    try:
+        drill.serve()
+        settings = {"blocking_power": 85, "at": "1.1x"}
+        path = str(tmp_path / "profile.csv")
+        drill.train(("callbacks_worker.py", "drill"), profile=path, settings=settings)
+        drill.until_both(lambda line: following(line) and line["locked"] in CLOCKS[1:], "no plan")
+        (tmp_path / "stop").touch()
+        drill.until_both(lambda line: line["losses"] == [], "the exception is lost")
+        for rank in (0, 1):
+            assert drill.lines(rank)[-2]["locked"] in CLOCKS
+            assert drill.lines(rank)[-1]["locked"] == 0
+    finally:
+        drill.close()
 
 
 @needs("lightning")
