@@ -27,8 +27,10 @@ import torch
 import torch.distributed as dist
 import torch_ranks as ranks
 from perseus import simulate
+from perseus.hooks import callbacks as hooks
 from recording import actions, recorded
 from torch import nn
+from torch.distributed.fsdp import fully_shard
 from torch.utils.data import DataLoader
 
 warnings.simplefilter("ignore")
@@ -68,20 +70,26 @@ def told(log: list[list[Any]]) -> dict[str, Any]:
 
 def weights(model: nn.Module) -> list[float]:
     """Return all that was trained."""
-    return [float(value) for p in model.parameters() for value in p.detach().flatten()]
+    whole = [getattr(p, "full_tensor", lambda p=p: p)() for p in model.parameters()]
+    return [float(value) for p in whole for value in p.detach().flatten()]
 
 
-def trainer_of(callbacks: list[Any], **options: Any) -> Any:
-    """Return a trainer of Lightning's, under DDP on the process group that there is."""
+def trainer_of(callbacks: list[Any], sharded: bool = False, **options: Any) -> Any:
+    """Return a trainer of Lightning's, under DDP or FSDP2 on the process group that there is."""
     pl = importlib.import_module("lightning.pytorch")
     elastic = importlib.import_module("lightning.pytorch.plugins.environments")
     strategies = importlib.import_module("lightning.pytorch.strategies")
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.ERROR)
+    made = strategies.DDPStrategy(process_group_backend="gloo")
+    if sharded:
+        made = strategies.ModelParallelStrategy(
+            data_parallel_size=2, tensor_parallel_size=1, process_group_backend="gloo"
+        )
     return pl.Trainer(
         accelerator="cpu",
         devices=2,
-        strategy=strategies.DDPStrategy(process_group_backend="gloo"),
+        strategy=made,
         plugins=[elastic.TorchElasticEnvironment()],
         logger=False,
         enable_checkpointing=False,
@@ -105,6 +113,11 @@ def lightning() -> object:
             self.automatic_optimization = not manual
             self.manual, self.backwards, self.fails_at = manual, backwards, fails_at
             self.losses: list[float] = []
+
+        def configure_model(self) -> None:
+            """Shard it."""
+            if self.trainer.strategy.__class__.__name__ == "ModelParallelStrategy":
+                fully_shard(self.net, mesh=self.device_mesh["data_parallel"])
 
         def training_step(self, batch: Any, index: int) -> Any:
             """Train."""
@@ -135,6 +148,7 @@ def lightning() -> object:
         loader = DataLoader(dataset(), ROWS)
         trainer = trainer_of(
             callbacks,
+            sharded=bool(options.get("sharded")),
             max_epochs=2,
             accumulate_grad_batches=accumulate,
             num_sanity_val_steps=2,
@@ -149,8 +163,17 @@ def lightning() -> object:
 
     def on_rank() -> dict[str, Any]:
         done: dict[str, Any] = {}
+        meshes: list[Any] = []
+        attach = vars(hooks)["attach_ddp"]
+
+        def attach_ddp(*arguments: Any, **given: Any) -> Any:
+            meshes.append(getattr(given["mesh"], "mesh_dim_names", None))
+            return attach(*arguments, **given)
+
+        vars(hooks)["attach_ddp"] = attach_ddp
         for name, (options, ours) in {
             "automatic": ({}, {}),
+            "sharded": ({"sharded": 1}, {}),
             "accumulated": ({"accumulate": 2}, {}),
             "manual": ({"manual": 1}, {}),
             "manual accumulated": ({"manual": 2}, {"accumulate": 2}),
@@ -169,6 +192,7 @@ def lightning() -> object:
                 "raised": expected[2],
                 "closes": len(closes),
                 "last_error": job.last_error,
+                "mesh": meshes[-1],
                 "hooks": len(callback._batches._before) + len(callback._batches._after),
             }
         callback = perseus.lightning_callback(job_id="j", strict=True)

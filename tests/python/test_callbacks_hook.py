@@ -30,10 +30,15 @@ def lightning() -> Any:
 @needs("lightning")
 @pytest.mark.parametrize(
     ("case", "expected"),
-    [("automatic", EACH_BATCH), ("accumulated", EACH_PAIR), ("manual", EACH_BATCH)],
+    [
+        ("automatic", EACH_BATCH),
+        ("sharded", EACH_BATCH),
+        ("accumulated", EACH_PAIR),
+        ("manual", EACH_BATCH),
+    ],
 )
 def test_lightning_tells_of_each_batch(lightning: Any, case: str, expected: Any) -> None:
-    """Under DDP, without its sanity check and evaluation; losses are the same, bit for bit."""
+    """Under DDP and FSDP2, without its sanity check and evaluation; losses stay bit for bit."""
     for one in lightning:
         done = one[case]
         assert (done["begins"], done["steps"]) == expected
@@ -42,6 +47,8 @@ def test_lightning_tells_of_each_batch(lightning: Any, case: str, expected: Any)
         assert done["last_error"] == ""
         assert done["closes"] == 1
         assert done["hooks"] == 0
+        sharded = case == "sharded"
+        assert done["mesh"] == (["data_parallel", "tensor_parallel"] if sharded else None)
 
 
 @needs("lightning")

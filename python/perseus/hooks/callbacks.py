@@ -18,7 +18,7 @@ from perseus.hooks.data_parallel import attach_ddp
 from perseus.hooks.megatron import attach_megatron, config_of_megatron
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
 
 def lightning_callback(**options: Any) -> Any:
@@ -96,20 +96,34 @@ class _Callback:
         self._options = options
         self.attached = Attached(None, "training has not begun")
 
+    def _attach(self, framework: str, attach: Callable[[], Attached]) -> None:
+        """Attach; what the trainer lacks for it is a reason as any other."""
+        self.attached = Attached(None)
+        with self.attached.attaching(framework, bool(self._options.get("strict"))):
+            self.attached = attach()
+
 
 class _Lightning(_Callback):
     """Tells Perseus of Lightning's batches."""
 
+    def __init__(self, options: dict[str, Any]) -> None:
+        super().__init__(options)
+        self._batches = Lightning()
+
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Attach; Lightning has made its strategy, and done its sanity check."""
-        self._batches = Lightning(pl_module)
-        optimizer = trainer.optimizers[-1] if trainer.optimizers else None
-        options = {
-            "accumulate": trainer.accumulate_grad_batches,
-            "mesh": _mesh_of(trainer.strategy),
-            **self._options,
-        }
-        self.attached = attach_ddp(self._batches, optimizer, **options)
+
+        def attach() -> Attached:
+            self._batches = Lightning(pl_module.parameters)
+            options = {
+                "accumulate": trainer.accumulate_grad_batches,
+                "mesh": _mesh_of(trainer.strategy),
+                **self._options,
+            }
+            optimizer = trainer.optimizers[-1] if trainer.optimizers else None
+            return attach_ddp(self._batches, optimizer, **options)
+
+        self._attach("Lightning", attach)
 
     def on_train_batch_start(self, *_: Any) -> None:
         """A forward begins."""
@@ -141,8 +155,8 @@ class Lightning:
 
     training = True
 
-    def __init__(self, module: Any) -> None:
-        self.parameters: Callable[[], Iterator[Any]] = module.parameters
+    def __init__(self, parameters: Callable[[], Iterable[Any]] = tuple) -> None:
+        self.parameters = parameters
         self._before: dict[object, Callable[..., Any]] = {}
         self._after: dict[object, Callable[..., Any]] = {}
         self._begun = False
@@ -187,8 +201,12 @@ class _Transformers(_Callback):
 
     def on_train_begin(self, args: Any, _state: Any, _control: Any, **given: Any) -> None:
         """Attach; the trainer has wrapped model and optimizer."""
-        options = {"accumulate": args.gradient_accumulation_steps, **self._options}
-        self.attached = attach_ddp(given.get("model"), given.get("optimizer"), **options)
+
+        def attach() -> Attached:
+            options = {"accumulate": args.gradient_accumulation_steps, **self._options}
+            return attach_ddp(given["model"], given["optimizer"], **options)
+
+        self._attach("Transformers", attach)
 
     def on_train_end(self, *_: Any, **__: Any) -> None:
         """Detach."""
@@ -200,7 +218,7 @@ class _Megatron(_Callback):
 
     def on_train_start(self, context: Any) -> None:
         """Attach; the model has its process groups and timers."""
-        self.attached = attach_megatron(context.model, **self._options)
+        self._attach("Megatron", lambda: attach_megatron(context.model, **self._options))
         if self.attached:
             self._config = config_of_megatron(context.model)
             self._timers = self._config.timers
