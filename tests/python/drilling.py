@@ -171,6 +171,17 @@ class Drill:
         done = len(self.lines())
         self.until(lambda: len(self.lines()) >= done + iterations, "training does not go on")
 
+    def make_job(self, job: dict[str, Any]) -> str:
+        """Make a job with the profile; returns its id."""
+        body = {"name": "drill", "job": job, "profile_csv": profile()}
+        request = urllib.request.Request(
+            f"{self.url}/api/v1/jobs",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return str(json.loads(answer.read())["id"])
+
     def job(self) -> dict[str, Any]:
         """Return the one job, as the server shows it."""
         with urllib.request.urlopen(f"{self.url}/api/v1/jobs", timeout=10) as answer:
