@@ -60,7 +60,7 @@ def profile() -> str:
 class Drill:
     """A folder, a server that can be killed, and trainers."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, gpus: int = 2) -> None:
         self.folder = folder
         self.port = 0
         self.server: subprocess.Popen[bytes] | None = None
@@ -70,7 +70,7 @@ class Drill:
         clocks = ", ".join(str(mhz) for mhz in reversed(CLOCKS))
         simulate.create(
             folder / "gpus",
-            f"[[gpus]]\ncount = 2\nclocks_mhz = [{clocks}]\ncall_ms = 3\nsettle_ms = 0\n",
+            f"[[gpus]]\ncount = {gpus}\nclocks_mhz = [{clocks}]\ncall_ms = 3\nsettle_ms = 0\n",
         )
         self.gpus = simulate.Gpus(folder / "gpus")
 
@@ -210,7 +210,7 @@ class Drill:
             if process is not None and process.poll() is None:
                 process.kill()
                 process.wait()
-        for rank in (0, 1):
+        for rank in range(len(self.gpus)):
             for pid in {line["pid"] for line in self.lines(rank)}:
                 command = Path(f"/proc/{pid}/cmdline")
                 if command.exists() and b"_worker.py" in command.read_bytes():

@@ -23,6 +23,7 @@ from typing import Any
 import torch
 import torch._utils
 from recording import actions, recorded
+from torch.distributed.fsdp import FSDPModule
 
 from perseus.hooks import data_parallel, torch_pipelining
 
@@ -37,6 +38,13 @@ def on_cpu() -> None:
     torch.cpu.reset_peak_memory_stats = lambda *_: None
     torch.cpu.memory_stats = lambda *_: {}
     torch.cpu.empty_cache = lambda: None
+    divide = FSDPModule.set_gradient_divide_factor
+
+    def set_gradient_divide_factor(module: FSDPModule, factor: float) -> None:
+        module.set_force_sum_reduction_for_comms(True)  # Gloo only sums.
+        divide(module, factor)
+
+    FSDPModule.set_gradient_divide_factor = set_gradient_divide_factor
 
 
 def record() -> dict[str, Any]:
@@ -78,7 +86,6 @@ def main() -> None:
         "begins": actions(log),
         "ends": actions(log, "instruction_end"),
         "steps": [event[0] for event in log if event[0].startswith("step")],
-        "last": log[-1][0] if log else "",
         **heard,
     }
     (folder / f"rank-{os.environ['RANK']}.json").write_text(json.dumps(told))
