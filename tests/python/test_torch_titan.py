@@ -36,7 +36,7 @@ PLAIN, OURS = "torchtitan.train", "perseus.hooks.torchtitan"
 
 @pytest.fixture(scope="module")
 def version() -> str:
-    """torchtitan's."""
+    """The one of torchtitan."""
     if not os.path.exists(PYTHON):
         pytest.skip("no torchtitan: run scripts/frameworks-venv")
     code = "import importlib.metadata as m; print(m.version('torchtitan'))"
@@ -85,7 +85,7 @@ def flags(version: str, assets: Path, folder: Path) -> list[str]:
             *("--validation.local_batch_size", "4", "--validation.seq_len", "32"),
         ]
     return [
-        *("--module", "llama3", "--config=llama3_debugmodel", "--training.disable_cuda_graphs"),
+        *("--module", "titan_worker", "--config=debugmodel", "--training.disable_cuda_graphs"),
         *("--hf_assets_path", str(assets), "--dump_folder", str(folder)),
         *("--dataloader.dataset_path", str(assets / "text")),
         *("--validator.enable", "--validator.freq", "2", "--validator.steps", "1"),
@@ -233,6 +233,20 @@ def test_replica_groups_of_torchft_are_pipelines_of_one_job(
         attached = perseus.attach_torchtitan(trainer(4, monkeypatch, torchft))
     assert not attached
     assert "PERSEUS_RUN" in attached.reason
+
+
+def test_cuda_graphs_are_refused() -> None:
+    """They are torchtitan 0.3's default without a pipeline; 0.2 has none."""
+    training = types.SimpleNamespace(disable_cuda_graphs=False)
+    one = types.SimpleNamespace(
+        device=types.SimpleNamespace(type="cuda"), config=types.SimpleNamespace(training=training)
+    )
+    with pytest.raises(perseus.AttachError, match="disable_cuda_graphs"):
+        torchtitan._refuse_graphs(one)
+    training.disable_cuda_graphs = True
+    torchtitan._refuse_graphs(one)
+    del one.config
+    torchtitan._refuse_graphs(one)
 
 
 @pytest.mark.parametrize("is_whole", [False, True])

@@ -12,6 +12,7 @@ the CPU as one.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import os
 import runpy
@@ -22,10 +23,9 @@ from typing import Any
 
 import torch
 import torch._utils
+from perseus.hooks import data_parallel, torch_pipelining
 from recording import actions, recorded
 from torch.distributed.fsdp import FSDPModule
-
-from perseus.hooks import data_parallel, torch_pipelining
 
 
 def on_cpu() -> None:
@@ -47,6 +47,15 @@ def on_cpu() -> None:
     FSDPModule.set_gradient_divide_factor = set_gradient_divide_factor
 
 
+def debugmodel() -> Any:
+    """Return torchtitan 0.3's config, with an attention that has a backward on the CPU."""
+    config = importlib.import_module("torchtitan.models.llama3.config_registry").llama3_debugmodel()
+    attention = importlib.import_module("torchtitan.models.common.attention")
+    for _, _, layer, name in list(config.model_spec.traverse(attention.FlexAttention.Config)):
+        setattr(layer, name, attention.ScaledDotProductAttention.Config())
+    return config
+
+
 def record() -> dict[str, Any]:
     """Have the hooks tell a recorder; returns what it will have heard."""
     heard: dict[str, Any] = {}
@@ -57,7 +66,8 @@ def record() -> dict[str, Any]:
         heard.update((name, said[name]) for name in ("stages", "microbatches"))
         return job
 
-    torch_pipelining.open_job = data_parallel.open_job = open_job
+    for module in (torch_pipelining, data_parallel):
+        vars(module)["open_job"] = open_job
     return heard
 
 

@@ -140,9 +140,7 @@ def _place(
     if rank is None:
         rank = 0 if alone else int(distributed.get_rank())
     if mesh is None and (dp_rank is not None or tp_rank is not None):
-        return Layout(
-            rank=rank, dp_rank=dp_rank or 0, dp=dp or 1, tp_rank=tp_rank or 0, tp=tp or 1
-        )
+        return Layout(rank=rank, dp_rank=dp_rank or 0, dp=dp or 1, tp_rank=tp_rank or 0, tp=tp or 1)
     if mesh is None:
         world = 1 if alone else int(distributed.get_world_size())
         return layout_of_group([rank], rank, world, tp or 1)

@@ -9,7 +9,6 @@ subclass of its trainer that has Perseus attached while it trains. Nothing of to
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import importlib
 import inspect
 import os
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from perseus.hooks.attached import Attached, AttachError
 from perseus.hooks.data_parallel import attach_ddp
+from perseus.hooks.speaker import say
 from perseus.hooks.torch_pipelining import attach
 from perseus.hooks.wrap import Wrap
 
@@ -117,7 +117,7 @@ def _add_metrics(attached: Attached) -> Callable[[Callable[..., Any]], Callable[
         def logged(*args: Any, **kwargs: Any) -> Any:
             with contextlib.suppress(Exception):
                 ours = {f"perseus/{name}": value for name, value in attached.metrics().items()}
-                kwargs = {**kwargs, "extra_metrics": {**(kwargs.get("extra_metrics") or {}), **ours}}
+                kwargs["extra_metrics"] = {**(kwargs.get("extra_metrics") or {}), **ours}
             return log(*args, **kwargs)
 
         return logged
@@ -148,18 +148,23 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {_THIS!r} has no attribute {name!r}")
 
     def make() -> Any:
-        torchtitan = importlib.import_module("torchtitan.config")
-        arguments = ["--module", module, "--config", config]
-        given, _ = torchtitan.ConfigManager()._load_config(arguments)
+        manager = importlib.import_module("torchtitan.config").ConfigManager()
+        given = manager.parse_args(["--module", module, "--config", config])
+        trainer_class = getattr(type(given), "_owner", None)
+        if trainer_class is None:
+            say("not attached: this torchtitan is not known")
+            return given
         derive = importlib.import_module("torchtitan.config.override").derive
-        return derive(given, following(type(given)._owner).Config)
+        return derive(given, following(trainer_class).Config)
 
     return make
 
 
 def _with_perseus(arguments: Sequence[str]) -> list[str]:
     """Return torchtitan's arguments with this module for the one that has the config."""
-    given, others, name = {}, [], ""
+    given: dict[str, str] = {}
+    others: list[str] = []
+    name = ""
     for argument in arguments:
         flag, is_whole, value = argument.partition("=")
         if name:
