@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from perseus.hooks.megatron import attach_megatron
     from perseus.hooks.report import Report
     from perseus.hooks.torch_pipelining import attach
+    from perseus.hooks.torchtitan import attach_torchtitan
     from perseus.note import ImplausibleWarning, Note
     from perseus.planner import Frontier, Plan, Planner, plan
     from perseus.planner_error import (
@@ -101,6 +102,7 @@ __all__ = [
     "attach_ddp",
     "attach_deepspeed",
     "attach_megatron",
+    "attach_torchtitan",
     "emulate",
     "lightning_callback",
     "megatron_callback",
@@ -121,6 +123,7 @@ _LATER = {
         "hooks.megatron": "attach_megatron",
         "hooks.report": "Report",
         "hooks.torch_pipelining": "attach",
+        "hooks.torchtitan": "attach_torchtitan",
         "note": "ImplausibleWarning Note",
         "planner": "Frontier Plan Planner plan",
         "planner_error": "CancelledError InfeasibleError InputFileError InternalError "

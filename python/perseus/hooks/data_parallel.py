@@ -34,6 +34,9 @@ def attach_ddp(
     *,
     accumulate: int = 1,
     mesh: Any = None,
+    dp_rank: int | None = None,
+    dp: int | None = None,
+    tp_rank: int | None = None,
     tp: int | None = None,
     rank: int | None = None,
     name: str | None = None,
@@ -65,9 +68,10 @@ def attach_ddp(
     mesh
         The `DeviceMesh` of the job, whose dimension names say which ranks are copies (dp,
         dp_replicate, dp_shard, fsdp, ep) and which compute together (tp, cp).
-    tp
-        Instead of a mesh: how many neighbours compute together. With neither, every rank is a
-        copy.
+    dp_rank, dp, tp_rank, tp
+        Instead of a mesh. `tp` alone: so many neighbours compute together. With nothing, every
+        rank is a copy. Copies that have no process group in common need all of them, `rank` and
+        `run`.
     rank
         None: that of the default process group, else 0.
     server, name, run, job_id, profile, settings, tokens, job, strict, options
@@ -96,7 +100,7 @@ def attach_ddp(
             raise AttachError("no parameter of the model is trained")
         if job is None:
             job = open_job(
-                _place(mesh, tp, rank),
+                _place(mesh, rank, dp_rank, dp, tp_rank, tp),
                 schedule=lambda: {"schedule": "1f1b"},
                 stages=1,
                 microbatches=accumulate,
@@ -116,11 +120,20 @@ def attach_ddp(
     return attached
 
 
-def _place(mesh: Any, tp: int | None, rank: int | None) -> Layout:
+def _place(
+    mesh: Any,
+    rank: int | None,
+    dp_rank: int | None,
+    dp: int | None,
+    tp_rank: int | None,
+    tp: int | None,
+) -> Layout:
     distributed = importlib.import_module("torch.distributed")
     alone = not distributed.is_available() or not distributed.is_initialized()
     if rank is None:
         rank = 0 if alone else int(distributed.get_rank())
+    if mesh is None and (dp_rank is not None or tp_rank is not None):
+        return Layout(rank=rank, dp_rank=dp_rank or 0, dp=dp or 1, tp_rank=tp_rank or 0, tp=tp or 1)
     if mesh is None:
         world = 1 if alone else int(distributed.get_world_size())
         return layout_of_group([rank], rank, world, tp or 1)
