@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -189,6 +190,8 @@ def prove(adopter: Adopter, folder: Path, steps: int, measured: int) -> bool:
         server = environment["PERSEUS_SERVER"]
         (job,) = json.loads(perseus(BINARY, "job", "list", "--server", server, "--json"))["jobs"]
         perseus(BINARY, "job", "export", job["id"], "--server", server, "-o", str(plan))
+        with urllib.request.urlopen(f"{server}/api/v1/jobs/{job['id']}", timeout=10) as answer:
+            promised = json.loads(answer.read())["plan"]
     run.make_gpus()
     last = ["--only-last", str(measured)]
     run.finish("without", run.start("without", steps, *last))
@@ -209,6 +212,8 @@ def prove(adopter: Adopter, folder: Path, steps: int, measured: int) -> bool:
         f"{adopter.name}: {first} steps until all ranks followed, {len(same)} of {measured} steps "
         f"measured, plan {version}; {time.monotonic() - begun:.0f} s, load {os.getloadavg()[0]:.1f}\n"
         f"  saved    {saved:6.2f} %, emulated {foretold['saving_percent']:6.2f} %: {points:+.2f} points\n"
+        f"  promised {promised['saving_percent']:6.2f} %, "
+        f"95 %: {promised['saving_interval_percent']}\n"
         f"  time     {time_more:+6.2f} %, emulated {foretold['slowdown_percent']:+6.2f} %: {late:+.2f}\n"
         f"  step     {seconds:.4f} s of {most_seconds:.4f} s at maximum clocks\n"
         f"  losses   of {len(rows)} steps are {'the same, bit for bit' if equal else 'NOT the same'}",

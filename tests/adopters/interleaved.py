@@ -141,8 +141,9 @@ def main() -> None:
         last = min(options.steps, step - step % EPOCH + EPOCH)
         read = batches(step, last)
         for step in range(step, last):  # noqa: B020, PLR1704
+            several = [next(read) for _ in range(ACCUMULATE)]
             cluster.begin(step)
-            losses = [loss for _ in range(ACCUMULATE) for loss in trainer.run(*next(read))]
+            losses = [loss for batch in several for loss in trainer.run(*batch)]
             trainer.optimizer.step()
             trainer.optimizer.zero_grad()
             cluster.end(step, losses, dict(attached.report()) if attached else {})
