@@ -209,7 +209,10 @@ std::int64_t ClockThread::Sweep(std::int64_t now_ns) {
     // Clocks that cannot be set are so no more once one is set.
     const auto about =
         sweep_->at_driver_clocks() ? SharedState::About::kDevice : SharedState::About::kOther;
-    if (!report->notes.empty()) state_->Complain("profile: " + report->notes.back(), about);
+    if (!report->notes.empty()) {
+      const std::string why = sweep_->at_driver_clocks() ? " (" + refusal_ + ")" : "";
+      state_->Complain("profile: " + report->notes.back() + why, about);
+    }
     state_->outbox().Add(std::move(*report));
   }
   if (quiet) return now_ns + (follower_.in_iteration() ? kIdlePollNs : kSecondNs);
@@ -224,6 +227,7 @@ bool ClockThread::Call(int mhz) {
     return true;
   }
   follower_.CallFailed(outcome.begin_ns, outcome.effective_ns);
+  refusal_ = outcome.error;
   if (mhz == 0) next_release_ns_ = outcome.effective_ns + kSecondNs;
   state_->Complain(
       (mhz == 0 ? "the clock was not given back: " : "the clock was not set: ") + outcome.error,
