@@ -34,7 +34,6 @@ ROOT = HERE.parents[1]
 sys.path[:0] = [str(ROOT / "examples" / "torch_pipeline"), str(ROOT / "python")]
 
 from harness import perseus, scaled, services  # noqa: E402
-
 from perseus import simulate  # noqa: E402
 
 TORCH = os.environ.get("PERSEUS_TORCH_PYTHON") or str(ROOT / "build/zeus-venv/bin/python")
@@ -117,12 +116,12 @@ class Run:
             yield {"PERSEUS_SERVER": named[1], "PERSEUS_DEVICE": named[3]}
 
     def start(
-        self, label: str, steps: int, *options: str, restarts: int = 0, **environment: str
+        self, label: str, steps: int, *options: str, **environment: str
     ) -> subprocess.Popen[bytes]:
         """Start the trainer as its owner does; what it writes goes to the folder `label`."""
         (self.folder / label).mkdir(exist_ok=True)
         command = [TORCH, "-B", "-m", "torch.distributed.run", "--rdzv-id", self.adopter.name]
-        command += ["--nproc-per-node", str(self.adopter.ranks), "--max-restarts", str(restarts)]
+        command += ["--nproc-per-node", str(self.adopter.ranks)]
         command += [str(HERE / f"{self.adopter.name}.py"), str(self.folder / label)]
         command += ["--steps", str(steps), *options]
         paths = [str(ROOT / "python"), str(HERE)]
@@ -149,7 +148,7 @@ class Run:
     def steps(self, label: str) -> list[list[Line]]:
         """Return the steps, each with the lines of all ranks."""
         rows = [self.lines(label, rank) for rank in range(self.adopter.ranks)]
-        return [list(step) for step in zip(*rows, strict=True)]
+        return [list(step) for step in zip(*rows, strict=False)]
 
     def losses(self, label: str) -> dict[int, list[list[str]]]:
         """Return the losses of each step, by rank; a step that ran twice had the same."""
@@ -198,32 +197,33 @@ def prove(adopter: Adopter, folder: Path, steps: int, measured: int) -> bool:
 
     rows = run.steps("with")
     version = rows[-1][0]["plan_version"]
-    first = next(
-        (i for i in range(steps) if all(follows(step) for step in rows[i:])), steps
-    )
+    first = next((i for i in range(steps) if all(follows(step) for step in rows[i:])), steps)
     same = [step for step in rows[-measured:] if step[0]["plan_version"] == version]
-    (seconds, joules), (most_seconds, most_joules) = mean(same), mean(run.steps("without")[-measured:])
+    (seconds, joules), (most_seconds, most_joules) = (
+        mean(same),
+        mean(run.steps("without")[-measured:]),
+    )
     saved, time_more = 100 * (1 - joules / most_joules), 100 * (seconds / most_seconds - 1)
     foretold = run.emulated(plan)
-    points = saved - foretold["saving_percent"]
-    late = time_more - foretold["slowdown_percent"]
+    points = abs(saved - foretold["saving_percent"])
+    late = abs(time_more - foretold["slowdown_percent"])
     equal = run.losses("with") == run.losses("without")
+    least, most = promised["saving_interval_percent"]
     print(
-        f"{adopter.name}: {first} steps until all ranks followed, {len(same)} of {measured} steps "
-        f"measured, plan {version}; {time.monotonic() - begun:.0f} s, load {os.getloadavg()[0]:.1f}\n"
-        f"  saved    {saved:6.2f} %, emulated {foretold['saving_percent']:6.2f} %: {points:+.2f} points\n"
-        f"  promised {promised['saving_percent']:6.2f} %, "
-        f"95 %: {promised['saving_interval_percent']}\n"
-        f"  time     {time_more:+6.2f} %, emulated {foretold['slowdown_percent']:+6.2f} %: {late:+.2f}\n"
-        f"  step     {seconds:.4f} s of {most_seconds:.4f} s at maximum clocks\n"
-        f"  losses   of {len(rows)} steps are {'the same, bit for bit' if equal else 'NOT the same'}",
+        f"{adopter.name}: all follow after {first} steps; mean of the last {len(same)} of {steps}",
+        f"  saved     {saved:6.2f} %, emulated {foretold['saving_percent']:6.2f} %",
+        f"  time      {time_more:+6.2f} %, emulated {foretold['slowdown_percent']:+6.2f} %",
+        f"  promised  {promised['saving_percent']:6.2f} % ({least:.2f} to {most:.2f} %)",
+        f"  losses    {'the same, bit for bit' if equal else 'NOT the same'}",
+        f"  took      {time.monotonic() - begun:.0f} s, load {os.getloadavg()[0]:.1f}",
+        sep="\n",
         flush=True,
     )
     for line in dict.fromkeys(run.said("with").splitlines()):
         if "perseus:" in line:
-            print(f"  it said  {line}")
+            print(f"  said      {line}")
     settled = first <= steps - measured and len(same) == measured
-    return settled and equal and abs(points) <= MOST_POINTS and late <= MOST_TIME
+    return settled and equal and points <= MOST_POINTS and late <= MOST_TIME
 
 
 def main() -> int:

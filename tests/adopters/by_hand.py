@@ -7,12 +7,11 @@ Perseus is told by callbacks, which cannot hold a ``with`` open.
 
 from __future__ import annotations
 
+import perseus
 import torch
 import torch.distributed as dist
 from torch import nn
 from underneath import Cluster, parse
-
-import perseus
 
 REPLICAS, STAGES, MICROBATCHES = 2, 2, 4
 ROWS, WIDTH = 2, 8
@@ -167,7 +166,7 @@ def main() -> None:
 
     job, callbacks = None, Callbacks()
     if options.perseus:
-        where = {"rank": rank, "pp_rank": stage, "dp_rank": replica, "gpu_index": rank}
+        where = {"rank": rank, "pp_rank": stage, "dp_rank": replica}
         job = perseus.Job.for_pipeline(
             "1f1b", STAGES, MICROBATCHES, dp=REPLICAS, **where, **cluster.for_perseus()
         )

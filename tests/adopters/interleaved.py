@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import perseus
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -20,8 +21,6 @@ from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import ScheduleInterleaved1F1B
 from torch.utils.data import DataLoader, Dataset
 from underneath import Cluster, parse
-
-import perseus
 
 WIDTH, VIRTUAL, MICROBATCHES, ROWS = 8, 2, 4, 2
 ACCUMULATE = 2  # Batches for a step of the optimizer.
@@ -140,7 +139,7 @@ def main() -> None:
     while step < options.steps:
         last = min(options.steps, step - step % EPOCH + EPOCH)
         read = batches(step, last)
-        for step in range(step, last):  # noqa: B020, PLR1704
+        for step in range(step, last):  # noqa: B020
             several = [next(read) for _ in range(ACCUMULATE)]
             cluster.begin(step)
             losses = [loss for batch in several for loss in trainer.run(*batch)]

@@ -21,9 +21,10 @@ import torch.distributed as dist
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples" / "torch_pipeline"))
 
-import simulated_device as device
+import simulated_device as device  # noqa: E402
 
-from perseus import simulate  # isort: skip
+from perseus import simulate  # noqa: E402
+
 
 def parse() -> argparse.Namespace:
     """Return the options of a trainer."""
@@ -36,19 +37,19 @@ def parse() -> argparse.Namespace:
 
 
 class Cluster:
-    """This rank's simulated GPU, and what it takes to train on it."""
+    """The simulated GPU of this rank, and what it takes to train on it."""
 
-    def __init__(self, options: argparse.Namespace, stages: int, microbatches: int, dp: int) -> None:
+    def __init__(
+        self, options: argparse.Namespace, stages: int, microbatches: int, dp: int
+    ) -> None:
         self._options = options
         self.rank = dist.get_rank()
         ranks = dist.get_world_size() // dp
         folder = options.folder
         gpus = simulate.Gpus(folder.parent / "gpus")
         tables = device.read_tables(folder.parent / "profile.csv", 1.0)
-        # One for each process that lives: of one that was killed, ends would be left over.
-        ends = folder / f"ends-{os.environ['TORCHELASTIC_RESTART_COUNT']}"
         self.gpu = device.SimulatedDevice(
-            gpus, self.rank, tables, ends, self.rank // ranks, dp, stages, microbatches
+            gpus, self.rank, tables, folder / "ends", self.rank // ranks, dp, stages, microbatches
         )
         self._log = (folder / f"rank-{self.rank}").open("a", buffering=1)
         self._before = (0.0, 0.0)

@@ -615,7 +615,7 @@ def test_a_loop_of_ones_own_makes_its_job(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(ValueError, match="run="):
         perseus.Job.for_pipeline("1f1b", 4, 8)
     # Ranks that all are the first would wait for each other for ever.
-    with pytest.raises(ValueError, match="8 ranks.* rank=, dp_rank=$"):
+    with pytest.raises(ValueError, match=r"8 ranks.* rank=, dp_rank=$"):
         perseus.Job.for_pipeline("1f1b", 4, 8, run="a", dp=2, pp_rank=1)
     with pytest.raises(ValueError, match="4 stages"):
         perseus.Job.for_pipeline("1f1b", 4, 8, run="a", pp=3)

@@ -223,12 +223,17 @@ bool ClockThread::Call(int mhz) {
   const ClockCaller::Outcome outcome = caller_.Call(mhz, &state_->call_begin_ns());
   if (outcome.ok) {
     follower_.Called(mhz, outcome.begin_ns, outcome.effective_ns);
-    if (mhz != 0) state_->Recovered(SharedState::About::kDevice);
+    if (mhz != 0) {
+      has_set_ = true;
+      state_->Recovered(SharedState::About::kDevice);
+    }
     return true;
   }
   follower_.CallFailed(outcome.begin_ns, outcome.effective_ns);
   refusal_ = outcome.error;
   if (mhz == 0) next_release_ns_ = outcome.effective_ns + kSecondNs;
+  // Where none was ever set, why they are not set is the one thing to be said.
+  if (mhz == 0 && !has_set_) return false;
   state_->Complain(
       (mhz == 0 ? "the clock was not given back: " : "the clock was not set: ") + outcome.error,
       SharedState::About::kDevice);
