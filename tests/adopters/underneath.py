@@ -22,7 +22,6 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples" / "torch_pipeline"))
 
 import simulated_device as device  # noqa: E402
-
 from perseus import simulate  # noqa: E402
 
 
