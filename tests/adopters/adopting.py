@@ -207,12 +207,15 @@ def prove(adopter: Adopter, folder: Path, steps: int, measured: int) -> bool:
     foretold = run.emulated(plan)
     points = abs(saved - foretold["saving_percent"])
     late = abs(time_more - foretold["slowdown_percent"])
+    expected = most_seconds * (1 + (foretold["slowdown_percent"] + MOST_TIME) / 100)
+    late_steps = sum(step[0]["seconds"] > expected for step in same)
     equal = run.losses("with") == run.losses("without")
     least, most = promised["saving_interval_percent"]
     print(
         f"{adopter.name}: all follow after {first} steps; mean of the last {len(same)} of {steps}",
         f"  saved     {saved:6.2f} %, emulated {foretold['saving_percent']:6.2f} %",
         f"  time      {time_more:+6.2f} %, emulated {foretold['slowdown_percent']:+6.2f} %",
+        f"  late      {late_steps} steps, by more than {MOST_TIME} %",
         f"  promised  {promised['saving_percent']:6.2f} % ({least:.2f} to {most:.2f} %)",
         f"  losses    {'the same, bit for bit' if equal else 'NOT the same'}",
         f"  took      {time.monotonic() - begun:.0f} s, load {os.getloadavg()[0]:.1f}",
