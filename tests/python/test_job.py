@@ -595,9 +595,19 @@ def test_a_loop_of_ones_own_makes_its_job(monkeypatch: pytest.MonkeyPatch) -> No
     for variable in ("PERSEUS_RUN", "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "PERSEUS_SERVER"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PERSEUS_DEVICE", "simulated:/gpus")
+    monkeypatch.setenv("LOCAL_RANK", "5")
     for rank in (0, 1):
         perseus.Job.for_pipeline(
-            "interleaved-1f1b", 4, 8, run="a", pp=2, dp=3, rank=rank, settings={"at": "1.1x"}
+            "interleaved-1f1b",
+            4,
+            8,
+            run="a",
+            pp=2,
+            dp=3,
+            rank=rank,
+            pp_rank=rank,
+            dp_rank=0,
+            settings={"at": "1.1x"},
         )
     first, second = (one["job"] for one in opened)
     assert first == second
@@ -612,15 +622,19 @@ def test_a_loop_of_ones_own_makes_its_job(monkeypatch: pytest.MonkeyPatch) -> No
     }
     assert first["client_key"].startswith("a-")
     assert opened[1]["rank"] == 1
+    assert [one["gpu_index"] for one in opened] == [5, 5]
     assert opened[0]["server"] == layout.DEFAULT_SERVER
     assert opened[0]["device"] == "simulated:/gpus"
     assert opened[0]["profile"] is True
     with pytest.raises(ValueError, match="run="):
         perseus.Job.for_pipeline("1f1b", 4, 8)
+    # Ranks that all are the first would wait for each other for ever.
+    with pytest.raises(ValueError, match=r"8 ranks.* rank=, dp_rank=$"):
+        perseus.Job.for_pipeline("1f1b", 4, 8, run="a", dp=2, pp_rank=1)
     with pytest.raises(ValueError, match="4 stages"):
         perseus.Job.for_pipeline("1f1b", 4, 8, run="a", pp=3)
     with pytest.raises(OSError, match=r"none\.csv"):
-        perseus.Job.for_pipeline("1f1b", 4, 8, run="a", profile="none.csv")
+        perseus.Job.for_pipeline("1f1b", 1, 8, run="a", profile="none.csv")
 
 
 def test_callbacks_may_skip_as_blocks_do() -> None:
@@ -741,14 +755,14 @@ def test_ranks_complain_once_together(complaining: list[int], world: int, named:
         warnings.simplefilter("always")
         # The first of them waits until it is told to close.
         for rank, speaker in zip(complaining, speakers, strict=True):
-            speaker.say(f"GPU {rank} is away.")
+            speaker.say(f"GPU {rank}, GPU-{10 + rank:x}0f, is away.")
         while len(store.values) < 1 + len(complaining):  # A count, and a number for each.
             time.sleep(0.001)
         for speaker in speakers:
             speaker.close()
     (said,) = [str(one.message) for one in seen]
     assert said.startswith("perseus: GPU ")
-    assert said.endswith(f" is away ({named}); training goes on")
+    assert said.endswith(f"0f, is away ({named}); training goes on")
 
 
 def test_a_rank_whose_store_is_gone_speaks_for_itself() -> None:

@@ -26,8 +26,16 @@ from typing import TYPE_CHECKING, Any, Callable
 from perseus.client import Client, State
 from perseus.hooks.blocks import Computation, Skip, Step
 from perseus.hooks.complaints import Complaints
-from perseus.hooks.layout import DEFAULT_SERVER, Layout, default_device, job_body, run_key
+from perseus.hooks.layout import (
+    DEFAULT_SERVER,
+    Layout,
+    add_gpu,
+    default_device,
+    job_body,
+    run_key,
+)
 from perseus.hooks.report import Report, metrics_of
+from perseus.hooks.speaker import speaker_of_ranks
 from perseus.hooks.step_planner import StepPlanner
 from perseus.hooks.timeline import Timeline, find_timeline, is_recording_graph
 
@@ -205,12 +213,14 @@ strict, ahead, options
             None: `$PERSEUS_SERVER`, else http://127.0.0.1:7787; `$PERSEUS_DEVICE`, else the node's
             agent.
         options
-            More for `perseus.Job`: rank, pp_rank, dp_rank, gpu_index and so on.
+            More for `perseus.Job`: rank, pp_rank, dp_rank and so on. Without gpu_uuid and
+            gpu_index the GPU is PyTorch's current one, else that of `$LOCAL_RANK`.
 
         Raises
         ------
         ValueError
-            Nothing names the run, or `stages` is no multiple of `pp`.
+            Nothing names the run, `stages` is no multiple of `pp`, or it is not said which of
+            several ranks this one is.
         OSError
             The profile cannot be read.
         """
@@ -220,6 +230,14 @@ strict, ahead, options
         pp = stages if pp is None else pp
         if pp < 1 or stages % pp:
             raise ValueError(f"{stages} stages cannot be shared by {pp} ranks evenly")
+        sizes = {"rank": pp * dp * tp, "pp_rank": pp, "dp_rank": dp, "tp_rank": tp}
+        missing = [f"{key}=" for key, size in sizes.items() if size > 1 and key not in options]
+        if missing:
+            raise ValueError(
+                f"the job has {pp * dp * tp} ranks: say which this one is, by {', '.join(missing)}"
+            )
+        add_gpu(None, options.get("rank", 0), options)
+        options.setdefault("speaker", speaker_of_ranks())
         body = job_body(
             Layout(pp=pp, dp=dp, tp=tp),
             schedule={"schedule": schedule, "virtual_stages": stages // pp},

@@ -9,6 +9,8 @@ import contextlib
 import hashlib
 import importlib
 import logging
+import re
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -19,7 +21,7 @@ _log = logging.getLogger("perseus")
 _PAUSE_SECONDS = 1.0  # Ranks that have the same problem notice it within this time.
 _LEAVE_SECONDS = 1.0  # At most, for what is still to be said when the job is closed.
 _MOST_NAMED = 8  # Ranks that a sentence names.
-_NO_DIGITS = str.maketrans("", "", "0123456789")
+_DIGIT = re.compile(r"\d")
 
 
 def say(text: str) -> None:
@@ -33,8 +35,8 @@ def say(text: str) -> None:
 
 
 def kind_of(text: str) -> str:
-    """Return what two complaints have in common that differ in numbers alone."""
-    return text.translate(_NO_DIGITS)
+    """Return what two complaints have in common that differ in numbers or names of GPUs alone."""
+    return " ".join(word for word in text.split() if not _DIGIT.search(word))
 
 
 class Speaker:
@@ -117,8 +119,12 @@ def say_once(text: str) -> None:
 def speaker_of_ranks() -> Speaker | None:
     """Return who speaks for all ranks; None: this process speaks for itself."""
     try:
-        distributed = importlib.import_module("torch.distributed")
-        if not distributed.is_initialized() or distributed.get_world_size() < 2:
+        distributed: Any = sys.modules.get("torch.distributed")
+        if (
+            distributed is None
+            or not distributed.is_initialized()
+            or distributed.get_world_size() < 2
+        ):
             return None
         c10d = importlib.import_module("torch.distributed.distributed_c10d")
         ranks = distributed.get_rank(), distributed.get_world_size()

@@ -209,7 +209,10 @@ std::int64_t ClockThread::Sweep(std::int64_t now_ns) {
     // Clocks that cannot be set are so no more once one is set.
     const auto about =
         sweep_->at_driver_clocks() ? SharedState::About::kDevice : SharedState::About::kOther;
-    if (!report->notes.empty()) state_->Complain("profile: " + report->notes.back(), about);
+    if (!report->notes.empty()) {
+      const std::string why = sweep_->at_driver_clocks() ? " (" + refusal_ + ")" : "";
+      state_->Complain("profile: " + report->notes.back() + why, about);
+    }
     state_->outbox().Add(std::move(*report));
   }
   if (quiet) return now_ns + (follower_.in_iteration() ? kIdlePollNs : kSecondNs);
@@ -220,11 +223,17 @@ bool ClockThread::Call(int mhz) {
   const ClockCaller::Outcome outcome = caller_.Call(mhz, &state_->call_begin_ns());
   if (outcome.ok) {
     follower_.Called(mhz, outcome.begin_ns, outcome.effective_ns);
-    if (mhz != 0) state_->Recovered(SharedState::About::kDevice);
+    if (mhz != 0) {
+      has_set_ = true;
+      state_->Recovered(SharedState::About::kDevice);
+    }
     return true;
   }
   follower_.CallFailed(outcome.begin_ns, outcome.effective_ns);
+  refusal_ = outcome.error;
   if (mhz == 0) next_release_ns_ = outcome.effective_ns + kSecondNs;
+  // Where none was ever set, why they are not set is the one thing to be said.
+  if (mhz == 0 && !has_set_) return false;
   state_->Complain(
       (mhz == 0 ? "the clock was not given back: " : "the clock was not set: ") + outcome.error,
       SharedState::About::kDevice);
