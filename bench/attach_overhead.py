@@ -20,8 +20,8 @@ does the same with the Python and the libraries of another clone, group by group
 A computation is real arithmetic, then loops until it took its share of the step's processor time.
 So each step computes for as long, and what a step takes beyond that is the hooks' and PyTorch's
 own. Two clocks: "processor", of the thread that trains, which other programs on the machine distort
-less; and "wall". Figures are milliseconds: means without the tenth at either end, with their 95 %
-interval by bootstrap. What the client's own threads take (of another core) is said beside it.
+less; and "wall". Figures are milliseconds: means of the middle half, with their 95 % interval by
+bootstrap. What the client's own threads take (of another core) is said beside it.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def post(url: str, body: object) -> dict[str, Any]:
 
 
 def trimmed(values: list[float]) -> float:
-    """Return the mean without the tenth at either end: steps in which the machine stood still."""
-    cut = len(values) // 10
+    """Return the mean of the middle half: not of steps in which the machine stood still."""
+    cut = len(values) // 4
     return statistics.fmean(sorted(values)[cut : len(values) - cut])
 
 
