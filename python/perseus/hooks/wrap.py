@@ -70,7 +70,8 @@ class _Entry(functools.partial):  # type: ignore[type-arg]
 
     def switch(self, on: bool) -> None:
         """Call the wrapper, or the method itself."""
-        self.__setstate__((self._functions[on], (), {}, vars(self)))
+        entry: Any = self
+        entry.__setstate__((self._functions[on], (), {}, vars(self)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Be the method itself in a copy of the owner: a copy has no Perseus attached."""
