@@ -60,17 +60,17 @@ constexpr std::optional<ComputationType> ParseComputationType(std::string_view n
 
 // Names one computation of an iteration, as PyTorch's `_Action` does. `stage` is the stage of the
 // model (from 0, virtual stages counted). `microbatch` counts from 0.
-struct Action {
+struct ComputationId {
   ComputationType type = ComputationType::kForward;
   int stage = 0;
   int microbatch = 0;
 
-  friend auto operator<=>(const Action&, const Action&) = default;
+  friend auto operator<=>(const ComputationId&, const ComputationId&) = default;
 };
 
 // Whether two may run as one operation: a forward with any backward (B or I), or a recompute with
 // the backward that needs it.
-constexpr bool MayRunAsOne(const Action& first, const Action& second) {
+constexpr bool MayRunAsOne(const ComputationId& first, const ComputationId& second) {
   using enum ComputationType;
   if (second.type != kBackward && second.type != kBackwardInput) return false;
   return first.type == kForward || (first.type == kRecompute && first.stage == second.stage &&

@@ -20,7 +20,7 @@ ScheduleStep I(int stage, int microbatch) { return {{kBackwardInput, stage, micr
 ScheduleStep W(int stage, int microbatch) { return {{kBackwardWeight, stage, microbatch}, {}}; }
 ScheduleStep R(int stage, int microbatch) { return {{kRecompute, stage, microbatch}, {}}; }
 ScheduleStep Fuse(const ScheduleStep& forward, const ScheduleStep& backward) {
-  return {forward.action, backward.action};
+  return {forward.id, backward.id};
 }
 
 std::string ErrorOf(int num_stages, int num_microbatches,

@@ -12,6 +12,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <variant>
@@ -22,6 +23,7 @@
 #include "common/belief.h"
 #include "common/printable.h"
 #include "job/job_fields.h"
+#include "report/text.h"
 
 namespace perseus::cli {
 namespace {
@@ -40,11 +42,10 @@ std::string SavingOf(const Json& plan) {
 
 // " (10.3 to 10.8 %)": where the saving is by the errors of the profile.
 std::string IntervalOf(const Json& plan) {
-  const Json& interval = ListOf(plan, "saving_interval_percent");
-  if (interval.size() != 2 || !interval[0].is_number() || !interval[1].is_number()) return "";
-  return fmt::format(" (95 %: {} to {}, by the errors of the profile)",
-                     FormatPercent(interval[0].get<double>(), 2),
-                     FormatPercent(interval[1].get<double>(), 2));
+  const Json& interval = ObjectOf(plan, "saving_interval");
+  const auto least = NumberOf(interval, "least_percent");
+  const auto most = NumberOf(interval, "most_percent");
+  return least && most ? fmt::format(" ({})", report::IntervalText({*least, *most})) : "";
 }
 
 // Of all pipelines together; a server of before says the plan's alone.
@@ -58,10 +59,15 @@ bool NobodyFollows(const Json& job) {
   return NumberOf(job, "following") == 0 && MemberText(job, "state") != "finished";
 }
 
+// Of a job, or of what its plan promises. A server of before does not say.
+bool IsBelievable(const Json& object) { return object.value("believable", Json()) != false; }
+
 // What a job saves now, as far as its plan says.
 std::string SavingNow(const Json& job) {
   const std::string saving = SavingOf(WholeJobOf(ObjectOf(job, "plan")));
-  return !saving.empty() && NobodyFollows(job) ? "none now" : saving;
+  if (saving.empty()) return saving;
+  if (NobodyFollows(job)) return "none now";
+  return IsBelievable(job) ? saving : "not believable";
 }
 
 std::string CountText(const Json& value) {
@@ -277,7 +283,9 @@ std::string SavingsText(const Json& savings) {
   std::string text;
   const bool is_estimated = MemberText(savings, "kind") == "estimated";
   const Json& promised = ObjectOf(savings, "promised");
-  if (const auto saving = NumberOf(promised, "saving_percent")) {
+  if (!IsBelievable(promised)) {
+    text += Line("promised", fmt::format("{}; perseus job show says why", kNotBelievable));
+  } else if (const auto saving = NumberOf(promised, "saving_percent")) {
     text +=
         Line(is_estimated ? "ESTIMATED" : "promised",
              fmt::format("saving {}, slowdown {}, against an iteration at maximum clocks{}",
@@ -330,23 +338,38 @@ std::string SweepText(const Json& sweep) {
                      extra_joules < 0 ? "" : "+", FormatJoules(extra_joules));
 }
 
-// What ranks complain of: each complaint once, with its ranks.
+// What two complaints have in common that differ in numbers or names of GPUs alone.
+std::string KindOf(const std::string& complaint) {
+  std::istringstream words(complaint);
+  std::string kind;
+  for (std::string word; words >> word;) {
+    if (word.find_first_of("0123456789") == std::string::npos) kind += word + ' ';
+  }
+  return kind;
+}
+
+// What ranks complain of: each kind of complaint once, with its ranks.
 std::string TroubleText(const Json& job) {
   constexpr std::size_t kMostComplaints = 5;
   constexpr std::size_t kMostRanks = 8;
-  std::vector<std::pair<std::string, std::vector<std::string>>> complaints;
+  struct Complaint {
+    std::string kind, error;  // Of the first of its ranks.
+    std::vector<std::string> ranks;
+  };
+  std::vector<Complaint> complaints;
   for (const Json& client : ListOf(ObjectOf(job, "clients"), "troubled")) {
     const std::string error = MemberText(client, "error");
+    const std::string kind = KindOf(error);
     auto same = std::find_if(complaints.begin(), complaints.end(),
-                             [&](const auto& complaint) { return complaint.first == error; });
-    if (same == complaints.end()) same = complaints.insert(same, {error, {}});
-    same->second.push_back(MemberText(client, "rank"));
+                             [&](const auto& complaint) { return complaint.kind == kind; });
+    if (same == complaints.end()) same = complaints.insert(same, {kind, error, {}});
+    same->ranks.push_back(MemberText(client, "rank"));
   }
   std::string text;
   const std::string world_size = MemberText(job, "world_size");
   const auto complaining = NumberOf(ObjectOf(job, "clients"), "complaining").value_or(0);
   for (std::size_t i = 0; i < complaints.size() && i < kMostComplaints; ++i) {
-    const auto& [error, ranks] = complaints[i];
+    const auto& [kind, error, ranks] = complaints[i];
     // The server names the first ranks only; if they agree, so do the others.
     const double count =
         complaints.size() == 1 ? std::max<double>(complaining, ranks.size()) : ranks.size();
@@ -362,12 +385,6 @@ std::string TroubleText(const Json& job) {
     text += Line("", fmt::format("and {} other complaints", complaints.size() - kMostComplaints));
   }
   return text;
-}
-
-bool IsBelievable(const Json& job) {
-  const Json& notes = ListOf(job, "notes");
-  return std::all_of(notes.begin(), notes.end(),
-                     [](const Json& note) { return MemberText(note, "severity") == "odd"; });
 }
 
 std::string JobText(const Json& job, const Style& style, double now_seconds) {

@@ -55,7 +55,7 @@ std::vector<std::string> PipelineRemarks(const CostedPipeline& pipeline, int vir
   }
   const auto& computations = pipeline.dag.computations;
   if (std::any_of(computations.begin(), computations.end(), [](const Computation& each) {
-        return each.fused && each.action.type == ComputationType::kForward;
+        return each.fused && each.id.type == ComputationType::kForward;
       })) {
     remarks.emplace_back(
         "a fused forward and backward is planned as one computation at one knob, and takes the sum "

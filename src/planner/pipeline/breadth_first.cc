@@ -37,14 +37,14 @@ RankOrder EarlyRecomputationOrder(const ScheduleShape& shape, int rank) {
   const int warm_up = shape.num_ranks - 1 - rank;
   RankOrder order;
   for (const ScheduleStep& step : OneForwardOneBackwardOrder(shape, rank)) {
-    const auto [type, stage, microbatch] = step.action;
+    const auto [type, stage, microbatch] = step.id;
     if (type == kForward) {
       order.push_back(step);
       continue;
     }
-    const Action recompute{kRecompute, stage, microbatch};
+    const ComputationId recompute{kRecompute, stage, microbatch};
     if (microbatch + warm_up < shape.num_microbatches) {
-      order.push_back({recompute, step.action});
+      order.push_back({recompute, step.id});
     } else {
       order.push_back({recompute, std::nullopt});
       order.push_back(step);
