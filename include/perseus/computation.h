@@ -56,12 +56,12 @@ constexpr std::optional<ComputationType> ParseComputationType(std::string_view n
 
 // Names one computation of an iteration, as PyTorch's `_Action` does. `stage` is the stage of the
 // model (from 0, virtual stages counted). `microbatch` counts from 0.
-struct Action {
+struct ComputationId {
   ComputationType type = ComputationType::kForward;
   int stage = 0;
   int microbatch = 0;
 
-  friend auto operator<=>(const Action&, const Action&) = default;
+  friend auto operator<=>(const ComputationId&, const ComputationId&) = default;
 };
 
 }  // namespace v0

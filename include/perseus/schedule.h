@@ -22,8 +22,8 @@ inline namespace v0 {
 // One step of a rank: a computation, or a forward fused with a backward
 // (PyTorch's OVERLAP_F_B), which runs at one clock.
 struct ScheduleStep {
-  Action action = {};                // The forward, where fused.
-  std::optional<Action> fused = {};  // The backward (B or I) that runs with it.
+  ComputationId id = {};                    // The forward, where fused.
+  std::optional<ComputationId> fused = {};  // The backward (B or I) that runs with it.
 
   friend bool operator==(const ScheduleStep&, const ScheduleStep&) = default;
 };
@@ -64,9 +64,9 @@ std::optional<std::string> CanonicalScheduleName(std::string_view name);
 Result<Schedule> BuildSchedule(const ScheduleSpec& spec);
 
 // Reads PyTorch's CSV text (compute_only, compute_comms, and old files that
-// spell I as B beside W): row = rank, cell = action, empty cell = idle.
+// spell I as B beside W): row = rank, cell = computation, empty cell = idle.
 // Communication and memory actions are left out. Stricter than PyTorch: nothing
-// may follow an action. Errors name file:line:column; a file over 128 MiB is
+// may follow a computation. Errors name file:line:column; a file over 128 MiB is
 // refused. The result is checked by ValidateSchedule.
 Result<Schedule> ReadSchedule(const std::string& path);
 Result<Schedule> ParseSchedule(std::string_view text, const std::string& name);

@@ -95,6 +95,10 @@ class Stats:
     latency: tuple[int, ...]
     step_plans: int
     step_plans_late: int
+    joules: float
+    saving_percent: float
+    saving_least_percent: float
+    saving_most_percent: float
 
 
 class _Step:

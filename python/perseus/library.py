@@ -97,6 +97,10 @@ class StatsStruct(ctypes.Structure):
         ("latency", ctypes.c_uint64 * LATENCY_BUCKETS),
         ("step_plans", ctypes.c_uint64),
         ("step_plans_late", ctypes.c_uint64),
+        ("joules", ctypes.c_double),
+        ("saving_percent", ctypes.c_double),
+        ("saving_least_percent", ctypes.c_double),
+        ("saving_most_percent", ctypes.c_double),
     )
 
 

@@ -82,8 +82,8 @@ PlanDocument FusedPlan() {
   PlanDocument plan = SamplePlan();
   plan.stages = 4;
   plan.virtual_stages = 2;
-  plan.ranks[0].computations[1].action = {ComputationType::kForward, 3, 0};
-  plan.ranks[0].computations[1].fused = Action{ComputationType::kBackwardInput, 0, 0};
+  plan.ranks[0].computations[1].id = {ComputationType::kForward, 3, 0};
+  plan.ranks[0].computations[1].fused = ComputationId{ComputationType::kBackwardInput, 0, 0};
   plan.baseline.costs[0].fused_type = ComputationType::kBackwardInput;
   plan.baseline.costs[0].fused_stage = 3;
   return plan;
@@ -96,7 +96,7 @@ TEST(PlanFile, ReadsBackEveryField) {
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
   // Every field of the sample has its own value, so equal text is equal fields.
   EXPECT_EQ(FormatPlanJson(*plan), kSampleText);
-  EXPECT_EQ(plan->ranks[0].computations[1].action, (Action{ComputationType::kBackward, 0, 0}));
+  EXPECT_EQ(plan->ranks[0].computations[1].id, (ComputationId{ComputationType::kBackward, 0, 0}));
   EXPECT_EQ(plan->ranks[0].computations[1].knob.number, 1305);
   EXPECT_EQ(plan->ranks[0].computations[1].knob.label, "1305");
   EXPECT_EQ(plan->constraints.granularity, Granularity::kPhase);
@@ -225,7 +225,8 @@ TEST(PlanFile, WritesAFusedComputationAsTwoEntries) {
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(FormatPlanJson(*read), text);
   EXPECT_EQ(read->ranks[0].computations.size(), 2U);
-  EXPECT_EQ(read->ranks[0].computations[1].fused, (Action{ComputationType::kBackwardInput, 0, 0}));
+  EXPECT_EQ(read->ranks[0].computations[1].fused,
+            (ComputationId{ComputationType::kBackwardInput, 0, 0}));
 }
 
 TEST(PlanFile, RefusesHalfAFusedComputation) {
@@ -435,6 +436,17 @@ TEST(PlanFile, MayLackTheBoundOfSharedClocks) {
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_FALSE(read->shared_knobs.has_value());
   EXPECT_NE(ErrorWith("\"proven\": true", "\"proven\": 1"), "accepted");
+}
+
+TEST(PlanFile, KeepsTheIntervalOfItsSaving) {
+  PlanDocument plan = SamplePlan();
+  EXPECT_EQ(FormatPlanJson(plan).find("saving_interval"), std::string::npos);
+  plan.saving_interval = {.least_percent = 10.5, .most_percent = 11.25};
+  const Result<PlanDocument> read = ParsePlanJson(FormatPlanJson(plan), "plan.json");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  ASSERT_TRUE(read->saving_interval.has_value());
+  EXPECT_EQ(read->saving_interval->least_percent, 10.5);
+  EXPECT_EQ(read->saving_interval->most_percent, 11.25);
 }
 
 // At 16 x 256 a plan should still open in an editor.

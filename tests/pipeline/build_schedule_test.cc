@@ -16,7 +16,6 @@ namespace perseus {
 namespace {
 
 using enum ComputationType;
-using ::testing::HasSubstr;
 
 Schedule Build(const ScheduleSpec& spec) {
   auto schedule = BuildSchedule(spec);
@@ -100,8 +99,8 @@ TEST(BuildScheduleTest, ZbvOfFewMicrobatchesOnManyRanksIsNoMoreWork) {
     const int rank = i * (kRanks / 1000);
     const pipeline::RankOrder order = pipeline::ZbvZeroBubbleOrder({kRanks, 2, 2}, rank);
     ASSERT_EQ(order.size(), 2U * 2U * 3U);
-    EXPECT_EQ(order.front().action.stage, rank);
-    EXPECT_EQ(order.back().action.microbatch, 1);
+    EXPECT_EQ(order.front().id.stage, rank);
+    EXPECT_EQ(order.back().id.microbatch, 1);
   }
 }
 
@@ -120,7 +119,7 @@ TEST(BuildScheduleTest, StagesLoopOrTurnBack) {
   const Schedule turn = Build({"zbv-zero-bubble", 6, 2, 3});
   const auto stages_of = [](const Schedule& schedule, int rank) {
     std::set<int> stages;
-    for (const ScheduleStep& step : schedule.ranks[rank]) stages.insert(step.action.stage);
+    for (const ScheduleStep& step : schedule.ranks[rank]) stages.insert(step.id.stage);
     return stages;
   };
   EXPECT_EQ(stages_of(loop, 1), (std::set<int>{1, 4}));
@@ -143,7 +142,7 @@ TEST(BuildScheduleTest, EveryShapeIsCompleteAndRuns) {
     std::map<ComputationType, int> count;
     for (const auto& order : schedule->ranks) {
       for (const ScheduleStep& step : order) {
-        ++count[step.action.type];
+        ++count[step.id.type];
         if (step.fused) ++count[step.fused->type];
       }
     }
@@ -193,7 +192,7 @@ TEST(BuildScheduleTest, UnknownNameSuggestsTheNearestAndListsAll) {
   EXPECT_THAT(message, Mentions("'1f1'", "'1f1b'"));
   for (const std::string& name : ScheduleNames()) EXPECT_THAT(message, Mentions(name));
   EXPECT_THAT(BuildError({"dualpipe", 4, 1, 4}), Mentions("'dualpipev'"));
-  EXPECT_THAT(BuildError({std::string(100'000, 'x'), 4, 1, 4}), HasSubstr("unknown schedule"));
+  EXPECT_THAT(BuildError({std::string(100'000, 'x'), 4, 1, 4}), Mentions("unknown"));
 }
 
 TEST(BuildScheduleTest, ShapeErrorsSayWhichShapeWouldDo) {
@@ -208,7 +207,8 @@ TEST(BuildScheduleTest, ShapeErrorsSayWhichShapeWouldDo) {
   EXPECT_THAT(BuildError({"megatron-interleaved", 8, 2, 9}), Mentions("1:", "8", "12"));
   EXPECT_THAT(BuildError({"megatron-interleaved", 8, 2, 9, 3}), Mentions("4", "9"));
   EXPECT_THAT(BuildError({"megatron-interleaved", 8, 2, 3}), Mentions("4", "microbatches"));
-  EXPECT_THAT(BuildError({"1f1b", 8, 1, 9, 3}), HasSubstr("only megatron-interleaved has groups"));
+  EXPECT_THAT(BuildError({"1f1b", 8, 1, 9, 3}),
+              Mentions("microbatch_group_size", "megatron-interleaved"));
 }
 
 // What an error proposes must be accepted.
@@ -221,7 +221,7 @@ TEST(BuildScheduleTest, ProposedShapesAreAccepted) {
 
 TEST(BuildScheduleTest, RejectsAbsurdSizes) {
   EXPECT_THAT(BuildError({"1f1b", 0, 1, 4}), Mentions("1", "0"));
-  EXPECT_THAT(BuildError({"1f1b", 4, 1, -1}), HasSubstr("microbatches must be at least 1"));
+  EXPECT_THAT(BuildError({"1f1b", 4, 1, -1}), Mentions("microbatches", "1"));
   EXPECT_THAT(BuildError({"1f1b", 4, 0, 1}), Mentions("virtual_stages", "1"));
   EXPECT_THAT(BuildError({"1f1b", 2'000, 1, 1'001}), Mentions("4000000"));
   EXPECT_THAT(BuildError({"1f1b", 2'147'483'647, 1, 2'147'483'647}), Mentions("4000000"));

@@ -17,7 +17,7 @@ ScheduleStep B(int stage, int microbatch) { return {{kBackward, stage, microbatc
 ScheduleStep I(int stage, int microbatch) { return {{kBackwardInput, stage, microbatch}, {}}; }
 ScheduleStep W(int stage, int microbatch) { return {{kBackwardWeight, stage, microbatch}, {}}; }
 ScheduleStep Fuse(const ScheduleStep& forward, const ScheduleStep& backward) {
-  return {forward.action, backward.action};
+  return {forward.id, backward.id};
 }
 
 std::string ErrorOf(int num_stages, int num_microbatches,

@@ -17,7 +17,6 @@ namespace perseus {
 namespace {
 
 using enum ComputationType;
-using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using Kinds = std::vector<std::pair<int, ComputationType>>;
 
@@ -99,12 +98,12 @@ TEST(WorkTest, AFitIsTimeAtTheHighestClock) {
 
 TEST(WorkTest, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(WorkErrorOf(""), Mentions("w.csv:1:1:"));
-  EXPECT_THAT(WorkErrorOf("microbatch,factor\n"), HasSubstr("no row below its header"));
+  EXPECT_THAT(WorkErrorOf("microbatch,factor\n"), Mentions("row", "header"));
   EXPECT_THAT(WorkErrorOf("microbatch,facter\n0,1\n"),
               Mentions("w.csv:1:12:", "'facter'", "'factor'"));
-  EXPECT_THAT(WorkErrorOf("microbatch,factor,tokens\n0,1,2\n"), HasSubstr("do not go together"));
-  EXPECT_THAT(WorkErrorOf("microbatch,stage,factor\n0,1,2\n"), HasSubstr("do not go together"));
-  EXPECT_THAT(WorkErrorOf("factor\n1\n"), HasSubstr("do not go together"));
+  EXPECT_THAT(WorkErrorOf("microbatch,factor,tokens\n0,1,2\n"), Mentions("together;"));
+  EXPECT_THAT(WorkErrorOf("microbatch,stage,factor\n0,1,2\n"), Mentions("together;"));
+  EXPECT_THAT(WorkErrorOf("factor\n1\n"), Mentions("together;"));
   EXPECT_THAT(WorkErrorOf("microbatch,factor\n0,1,2\n"), Mentions("w.csv:2:1:", "3", "2"));
   EXPECT_THAT(WorkErrorOf("microbatch,factor\n0,1\n\n0,2\n"), Mentions("w.csv:4:1:", "0"));
   EXPECT_THAT(WorkErrorOf("microbatch,factor\n0,0\n"), StartsWith("w.csv:2:3: factor is '0'"));

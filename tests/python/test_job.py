@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import socket
 import subprocess
@@ -85,15 +86,24 @@ def test_metrics_are_numbers_by_name() -> None:
     """Those of the client; none once it is closed, or where nothing is attached."""
     job, _ = job_with(timeline="host")
     assert job.metrics() == {}
-    counters = {name: 0 for name in perseus.Stats.__dataclass_fields__}
+    counters: dict[str, Any] = {name: 0 for name in perseus.Stats.__dataclass_fields__}
     counters.update(clock_mhz=1305, plan_version=4, late=2, missed=1, calls=9)
     counters.update(state=perseus.State.FOLLOWING)
-    stats: Any = perseus.Stats(**{**counters, "overhead_share": 0.02})  # type: ignore[arg-type]
+    counters.update(joules=120.5, saving_percent=9.5, saving_least_percent=math.nan)
+    counters.update(saving_most_percent=math.nan)
+    stats = perseus.Stats(**{**counters, "overhead_share": 0.02})
     job.client.stats = lambda: stats  # type: ignore[method-assign]
     metrics = job.metrics()
     assert all(type(value) in (int, float) for value in metrics.values())
-    expected = {"following": 1, "clock_mhz": 1305, "plan_version": 4, "clocks_late": 3}
+    expected: dict[str, float] = {
+        "following": 1,
+        "clock_mhz": 1305,
+        "plan_version": 4,
+        "clocks_late": 3,
+    }
+    expected.update(joules=120.5, saving_percent=9.5)
     assert metrics.items() >= expected.items()
+    assert "saving_least_percent" not in metrics  # Not known.
     assert metrics["overhead_percent"] == pytest.approx(2)
     assert Attached(job).metrics() == metrics
     assert Attached(None, "no schedule").metrics() == {}

@@ -395,6 +395,17 @@ def test_a_plan_says_what_its_file_says() -> None:
     assert "saved" in repr(plan)
 
 
+def test_a_measured_profile_gives_an_interval() -> None:
+    """Where the saving is by the errors that the profile states."""
+    measured = profile(2)
+    measured["error_sources"] = ["0.001|0.004|0.002"] * len(measured["stage"])
+    plan = perseus.plan(measured, **SMALL)
+    assert plan.saving_interval is not None
+    least, most = plan.saving_interval
+    assert least < plan.saving_percent < most < least + 5
+    assert perseus.plan(profile(2), **SMALL).saving_interval is None
+
+
 def test_labels_are_knobs_too() -> None:
     """Where they are no clocks."""
     plan = perseus.plan(profile(2, labels=True), **SMALL)

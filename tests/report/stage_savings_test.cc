@@ -32,7 +32,7 @@ TEST(StageSavingsTest, SplitsByStageAndType) {
   Plan one = sample.baseline;
   int slowed = -1;
   for (int i = 0; i < sample.pipeline.dag.size() && slowed < 0; ++i) {
-    if (sample.pipeline.dag.computations[i].action == Action{ComputationType::kForward, 2, 5}) {
+    if (sample.pipeline.dag.computations[i].id == ComputationId{ComputationType::kForward, 2, 5}) {
       slowed = i;
     }
   }

@@ -166,6 +166,9 @@ class HeadParser {
     if (const auto shared = root.Find(model::kSharedKnobGroup)) {
       formats::ReadFigures(*shared, &plan_.shared_knobs.emplace());
     }
+    if (const auto interval = root.Find(model::kSavingIntervalGroup)) {
+      formats::ReadFigures(*interval, &plan_.saving_interval.emplace());
+    }
     if (const auto certificate = root.Find("certificate")) {
       plan_.slope_quantum_watts = NumberOr(*certificate, "slope_quantum_w", 0);
       plan_.certified_error = NumberOr(*certificate, "certified_error", 0);
@@ -282,18 +285,17 @@ class ComputationsParser : public ListConsumer {
   Result<void> Finish() {
     plan_.knobs_are_numbers = knobs_are_numbers_.value_or(true);
     std::stable_sort(seen_.begin(), seen_.end(),
-                     [](const Seen& a, const Seen& b) { return a.action < b.action; });
-    const auto twin =
-        std::adjacent_find(seen_.begin(), seen_.end(),
-                           [](const Seen& a, const Seen& b) { return a.action == b.action; });
+                     [](const Seen& a, const Seen& b) { return a.id < b.id; });
+    const auto twin = std::adjacent_find(seen_.begin(), seen_.end(),
+                                         [](const Seen& a, const Seen& b) { return a.id == b.id; });
     if (twin == seen_.end()) return {};
     const Seen& again = *std::next(twin);
-    return tl::unexpected(TreeError(
-        name_, again.position,
-        fmt::format("{}: {} of stage {}, microbatch {} is already on line {}; each "
-                    "computation runs once an iteration",
-                    Place(again.rank, again.index), ComputationTypeName(again.action.type),
-                    again.action.stage, again.action.microbatch, twin->position.line)));
+    return tl::unexpected(
+        TreeError(name_, again.position,
+                  fmt::format("{}: {} of stage {}, microbatch {} is already on line {}; each "
+                              "computation runs once an iteration",
+                              Place(again.rank, again.index), ComputationTypeName(again.id.type),
+                              again.id.stage, again.id.microbatch, twin->position.line)));
   }
 
  private:
@@ -302,9 +304,9 @@ class ComputationsParser : public ListConsumer {
     PlannedComputation computation;
     bool fused = false;
   };
-  // An action that was read, and where.
+  // A computation that was read, and where.
   struct Seen {
-    Action action;
+    ComputationId id;
     Position position;
     int rank = 0;
     int index = 0;
@@ -333,9 +335,9 @@ class ComputationsParser : public ListConsumer {
   Entry ReadEntry(const TreeCursor& cursor) {
     Entry entry;
     PlannedComputation& computation = entry.computation;
-    computation.action.type = ReadType(cursor.Get("type"));
-    computation.action.stage = ReadIndex(cursor.Get("stage"), plan_.stages);
-    computation.action.microbatch = ReadIndex(cursor.Get("microbatch"), plan_.microbatches);
+    computation.id.type = ReadType(cursor.Get("type"));
+    computation.id.stage = ReadIndex(cursor.Get("stage"), plan_.stages);
+    computation.id.microbatch = ReadIndex(cursor.Get("microbatch"), plan_.microbatches);
     computation.knob = ReadKnob(cursor.Get("knob"));
     computation.start_seconds = cursor.Get("start_s").Number(kNotNegative);
     computation.duration_seconds = cursor.Get("duration_s").Number(kNotNegative);
@@ -348,10 +350,10 @@ class ComputationsParser : public ListConsumer {
   // The halves of a fused computation follow each other.
   void AddEntry(Entry entry, Position position, TreeReader* reader) {
     if (reader->failed()) return;
-    seen_.push_back({entry.computation.action, position, rank_, index_});
+    seen_.push_back({entry.computation.id, position, rank_, index_});
     if (half_) {
       if (!AreFusedPair(*half_, entry)) return reader->FailWith(HalfMissing());
-      half_->computation.fused = entry.computation.action;
+      half_->computation.fused = entry.computation.id;
       half_->computation.fused_work = entry.computation.work;
       entry.computation = std::move(half_->computation);
       half_.reset();
@@ -366,7 +368,7 @@ class ComputationsParser : public ListConsumer {
   // The entry that was read last is the first half.
   Error HalfMissing() const {
     const auto first = std::find_if(seen_.rbegin(), seen_.rend(), [this](const Seen& seen) {
-      return seen.action == half_->computation.action;
+      return seen.id == half_->computation.id;
     });
     return TreeError(name_, first->position,
                      Place(first->rank, first->index) +
@@ -377,10 +379,9 @@ class ComputationsParser : public ListConsumer {
   static bool AreFusedPair(const Entry& first, const Entry& second) {
     const PlannedComputation& a = first.computation;
     const PlannedComputation& b = second.computation;
-    return second.fused && a.action.type == ComputationType::kForward &&
-           IsBackward(b.action.type) && a.knob.label == b.knob.label &&
-           a.start_seconds == b.start_seconds && a.duration_seconds == b.duration_seconds &&
-           a.energy_joules == b.energy_joules;
+    return second.fused && a.id.type == ComputationType::kForward && IsBackward(b.id.type) &&
+           a.knob.label == b.knob.label && a.start_seconds == b.start_seconds &&
+           a.duration_seconds == b.duration_seconds && a.energy_joules == b.energy_joules;
   }
 
   // Stage or microbatch: 0 .. count - 1.

@@ -23,7 +23,7 @@ struct ScheduleShape {
 using RankOrder = std::vector<ScheduleStep>;
 
 inline ScheduleStep Step(ComputationType type, int stage, int microbatch) {
-  return {Action{type, stage, microbatch}, std::nullopt};
+  return {ComputationId{type, stage, microbatch}, std::nullopt};
 }
 
 // The order of one rank under each schedule (spec: docs/reference/schedules.md).

@@ -57,9 +57,9 @@ class StepGraph {
   explicit StepGraph(const Schedule& schedule) : schedule_(&schedule) {}
   Result<void> CheckShape();
   Result<void> CheckForwards() const;
-  Result<void> IndexAction(const Action& action, int rank, int step);
+  Result<void> IndexComputation(const ComputationId& id, int rank, int step);
   Result<void> IndexSteps();
-  Result<void> CheckAction(const Action& action, int step) const;
+  Result<void> CheckComputation(const ComputationId& id, int step) const;
   Result<void> CheckBackwards() const;
   Result<void> Run();
   Error DeadlockError(const std::vector<int>& next_position, const std::vector<int>& awaited) const;
@@ -68,7 +68,7 @@ class StepGraph {
   int StepOf(Pass pass, int stage, int microbatch) const {
     return step_of_[Slot(pass, stage, microbatch)];
   }
-  void AddDependencies(const Action& action, StepDependencies& dependencies) const;
+  void AddDependencies(const ComputationId& id, StepDependencies& dependencies) const;
   int RankOfStep(int step) const;  // Logarithmic; for errors.
   const ScheduleStep& StepAt(int step) const;
 

@@ -253,8 +253,8 @@ Result<Measurable> MeasurableOf(const std::string& settings_json) {
   Measurable measurable;
   measurable.num_stages = schedule->num_stages;
   const auto is_part = [](const ScheduleStep& step) {
-    return step.action.type == ComputationType::kBackwardInput ||
-           step.action.type == ComputationType::kBackwardWeight;
+    return step.id.type == ComputationType::kBackwardInput ||
+           step.id.type == ComputationType::kBackwardWeight;
   };
   for (const auto& steps : schedule->ranks) {
     measurable.splits_backward |= std::any_of(steps.begin(), steps.end(), is_part);

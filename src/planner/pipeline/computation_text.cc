@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "pipeline/action_text.h"
+#include "pipeline/computation_text.h"
 
 #include <fmt/core.h>
 
@@ -46,18 +46,18 @@ class CellParser {
   tl::expected<ParsedCell, CellError> Parse() {
     if (text_.empty()) return ParsedCell{};
     if (text_.front() == '(') return ParseOverlap();
-    auto action = ParseAction();
-    if (!action) return tl::unexpected(action.error());
+    auto id = ParseComputation();
+    if (!id) return tl::unexpected(id.error());
     if (position_ != text_.size()) {
       return Fail(position_,
                   fmt::format("unexpected {} after the action", Shown(text_.substr(position_))));
     }
-    if (!*action) return ParsedCell{};
-    return ParsedCell{ScheduleStep{**action, std::nullopt}};
+    if (!*id) return ParsedCell{};
+    return ParsedCell{ScheduleStep{**id, std::nullopt}};
   }
 
  private:
-  using ActionOrNothing = tl::expected<std::optional<Action>, CellError>;
+  using ComputationOrNothing = tl::expected<std::optional<ComputationId>, CellError>;
 
   static tl::unexpected<CellError> Fail(std::size_t offset, std::string problem) {
     return tl::unexpected(CellError{offset, std::move(problem)});
@@ -88,8 +88,8 @@ class CellParser {
     return number;
   }
 
-  // An action; nothing where it is communication.
-  ActionOrNothing ParseAction() {
+  // A computation; nothing where it is communication.
+  ComputationOrNothing ParseComputation() {
     const auto stage = ParseNumber("stage");
     if (!stage) return tl::unexpected(stage.error());
     const std::size_t word_start = position_;
@@ -110,22 +110,21 @@ class CellParser {
     const auto microbatch = ParseNumber("microbatch");
     if (!microbatch) return tl::unexpected(microbatch.error());
     if (!keyword->type) return std::nullopt;
-    return Action{*keyword->type, *stage, *microbatch};
+    return ComputationId{*keyword->type, *stage, *microbatch};
   }
 
   // "(" forward ";" backward ")" "OVERLAP_F_B".
   tl::expected<ParsedCell, CellError> ParseOverlap() {
-    std::array<Action, 2> halves;
+    std::array<ComputationId, 2> halves;
     for (std::size_t half = 0; half < halves.size(); ++half) {
       if (!Skip(half == 0 ? "(" : ";")) return FailOverlap(position_);
       const std::size_t start = position_;
-      const auto action = ParseAction();
-      if (!action) return tl::unexpected(action.error());
-      if (!*action || ((*action)->type == kForward) != (half == 0) ||
-          (*action)->type == kBackwardWeight) {
+      const auto id = ParseComputation();
+      if (!id) return tl::unexpected(id.error());
+      if (!*id || ((*id)->type == kForward) != (half == 0) || (*id)->type == kBackwardWeight) {
         return FailOverlap(start);
       }
-      halves[half] = **action;
+      halves[half] = **id;
     }
     if (!Skip(")") || !Skip(kOverlap) || position_ != text_.size()) return FailOverlap(position_);
     return ParsedCell{ScheduleStep{halves[0], halves[1]}};
@@ -143,13 +142,13 @@ class CellParser {
 
 }  // namespace
 
-std::string ActionText(const Action& action) {
-  return fmt::format("{}{}{}", action.stage, ComputationTypeLetter(action.type), action.microbatch);
+std::string ComputationText(const ComputationId& id) {
+  return fmt::format("{}{}{}", id.stage, ComputationTypeLetter(id.type), id.microbatch);
 }
 
 std::string StepText(const ScheduleStep& step) {
-  if (!step.fused) return ActionText(step.action);
-  return fmt::format("({};{}){}", ActionText(step.action), ActionText(*step.fused), kOverlap);
+  if (!step.fused) return ComputationText(step.id);
+  return fmt::format("({};{}){}", ComputationText(step.id), ComputationText(*step.fused), kOverlap);
 }
 
 tl::expected<ParsedCell, CellError> ParseCell(std::string_view text) {
