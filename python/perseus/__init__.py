@@ -12,7 +12,7 @@
 
 Or one line for a framework (`docs/how-to/hooks.md`, `docs/how-to/frameworks.md`):
 
->>> perseus.attach(schedule)  # attach_megatron(), attach_deepspeed(engine)
+>>> perseus.attach(schedule)  # attach_megatron(), attach_deepspeed(engine), attach_ddp(model)
 
 The planner, for what is done before and besides:
 
@@ -37,6 +37,11 @@ from perseus.shared_library import LibraryError
 if TYPE_CHECKING:
     from perseus.dag import Dag
     from perseus.hooks.attached import Attached, AttachError
+    from perseus.hooks.callbacks import (
+        lightning_callback,
+        megatron_callback,
+        transformers_callback,
+    )
     from perseus.hooks.data_parallel import attach_ddp
     from perseus.hooks.deepspeed import attach_deepspeed
     from perseus.hooks.job import Job
@@ -99,7 +104,10 @@ __all__ = [
     "attach_megatron",
     "attach_torchtitan",
     "emulate",
+    "lightning_callback",
+    "megatron_callback",
     "plan",
+    "transformers_callback",
 ]
 
 # Where names are that not everybody needs.
@@ -108,6 +116,7 @@ _LATER = {
     for module, names in {
         "dag": "Dag",
         "hooks.attached": "AttachError Attached",
+        "hooks.callbacks": "lightning_callback megatron_callback transformers_callback",
         "hooks.data_parallel": "attach_ddp",
         "hooks.deepspeed": "attach_deepspeed",
         "hooks.job": "Job",

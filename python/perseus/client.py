@@ -32,10 +32,12 @@ _INSTRUCTIONS: dict[Any, int] = {
     "backward": 1,
     "backward_input": 2,
     "backward_weight": 3,
+    "recompute": 4,
     "F": 0,
     "B": 1,
     "I": 2,
     "W": 3,
+    "R": 4,
     **{int(kind): int(kind) for kind in Instruction},
 }
 
@@ -95,6 +97,10 @@ class Stats:
     latency: tuple[int, ...]
     step_plans: int
     step_plans_late: int
+    joules: float
+    saving_percent: float
+    saving_least_percent: float
+    saving_most_percent: float
 
 
 class _Step:
@@ -394,8 +400,8 @@ class Client:
         Parameters
         ----------
         kind
-            An `Instruction`, "forward", "backward", "backward_input" or "backward_weight", or
-            PyTorch's letter.
+            An `Instruction`, or its name or letter: "forward" or "F", "backward" or "B",
+            "backward_input" or "I", "backward_weight" or "W", "recompute" or "R".
         stage, microbatch
             Counted from 0; -1: unknown, matched by order.
         """

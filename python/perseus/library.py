@@ -23,6 +23,7 @@ class Instruction(enum.IntEnum):
     BACKWARD = 1
     BACKWARD_INPUT = 2
     BACKWARD_WEIGHT = 3
+    RECOMPUTE = 4
 
 
 class Flag(enum.IntFlag):
@@ -97,6 +98,10 @@ class StatsStruct(ctypes.Structure):
         ("latency", ctypes.c_uint64 * LATENCY_BUCKETS),
         ("step_plans", ctypes.c_uint64),
         ("step_plans_late", ctypes.c_uint64),
+        ("joules", ctypes.c_double),
+        ("saving_percent", ctypes.c_double),
+        ("saving_least_percent", ctypes.c_double),
+        ("saving_most_percent", ctypes.c_double),
     )
 
 

@@ -37,6 +37,8 @@ TEST_F(WholeClientTest, FollowsPlansAndGivesTheClockBack) {
     return stats.state == PERSEUS_STATE_FOLLOWING && stats.calls >= 6;
   })) << LastError();
   EXPECT_EQ(Stats().plan_version, 1);
+  EXPECT_TRUE(std::isnan(Stats().saving_percent));  // This server does not say it.
+  EXPECT_GT(Stats().joules, 0);
   EXPECT_EQ(perseus_client_listens(client_), 1);
   EXPECT_EQ(LastError(), "");
   // Another plan, pushed.

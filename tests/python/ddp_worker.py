@@ -202,7 +202,9 @@ def life() -> object:
         done["evaluation"] = log[mark:]
         mark = len(log)
         copied = copy.deepcopy(model)
-        torch.save(model, io.BytesIO())
+        saved = io.BytesIO()
+        torch.save(model, saved)
+        done["saved"] = b"perseus" in saved.getvalue()
         loss_of(copied, 0).backward()
         done["copied"] = log[mark:]
         train(model, optimizer, 1)
@@ -269,6 +271,8 @@ def life() -> object:
 
         done["no model"] = perseus.attach_ddp(object()).reason
         done["no optimizer"] = perseus.attach_ddp(made("plain"), object(), job=recorded()[0]).reason
+        with perseus.attach_ddp(made("plain"), server="http://127.0.0.1:9") as attached:
+            done["alone"] = attached.reason  # And no process group.
         frozen = made("plain").requires_grad_(False)
         done["frozen"] = perseus.attach_ddp(frozen).reason
         said += [str(w.message) for w in seen if "perseus" in str(w.message)]

@@ -60,6 +60,8 @@ def profile() -> str:
 class Drill:
     """A folder, a server that can be killed, and trainers."""
 
+    python = TORCH  # Runs the trainers.
+
     def __init__(self, folder: Path, gpus: int = 2) -> None:
         self.folder = folder
         self.port = 0
@@ -134,7 +136,7 @@ class Drill:
         with (self.folder / "trainer.log").open("ab") as file:
             self.trainer = subprocess.Popen(
                 [
-                    TORCH,
+                    self.python,
                     "-B",
                     str(HERE / worker[0]),
                     *worker[1:],

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import socket
 import subprocess
@@ -48,6 +49,8 @@ def test_a_step_and_its_computations_are_told_in_order() -> None:
             pass
         with job.backward_input(2, stage=5), job.backward_weight(0):
             pass
+        with job.recompute(1, stage=5):
+            pass
         step.tokens = 4096
     assert log == [
         ["step_begin", 0],
@@ -58,6 +61,8 @@ def test_a_step_and_its_computations_are_told_in_order() -> None:
         ["instruction_begin", "backward_weight", -1, 0],
         ["instruction_end", "backward_weight", -1, 0],
         ["instruction_end", "backward_input", 5, 2],
+        ["instruction_begin", "recompute", 5, 1],
+        ["instruction_end", "recompute", 5, 1],
         ["step_end", 4096],
     ]
 
@@ -85,15 +90,24 @@ def test_metrics_are_numbers_by_name() -> None:
     """Those of the client; none once it is closed, or where nothing is attached."""
     job, _ = job_with(timeline="host")
     assert job.metrics() == {}
-    counters = {name: 0 for name in perseus.Stats.__dataclass_fields__}
+    counters: dict[str, Any] = {name: 0 for name in perseus.Stats.__dataclass_fields__}
     counters.update(clock_mhz=1305, plan_version=4, late=2, missed=1, calls=9)
     counters.update(state=perseus.State.FOLLOWING)
-    stats: Any = perseus.Stats(**{**counters, "overhead_share": 0.02})  # type: ignore[arg-type]
+    counters.update(joules=120.5, saving_percent=9.5, saving_least_percent=math.nan)
+    counters.update(saving_most_percent=math.nan)
+    stats = perseus.Stats(**{**counters, "overhead_share": 0.02})
     job.client.stats = lambda: stats  # type: ignore[method-assign]
     metrics = job.metrics()
     assert all(type(value) in (int, float) for value in metrics.values())
-    expected = {"following": 1, "clock_mhz": 1305, "plan_version": 4, "clocks_late": 3}
+    expected: dict[str, float] = {
+        "following": 1,
+        "clock_mhz": 1305,
+        "plan_version": 4,
+        "clocks_late": 3,
+    }
+    expected.update(joules=120.5, saving_percent=9.5)
     assert metrics.items() >= expected.items()
+    assert "saving_least_percent" not in metrics  # Not known.
     assert metrics["overhead_percent"] == pytest.approx(2)
     assert Attached(job).metrics() == metrics
     assert Attached(None, "no schedule").metrics() == {}

@@ -86,6 +86,7 @@ def test_what_happens_in_a_training_does_not_confuse_it(life: Any) -> None:
     assert life["skipped"] == [unused + used, ""]
     assert "2 microbatches" in life["uneven"]
     assert life["deep"] == ["0F0", "0B0"] * 2
+    assert not life["saved"], "a saved model cannot be read where Perseus is not installed"
 
 
 def test_under_ddp_a_backward_ends_before_the_wait_for_other_ranks() -> None:
@@ -112,6 +113,7 @@ def test_what_cannot_be_attached_says_why_once(life: Any) -> None:
     assert "object is no torch.nn.Module" in life["no model"]
     assert "object is no torch.optim.Optimizer" in life["no optimizer"]
     assert "no parameter" in life["frozen"]
+    assert life["alone"] == ""
     not_attached = [said for said in life["said"] if "not attached" in said]
     assert len(not_attached) == len(set(not_attached)) == 3
 

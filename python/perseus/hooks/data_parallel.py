@@ -61,9 +61,8 @@ def attach_ddp(
         `torch.compile` returned, or any other `torch.nn.Module`. Each call with gradients is
         followed by one backward.
     optimizer
-        Its steps end the iterations. None: an iteration ends when the next forward begins.
-    server
-        None: `$PERSEUS_SERVER`, else http://127.0.0.1:7787.
+        Its steps end the iterations; PyTorch's, or what Accelerate's `prepare` returned. None: an
+        iteration ends when the next forward begins.
     accumulate
         How many forwards and backwards make up one step of the optimizer.
     mesh
@@ -75,7 +74,7 @@ def attach_ddp(
         `run`.
     rank
         None: that of the default process group, else 0.
-    name, run, job_id, profile, settings, tokens, job, strict, options
+    server, name, run, job_id, profile, settings, tokens, job, strict, options
         As for `perseus.attach`.
 
     Returns
@@ -90,8 +89,7 @@ def attach_ddp(
     within forward and backward, so their times contain waits.
     """
     attached = Attached(None)
-    made: Job | None = None
-    try:
+    with attached.attaching(type(model).__name__, strict):
         for method in ("register_forward_pre_hook", "register_forward_hook", "parameters"):
             if not callable(getattr(model, method, None)):
                 raise AttachError(f"{type(model).__name__} is no torch.nn.Module")
@@ -101,7 +99,7 @@ def attach_ddp(
         if not trained:
             raise AttachError("no parameter of the model is trained")
         if job is None:
-            made = job = open_job(
+            job = open_job(
                 _place(mesh, rank, dp_rank, dp, tp_rank, tp),
                 schedule=lambda: {"schedule": "1f1b"},
                 stages=1,
@@ -119,11 +117,6 @@ def attach_ddp(
         attached.job = job
         attached.tokens = tokens
         _Recorder(attached, job, model, accumulate).hook(optimizer)
-    except Exception as error:
-        attached.give_up(error, made)
-        if strict:
-            raise AttachError(attached.reason) from error
-        attached.say_reason(type(model).__name__)
     return attached
 
 
@@ -188,6 +181,8 @@ class _Recorder:
         undo.append(self._model.register_forward_pre_hook(before, prepend=True).remove)
         after = _Hook(self._job, self._forward_ends)
         undo.append(self._model.register_forward_hook(after).remove)
+        # Accelerate's holds the one that steps, and steps it when gradients are accumulated.
+        optimizer = getattr(optimizer, "optimizer", optimizer)
         if optimizer is not None:
             if not callable(getattr(optimizer, "register_step_post_hook", None)):
                 raise AttachError(f"{type(optimizer).__name__} is no torch.optim.Optimizer")
@@ -303,14 +298,8 @@ class _Hook:
             self._job.guarded(self._tell, *args)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Nothing, ()
-
-
-class _Nothing:
-    """What stands for a hook in a copy."""
-
-    def __call__(self, *_: Any) -> None:
-        pass
+        """Be Python's own callable that does nothing: who reads a saved model may lack Perseus."""
+        return getattr, (0, "__init__")
 
 
 def _tensors_of(output: Any) -> Iterator[Any]:

@@ -344,6 +344,12 @@ strict, ahead, options
         """Return a context manager around a backward for the weights alone ("W")."""
         return Computation(self, "backward_weight", microbatch, stage, work)
 
+    def recompute(
+        self, microbatch: int = -1, stage: int | None = None, work: float | None = None
+    ) -> Computation:
+        """Return a context manager around a forward that runs again, before its backward ("R")."""
+        return Computation(self, "recompute", microbatch, stage, work)
+
     def skip(self) -> Skip:
         """Return a context manager within which nothing is recorded: evaluation, say."""
         return Skip(self)
@@ -386,8 +392,10 @@ strict, ahead, options
 
         `following` (0 or 1), `plan_version` (-1: none), `clock_mhz` (0: the driver's own, -1: a
         call failed), `iteration_seconds` of the last iteration, `overhead_percent`; since the
-        start `clock_calls`, and `clocks_late`, the changes that came late or not at all. Empty:
-        the job is closed.
+        start `clock_calls`, `joules` of its GPU (0: not known), and `clocks_late`, the changes that
+        came late or not at all. While it follows a plan: `saving_percent`, which the plan promises,
+        with `saving_least_percent` and `saving_most_percent` where the profile states its errors.
+        Empty: the job is closed.
         """
         return metrics_of(self.client.stats())
 
@@ -535,7 +543,8 @@ strict, ahead, options
         Parameters
         ----------
         kind
-            "forward", "backward", "backward_input", "backward_weight", or PyTorch's F, B, I, W.
+            "forward", "backward", "backward_input", "backward_weight", "recompute", or F, B, I,
+            W, R.
         microbatch, stage, work
             As for `forward`.
         """

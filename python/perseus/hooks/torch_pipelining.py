@@ -126,14 +126,13 @@ def attach(
     that a CUDA graph repeats, cannot be seen: Perseus then stays out.
     """
     attached = Attached(None)
-    made: Job | None = None
-    try:
+    with attached.attaching(type(schedule).__name__, strict):
         if getattr(schedule, _MARK, None) is not None:
             raise AttachError("this schedule has Perseus attached already; detach that first")
         shape = _Shape(schedule, order)
         if job is None:
             place = _place(shape, mesh, rank, dp_rank, dp, tp_rank, tp)
-            made = job = open_job(
+            job = open_job(
                 place,
                 schedule=shape.order,
                 stages=shape.num_stages,
@@ -153,11 +152,6 @@ def attach(
         if planner is not None:
             job.plan_with(planner, rank=shape.pp_rank)
         _hook(attached, shape, work)
-    except Exception as error:
-        attached.give_up(error, made)
-        if strict:
-            raise AttachError(attached.reason) from error
-        attached.say_reason(type(schedule).__name__)
     return attached
 
 

@@ -43,6 +43,7 @@ static_assert(static_cast<int>(perseus::ComputationType::kBackward) == PERSEUS_B
 static_assert(static_cast<int>(perseus::ComputationType::kBackwardInput) == PERSEUS_BACKWARD_INPUT);
 static_assert(static_cast<int>(perseus::ComputationType::kBackwardWeight) ==
               PERSEUS_BACKWARD_WEIGHT);
+static_assert(static_cast<int>(perseus::ComputationType::kRecompute) == PERSEUS_RECOMPUTE);
 static_assert(static_cast<int>(perseus::client::Level::kOff) == PERSEUS_LEVEL_OFF);
 
 constexpr std::uint32_t kKnownFlags =
@@ -208,7 +209,7 @@ bool IsInstruction(perseus_client* client, perseus_instruction type) {
   if (static_cast<unsigned>(type) < perseus::kNumComputationTypes) return true;
   Guarded(0, [&] {
     return Refuse(client, fmt::format("there is no instruction {}: expected PERSEUS_FORWARD (0) to "
-                                      "PERSEUS_BACKWARD_WEIGHT (3)",
+                                      "PERSEUS_RECOMPUTE (4)",
                                       static_cast<int>(type)));
   });
   return false;

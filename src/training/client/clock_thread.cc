@@ -245,10 +245,11 @@ void ClockThread::CollectIterations() {
     if (as_planned) state_->Recovered(SharedState::About::kOrder);
     last_iteration_seconds_ = record.seconds;
     // From the end of one iteration to the end of the next.
-    if (state_->settings().server.empty()) continue;
     const std::optional<double> joules = caller_.EnergyJoules();
     if (joules && last_joules_ && *joules > *last_joules_) report.joules = *joules - *last_joules_;
     last_joules_ = joules;
+    joules_ += report.joules.value_or(0);
+    if (state_->settings().server.empty()) continue;
     if (const std::int64_t now_ns = MonotonicNs(); now_ns >= next_kinds_ns_) {
       report.kinds = follower_.TakeKinds();
       if (!report.kinds.empty()) {
@@ -298,6 +299,12 @@ void ClockThread::Publish() {
   stats.latency_seconds = static_cast<double>(caller_.latency().MedianNs()) * 1e-9;
   stats.overhead_share = follower_.overhead_share();
   stats.last_iteration_seconds = last_iteration_seconds_;
+  stats.joules = joules_;
+  const RankPlan* const plan = follower_.plan();
+  const bool promises = plan != nullptr && follower_.Follows();
+  stats.saving_percent = promises ? plan->saving_percent : kUnknown;
+  stats.saving_least_percent = promises ? plan->saving_least_percent : kUnknown;
+  stats.saving_most_percent = promises ? plan->saving_most_percent : kUnknown;
   const auto& buckets = caller_.latency().buckets();
   std::copy(buckets.begin(), buckets.end(), stats.latency);
   state_->SetStats(stats);
