@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watch a real NVIDIA GPU that trains a transformer stage. Never sets a clock.
 
-Needs PyTorch with CUDA and libperseus_client. docs/how-to/gpu-check.md has what it does and
-what it found:
+Needs PyTorch with CUDA and libperseus_client; exits with 77 if PyTorch sees no GPU:
 
 1. NVML by dlopen: what each query that Perseus makes answers on this card, with its error code.
 2. The period of the energy counter.

@@ -6,8 +6,8 @@
 python bench/notes.py [--before OLD] > docs/evidence/notes.md
 
 A mistake in a profile or a job is written into a job file, a call of Python and a request to a
-server. Exits with 1 if a door says nothing. OLD, the program of an earlier commit, is asked the
-same for comparison; it may say nothing.
+server. Exits with 1 if a door says nothing, or marks it as it should not. OLD, the program of an
+earlier commit, is asked the same for comparison; it may say nothing.
 """
 
 from __future__ import annotations
@@ -79,22 +79,31 @@ NONSENSE: list[tuple[str, list[Row], dict[str, Any]]] = [
     ("a dwell of 20 s", SOUND, {"min_dwell": 20}),
     ("a target of 1.05 without a unit", SOUND, {"at": 1.05}),
 ]
+REFUSED = "refused"
+# What each door but `perseus check` makes of a note: in a text for people, in JSON, in Python.
 DOORS = (
-    *("check", "plan", "--json", "plan.json", "report", "Python"),
+    *("plan", "--json", "plan.json", "report", "Python"),
     *("job create", "job show", "API"),
 )
-REFUSED = "refused"
+EXPECTED = {
+    REFUSED: [REFUSED] * len(DOORS),
+    "implausible": [
+        *("WARNING", "implausible", "implausible", "banner", "warning"),
+        *("WARNING", "WARNING", "implausible"),
+    ],
+    "odd": ["note", "odd", "odd", "banner", "plan.notes", "note", "note", "odd"],
+}
 NOTHING = "**nothing**"
 INTRODUCTION = """# What is said of wrong input
 
 `build/venv/bin/python bench/notes.py --before OLD > docs/evidence/notes.md` writes this page. It
-gives each mistake to each door of Perseus (commands, files, Python and a server), and fails if one
-of them says nothing. "WARNING", "warning" and "note" are how a door marks the sentence; a banner is
-at the top of the report. Who uses Python finds notes in `plan.notes`.
+gives each mistake to each door of Perseus: `perseus check`, `plan`, its `--json`, `plan.json`, the
+report, Python, `job create`, `job show` and the API. It fails if a door says nothing, or marks the
+mistake in another way than it should: "WARNING" or "note" in texts, the severity in JSON, a banner
+in the report, a warning or `plan.notes` in Python.
 
-OLD is `build/release/src/cli/perseus` of commit 773427d, with its libperseus_planner. Its column
-names the doors that said something. It had no `perseus check`, and `perseus plan` printed notes
-below the figures.
+OLD is `build/release/src/cli/perseus` of commit 773427d, with its libperseus_planner. It had no
+`perseus check`; its column counts the other eight doors that said something.
 """
 PYTHON_DOOR = """
 import json, sys, warnings
@@ -218,8 +227,8 @@ def ask_all(
     return place + sentence, says
 
 
-def ask_before(program: Path, folder: Path, server: Server, number: int) -> tuple[str, str]:
-    """Return the sentence of an earlier program on the files of `ask_all`, and who said it."""
+def ask_before(program: Path, folder: Path, server: Server, number: int) -> str:
+    """Return how many doors of an earlier program said something of the files of `ask_all`."""
     profile, job = folder / "profile.csv", folder / "job.toml"
     settings = SETTINGS | NONSENSE[number][2]
     out = folder / f"before{number}"
@@ -247,13 +256,12 @@ def ask_before(program: Path, folder: Path, server: Server, number: int) -> tupl
     by_python = python_door(program, profile, settings, sentence)
     refuse = [door for door, (code, _) in says.items() if code == 2]
     if len(refuse) == len(says):
-        return sentence, REFUSED
+        return REFUSED
     said = [
         door for door, (_, text) in says.items() if sentence and sentence in " ".join(text.split())
     ]
     said += ["Python"] if by_python and sentence else []
-    words = f"exit {code}, " + ("said by " + ", ".join(said) if said else "nothing said")
-    return sentence, words + (f"; refused by {', '.join(refuse)}" if refuse else "")
+    return f"{len(said)} of {len(DOORS)}" if said else NOTHING
 
 
 def ask_trace(program: Path, folder: Path) -> list[Answer]:
@@ -329,6 +337,17 @@ def print_table(head: list[str], rows: list[list[str]]) -> None:
     print()
 
 
+def summary(says: list[str]) -> str:
+    """Return how `perseus check` judges a mistake, and each door that does not follow it."""
+    expected = EXPECTED.get(says[0].partition(",")[0], [])
+    wrong = [
+        f"{door}: {cell(says_it)}"
+        for door, says_it, should in zip(DOORS, says[1:], expected, strict=False)
+        if says_it != should
+    ]
+    return "; ".join([says[0] or NOTHING, *wrong])
+
+
 def beside(now: list[Answer], before: list[Answer]) -> list[list[str]]:
     """Return rows of what was given, the answer now, and the one before."""
     earlier = [[cell(answer)] for _, answer in before] or [[] for _ in now]
@@ -342,41 +361,35 @@ def main() -> None:
     old: Path | None = parser.parse_args().before
     old = old.resolve() if old else None
     column = ["773427d"] if old else []
-    doors: list[list[str]] = []
-    sentences: list[list[str]] = []
-    silent = 0
+    mistakes: list[list[str]] = []
+    wrong = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         server = Server(perseus_binary(), folder / "jobs.db")
         earlier = Server(old, folder / "before.db") if old else None
         for number, (what, rows, more) in enumerate(NONSENSE):
             sentence, says = ask_all(folder, server, number, rows, more)
-            silent += says.count("")
-            doors.append([what, *map(cell, says)])
-            sentences.append([what, cell(sentence)])
+            wrong += says[1:] != EXPECTED.get(says[0].partition(",")[0])
+            mistakes.append([what, summary(says), cell(sentence)])
             if old and earlier:
-                sentence, said_by = ask_before(old, folder, earlier, number)
-                doors[-1].append(said_by)
-                sentences[-1].append(cell(sentence.replace(str(folder) + "/", "")))
+                mistakes[-1].append(ask_before(old, folder, earlier, number))
         trace, trace_before = ask_trace(perseus_binary(), folder), []
-        silent += sum(answer.startswith(NOTHING) for _, answer in trace)
+        wrong += sum(answer.startswith(NOTHING) for _, answer in trace)
         alone, alone_before = ask_alone(perseus_binary(), folder, server), []
-        silent += sum(not answer.startswith("exit 2") for _, answer in alone)
+        wrong += sum(not answer.startswith("exit 2") for _, answer in alone)
         server.stop()
         if old and earlier:
             trace_before = ask_trace(old, folder)
             alone_before = ask_alone(old, folder, earlier)
             earlier.stop()
     print(INTRODUCTION)
-    print_table(["the mistake", *DOORS, *column], doors)
-    print("The first sentence on each, of `perseus check` (before: of `perseus plan`):\n")
-    print_table(["the mistake", "sentence", *column], sentences)
+    print_table(["the mistake", "judged", "the first sentence", *column], mistakes)
     print("A trace whose times are in microseconds, and are read as seconds:\n")
     print_table(["the door", "says", *column], beside(trace, trace_before))
     print("What only one command can be given:\n")
     alone = [(f"`{command}`", answer) for command, answer in alone]
     print_table(["command", "answer", *column], beside(alone, alone_before))
-    sys.exit(1 if silent else 0)
+    sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":

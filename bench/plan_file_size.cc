@@ -30,7 +30,7 @@ perseus::PlanDocument LargePlan(int stages, int microbatches) {
          {perseus::ComputationType::kForward, perseus::ComputationType::kBackward}) {
       for (int microbatch = 0; microbatch < microbatches; ++microbatch) {
         perseus::PlannedComputation computation;
-        computation.action = {type, stage, microbatch};
+        computation.id = {type, stage, microbatch};
         computation.knob = {"1410", 1410};
         computation.start_seconds = microbatch / 3.0;
         computation.duration_seconds = 1.0 / 3;

@@ -61,10 +61,9 @@ RankSeries ReadRank(const TreeCursor& rank, std::size_t iterations) {
 // (DeepSpeed's 1F1B) lays out a pipeline: a stage has a forward in every second
 // step and a backward in the others; where it has no microbatch it is idle.
 int StepOf(const Computation& computation, int stage, int stages) {
-  const int microbatch = computation.action.microbatch;
-  return computation.action.type == ComputationType::kForward
-             ? 2 * microbatch + stage
-             : 2 * microbatch + 2 * stages - 1 - stage;
+  const int microbatch = computation.id.microbatch;
+  return computation.id.type == ComputationType::kForward ? 2 * microbatch + stage
+                                                          : 2 * microbatch + 2 * stages - 1 - stage;
 }
 
 }  // namespace
@@ -181,7 +180,7 @@ std::optional<std::vector<double>> ClocksOfComputations(const PipelineDag& dag, 
   bool last_forward = false;
   for (const int index : dag.rank_order[stage]) {
     const Computation& computation = dag.computations[index];
-    const bool forward = computation.action.type == ComputationType::kForward;
+    const bool forward = computation.id.type == ComputationType::kForward;
     const int step = StepOf(computation, stage, dag.num_ranks);
     const bool merged = !chosen.empty() && step == last_step + 1 && forward != last_forward;
     if (merged) {

@@ -17,7 +17,6 @@ int main(int argc, char** argv) {
     return std::cerr << "the plan has no such computation\n", 1;
   }
   const perseus::PlannedComputation& planned = plan->ranks[rank].computations[position];
-  std::cout << perseus::ComputationTypeName(planned.action.type) << " of stage "
-            << planned.action.stage << ", microbatch " << planned.action.microbatch << ": "
-            << planned.knob.label << '\n';
+  std::cout << perseus::ComputationTypeName(planned.id.type) << " of stage " << planned.id.stage
+            << ", microbatch " << planned.id.microbatch << ": " << planned.knob.label << '\n';
 }

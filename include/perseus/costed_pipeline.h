@@ -87,7 +87,8 @@ struct CostedPipeline {
   double split_ratio = 0.5;  // CostSpec::split_ratio
   // What was found in the profile and in the costs, such as rows that the schedule does not use.
   std::vector<Note> notes = {};
-  std::string modelled = {};  // Profile::modelled.
+  std::string modelled = {};              // Profile::modelled.
+  std::vector<OptionErrors> errors = {};  // Profile::errors.
 
   // Whether a pipeline that was filled in by hand is consistent: the DAG is valid, indices are in
   // range, `options` and `baseline` are among `all_options`, lists are in the order stated above,

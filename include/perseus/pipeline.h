@@ -39,8 +39,8 @@ struct FixedTimes {
 struct Computation {
   int rank = 0;      // In the pipeline, from 0.
   int position = 0;  // In the rank's order.
-  Action action = {};
-  std::optional<Action> fused = {};  // See ScheduleStep.
+  ComputationId id = {};
+  std::optional<ComputationId> fused = {};  // See ScheduleStep.
 };
 
 // `to` starts no earlier than `delay_seconds` after `from` ends.
@@ -71,7 +71,7 @@ struct PipelineDag {
   int size() const { return static_cast<int>(computations.size()); }
 
   // The index of the computation that does this, alone or fused with another. Takes linear time.
-  std::optional<int> Find(const Action& action) const;
+  std::optional<int> Find(const ComputationId& id) const;
 
   // Whether a DAG that was filled in by hand keeps to the invariants above. Takes linear time.
   Result<void> Validate() const;

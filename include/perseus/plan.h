@@ -98,6 +98,13 @@ struct DiscreteBound {
   double gap_percent = 0;  // 100 (energy - lower bound) / lower bound
 };
 
+// Between these lies the saving of a plan with a probability of 95 %, as far as the errors of the
+// measured profile go.
+struct SavingInterval {
+  double least_percent = 0;
+  double most_percent = 0;
+};
+
 // The figures of a plan: one iteration of one pipeline, replayed from the measured options by
 // Replay().
 struct PlanFigures {
@@ -114,6 +121,8 @@ struct PlanFigures {
   // not limited, and the search found a bound. With a dwell it finds one only if
   // each rank has one knob.
   std::optional<SharedKnobBound> shared_knobs;
+  // Of a plan document, where the profile says its errors (CostedPipeline::errors). Else none.
+  std::optional<SavingInterval> saving_interval = {};
 };
 
 // A plan: one option for every computation, and the figures that follow. The baseline is a plan,
@@ -126,7 +135,7 @@ struct Plan : PlanFigures {
   std::uint64_t pipeline = 0;
 
   // The knob of a computation. Errors: those of CheckPlan(), and no such computation.
-  Result<Knob> KnobOf(const CostedPipeline& of, const Action& action) const;
+  Result<Knob> KnobOf(const CostedPipeline& of, const ComputationId& id) const;
 };
 
 // Whether there is one option for each computation, and all are in the pipeline's tables.

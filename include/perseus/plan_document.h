@@ -42,8 +42,8 @@ struct BaselineCost {
 
 // One computation of a rank, or two that run fused, as planned.
 struct PlannedComputation {
-  Action action = {};                // The forward, where fused.
-  std::optional<Action> fused = {};  // See ScheduleStep.
+  ComputationId id = {};                    // The forward, where fused.
+  std::optional<ComputationId> fused = {};  // See ScheduleStep.
   Knob knob = {};
   double start_seconds = 0;  // From the start of the iteration, as replayed.
   double duration_seconds = 0;

@@ -31,24 +31,26 @@ class Work {
   // One factor for each microbatch, for all its computations. Factors not given are 1.
   explicit Work(std::vector<double> factors) : of_microbatch_(std::move(factors)) {}
 
-  // Of one stage and type of a microbatch. A factor outside of 1e-6 to 1e6, or an action that
+  // Of one stage and type of a microbatch. A factor outside of 1e-6 to 1e6, or a computation that
   // names no computation, is refused by whatever is given this work.
-  void Set(const Action& action, double factor);
+  void Set(const ComputationId& id, double factor);
 
-  double FactorOf(const Action& action) const;
-  // Everything that was set, by microbatch, stage and type. An action that cannot be in any
+  double FactorOf(const ComputationId& id) const;
+  // Everything that was set, by microbatch, stage and type. A computation that cannot be in any
   // pipeline comes first.
-  std::vector<std::pair<Action, double>> Given() const;
-  bool empty() const { return of_microbatch_.empty() && of_action_.empty() && misplaced_.empty(); }
+  std::vector<std::pair<ComputationId, double>> Given() const;
+  bool empty() const {
+    return of_microbatch_.empty() && of_computation_.empty() && misplaced_.empty();
+  }
   // One more than the highest microbatch that a factor is given for.
   int num_microbatches() const;
 
  private:
   std::vector<double> of_microbatch_;
   // [(microbatch x stages + stage) x kNumComputationTypes + type]; 0: not given.
-  std::vector<double> of_action_;
+  std::vector<double> of_computation_;
   int stages_ = 0;
-  std::vector<std::pair<Action, double>> misplaced_;  // At most one.
+  std::vector<std::pair<ComputationId, double>> misplaced_;  // At most one.
 };
 
 // One row of a work table.
@@ -104,7 +106,8 @@ struct TokenRule {
 };
 
 // What a work table means for a pipeline that runs `kinds` (stages and types). A row of `backward`
-// counts for its two halves, too, if these have no rows of their own. Microbatches and computations
+// counts for its two halves, too, and one of `forward` for `recompute`, if these have no rows of
+// their own. Microbatches and computations
 // without a row are as in the profile. Errors: a row for a microbatch, stage or type that does not
 // exist; tokens without a row for each microbatch; a fit that lacks a kind.
 Result<Work> MakeWork(const WorkTable& table, const TokenRule& tokens, const Profile& profile,

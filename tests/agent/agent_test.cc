@@ -129,7 +129,7 @@ TEST(Agent, WantsHelloFirstOfItsVersion) {
     if (count > 0) text.append(chunk, static_cast<std::size_t>(count));
     return text.find("\"id\":3") != std::string::npos;
   }));
-  EXPECT_THAT(text, HasSubstr("the first request of a connection is hello"));
+  EXPECT_THAT(text, Mentions("first", "hello,"));
   EXPECT_THAT(text, Mentions("version", "1", "2"));
   EXPECT_THAT(text, Mentions("{\"id\":3,\"op\":\"hello\",\"ok\":true"));
 }
@@ -319,7 +319,7 @@ TEST(Agent, OnlyOneServesASocket) {
   second.options().socket_path = agent.options().socket_path;
   const auto started = second.Start();
   ASSERT_FALSE(started);
-  EXPECT_THAT(started.error().message, HasSubstr("another agent listens"));
+  EXPECT_THAT(started.error().message, Mentions("listens"));
   // And the first one's socket is still there.
   agent.Connect();
 }
@@ -348,7 +348,7 @@ TEST(Agent, LimitsConnectionsButLetsRootIn) {
     control = Control::Connect(agent.options().socket_path, "", std::chrono::seconds(20));
   }
   ASSERT_FALSE(control);
-  EXPECT_THAT(control.error().message, HasSubstr("which is its limit"));
+  EXPECT_THAT(control.error().message, Mentions("limit"));
   EXPECT_EQ(controls.size(), ::geteuid() == 0 ? 10U : 2U);
   controls.pop_back();
   EXPECT_TRUE(Eventually([&] {

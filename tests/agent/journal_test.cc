@@ -60,7 +60,7 @@ TEST(Journal, IsForOneAgent) {
   ASSERT_TRUE(first);
   const auto second = Journal::Open(folder.Path("agent.journal"));
   ASSERT_FALSE(second);
-  EXPECT_THAT(second.error().message, HasSubstr("another agent has this journal"));
+  EXPECT_THAT(second.error().message, Mentions("another", "journal;"));
 }
 
 // Every torn beginning and every changed byte is noticed.

@@ -67,7 +67,7 @@ TEST(Peer, MustBeAlive) {
   const FileDescriptor accepted(::accept(listening->descriptor(), nullptr, nullptr));
   const auto peer = PeerOf(accepted.get());
   ASSERT_FALSE(peer);
-  EXPECT_THAT(peer.error().message, HasSubstr("has ended"));
+  EXPECT_THAT(peer.error().message, Mentions("ended"));
   ASSERT_EQ(::write(ours.get(), "x", 1), 1);
 }
 
@@ -112,7 +112,7 @@ TEST(Socket, SaysWhatIsInTheWay) {
   folder.Put("file", "x");
   const auto on_file = ListeningSocket::Listen(folder.Path("file"));
   ASSERT_FALSE(on_file);
-  EXPECT_THAT(on_file.error().message, HasSubstr("not a socket"));
+  EXPECT_THAT(on_file.error().message, Mentions("socket;"));
   EXPECT_EQ(folder.Get("file"), "x");
   const auto too_long = ListeningSocket::Listen("/tmp/" + std::string(200, 'x'));
   ASSERT_FALSE(too_long);

@@ -182,7 +182,7 @@ TEST(LayerCostsTest, SaysWhatLayersCannotBe) {
   EXPECT_THAT(message(profile, {4, 4}), Mentions("2", "p.csv", "3"));
   EXPECT_THAT(message(profile, {4, 0, 4}), Mentions("0", "layers"));
   EXPECT_THAT(message(profile, {4, 2000000000, 2000000000}), Mentions("4000000004"));
-  EXPECT_THAT(message(StageTimes({1, 1}, {1, 1}), {4, 4}), HasSubstr("takes an inner stage"));
+  EXPECT_THAT(message(StageTimes({1, 1}, {1, 1}), {4, 4}), Mentions("inner"));
 }
 
 }  // namespace

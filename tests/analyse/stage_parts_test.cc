@@ -132,11 +132,11 @@ TEST(StagePartsTest, SaysWhatCannotBePutTogether) {
                                             backwards),
                                   1);
   ASSERT_FALSE(single);
-  EXPECT_THAT(single.error().message, HasSubstr("a single knob in common"));
+  EXPECT_THAT(single.error().message, Mentions("single"));
   const auto none =
       MergeStages(ProfileOf("0,forward,1400,1,9\n1,forward,1000,3,7\n" + backwards), 1);
   ASSERT_FALSE(none);
-  EXPECT_THAT(none.error().message, HasSubstr("no knob in common"));
+  EXPECT_THAT(none.error().message, Mentions("no", "common"));
   // One knob is enough where there was no choice before.
   EXPECT_TRUE(MergeStages(ProfileOf("0,forward,1400,1,9\n1,forward,1400,3,7\n" + backwards), 1));
 }

@@ -77,12 +77,12 @@ TEST(ParseSweepTest, SaysWhatIsWrong) {
   };
   EXPECT_THAT(message("microbatch=8"), Mentions("'microbatches'"));
   EXPECT_THAT(message("microbatches"), Mentions("microbatches=8,16,32"));
-  EXPECT_THAT(message(""), HasSubstr("cannot be swept"));
+  EXPECT_THAT(message(""), Mentions("swept;"));
   EXPECT_THAT(message("stages"), Mentions("stages=8,16,32"));
   EXPECT_THAT(message("schedule"), Mentions("schedule=1f1b,gpipe"));
   for (const char* text : {"stages=", "stages=4,", "stages=,4", "stages=4.5", "stages=0",
                            "stages=-2", "stages=9999999999999", "stages=4 8"}) {
-    EXPECT_THAT(message(text), HasSubstr("is no value of stages")) << text;
+    EXPECT_THAT(message(text), Mentions("value", "stages")) << text;
   }
   EXPECT_THAT(message("schedule=1f1c"), Mentions("1f1b"));
   // All of the values, or none.
@@ -163,9 +163,9 @@ TEST(SweepShapesTest, ShapesThatCannotBeBuiltSayWhy) {
     return rows[0].why_not;
   };
   EXPECT_THAT(why({"virtual-stages=2"}), Mentions("1f1b", "runs"));
-  EXPECT_THAT(why({"virtual-stages=3", "schedule=looped-bfs"}), HasSubstr("multiple of"));
+  EXPECT_THAT(why({"virtual-stages=3", "schedule=looped-bfs"}), Mentions("multiple"));
   EXPECT_THAT(why({"stages=3"}), Mentions("4", "3"));
-  EXPECT_THAT(why({"stages=8"}), HasSubstr("cannot be merged"));
+  EXPECT_THAT(why({"stages=8"}), Mentions("merged"));
   job.costs.blocking_power_watts = {70, 71, 72, 73};
   EXPECT_THAT(why({"stages=2"}), Mentions("4", "2"));
 }

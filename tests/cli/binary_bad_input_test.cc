@@ -54,14 +54,14 @@ TEST_F(BinaryBadInputTest, AFileOverTheLimitLeavesNothing) {
   for (const std::string& word : Plan(profile_, {"-o", folder_.Path("out")})) command += " " + word;
   const RunResult run = RunShell(command, "");
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.err, HasSubstr("ulimit -f"));
+  EXPECT_THAT(run.err, Mentions("ulimit"));
   for (const std::string& name : folder_.List()) EXPECT_FALSE(name.starts_with('.')) << name;
   EXPECT_EQ(access(folder_.Path("out/plan.json").c_str(), F_OK), -1);
 }
 
 TEST_F(BinaryBadInputTest, Usage) {
   EXPECT_THAT(Refused({"plam"}), Mentions("'plan'"));
-  EXPECT_THAT(Refused({}), HasSubstr("the commands are plan, frontier"));
+  EXPECT_THAT(Refused({}), Mentions("plan,", "frontier,"));
   EXPECT_THAT(Refused({"frontier", profile_, "--jsn"}), Mentions("'--json'"));
   EXPECT_THAT(Refused(Plan(profile_, {"--max-clocks", "0"})), Mentions("--max-clocks"));
   EXPECT_THAT(Refused({"completion", "tcsh"}), Mentions("tcsh"));
@@ -69,7 +69,7 @@ TEST_F(BinaryBadInputTest, Usage) {
 }
 
 TEST_F(BinaryBadInputTest, WhatIsMissingIsNamedWithAnExample) {
-  EXPECT_THAT(Refused({"plan"}), HasSubstr("profile is missing"));
+  EXPECT_THAT(Refused({"plan"}), Mentions("missing,"));
   EXPECT_THAT(Refused({"plan", profile_, "--schedule", "1f1b"}),
               testing::ContainsRegex("^--microbatches .*, --blocking-power .* are missing"));
   EXPECT_THAT(Refused({"schedule", "1f1b", "--stages", "2"}),

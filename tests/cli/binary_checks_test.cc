@@ -326,7 +326,7 @@ TEST_F(CheckCommandTest, ASoundInputHasNoNotes) {
   const std::string profile = folder_.Write("profile.csv", Csv(Sound()));
   const RunResult alone = RunPerseus({"check", profile});
   EXPECT_EQ(alone.exit_code, 0);
-  EXPECT_THAT(alone.out, HasSubstr("Only the profile was checked"));
+  EXPECT_THAT(alone.out, Mentions("Only", "checked;"));
   folder_.Write("job.toml",
                 "profile = 'profile.csv'\nschedule = '1f1b'\nmicrobatches = 4\n"
                 "blocking_power = 20\n");
@@ -362,7 +362,7 @@ TEST_F(CheckCommandTest, WhatCannotBeReadIsImpossible) {
   EXPECT_EQ(note["source"], "profile.csv");
   EXPECT_EQ(note["line"], 1);
   EXPECT_EQ(note["column"], 1);
-  EXPECT_THAT(note["text"].get<std::string>(), Not(HasSubstr("profile.csv:")));
+  EXPECT_THAT(note["text"].get<std::string>(), Not(Mentions("profile.csv:")));
   const RunResult text = RunPerseus({"check", profile});
   EXPECT_EQ(text.exit_code, 2);
   EXPECT_EQ(text.out, "");

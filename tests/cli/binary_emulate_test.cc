@@ -189,10 +189,10 @@ TEST_F(BinaryEmulateTest, TextSaysWhatWasEmulatedAndWhatCame) {
   }
   EXPECT_THAT(run.out, Mentions("Straggler", "1", "straggler", "time"));
   // How power swings is shown to whoever asks.
-  EXPECT_THAT(run.out, Not(HasSubstr("swing")));
+  EXPECT_THAT(run.out, Not(Mentions("swing")));
   EXPECT_THAT(Run(Arguments({"--iterations", "10", "--power-band", "0.1-10"})).out,
               ContainsRegex("\npower of the job .* swing W +in 0[.]1-10 Hz +strongest Hz\n"));
-  EXPECT_THAT(run.out, Not(HasSubstr("zeus-global")));
+  EXPECT_THAT(run.out, Not(Mentions("zeus-global")));
   for (const char c : run.out) EXPECT_LT(static_cast<unsigned char>(c), 0x80);
   EXPECT_THAT(folder_.List(), ElementsAre("profile.csv"));
 }
@@ -252,7 +252,7 @@ TEST_F(BinaryEmulateTest, APolicyWithoutAPlanIsARow) {
   EXPECT_EQ(refused, 1);  // zeus-per-stage
   EXPECT_THAT(run.out, HasSubstr("no plan"));
   // Nor is what was done named as the next thing to do.
-  EXPECT_THAT(run.out, Not(HasSubstr("--compare")));
+  EXPECT_THAT(run.out, Not(Mentions("--compare")));
   EXPECT_THAT(Run(Arguments({"--iterations", "1"})).out, Mentions("--compare"));
 }
 
@@ -390,8 +390,7 @@ TEST_F(BinaryEmulateTest, AJobFileIsTheSameJob) {
   EXPECT_THAT(folder_.List(), ElementsAre("job.toml", "profile.csv"));
   // The constraints of the file are for perseus.
   const RunResult rival = Run({"emulate", job, "--policy", "zeus-global"});
-  EXPECT_THAT(rival.out, HasSubstr("Note      the job file's constraints are for perseus; "
-                                   "zeus-global knows none.\n"));
+  EXPECT_THAT(rival.out, Mentions("constraints", "zeus-global"));
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 
 // `perseus plan`, `frontier` and `explain` from file to file.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -53,7 +55,7 @@ TEST_F(BinaryPlanTest, SaysWhatWasReadAndWritesNothing) {
   EXPECT_THAT(
       run.out,
       HasSubstr("   T_economic, T*  5.6250  +25.00 %   1,406.2  20.69 %    250.0  0.000 %\n"));
-  EXPECT_THAT(run.out, HasSubstr("\nNext "));
+  EXPECT_THAT(run.out, Mentions("Next"));
   EXPECT_THAT(folder_.List(), ElementsAre("profile.csv"));
 }
 
@@ -84,6 +86,33 @@ TEST_F(BinaryPlanTest, JsonHasTheDocumentedNames) {
   }
   EXPECT_EQ(chosen, 1);
   EXPECT_EQ(run.out, Run(Arguments("plan", {"--json", "--dp", "3", "--at", "1.05x"})).out);
+}
+
+// A measured profile states its errors; then all doors state the same interval of the saving.
+TEST_F(BinaryPlanTest, AMeasuredProfileGivesAnInterval) {
+  std::string csv = SampleProfile(2);
+  for (std::size_t end = csv.find('\n'); end != std::string::npos; end = csv.find('\n', end + 1)) {
+    const std::string cell = end < csv.find('\n') + 1 ? ",error_sources" : ",0.001|0.004|0.002";
+    csv.insert(end, cell);
+    end += cell.size();
+  }
+  const std::string profile = folder_.Write("measured.csv", csv);
+  const std::string out = folder_.Path("measured");
+  const std::vector<std::string> job = {"plan",           profile, "--schedule",       "1f1b",
+                                        "--microbatches", "4",     "--blocking-power", "20"};
+  std::vector<std::string> with_json = job;
+  with_json.insert(with_json.end(), {"--json", "-o", out});
+  const json said = json::parse(Run(with_json).out);
+  const json interval = said["saving_interval"];
+  const double least = interval["least_percent"];
+  const double most = interval["most_percent"];
+  EXPECT_LT(least, said["saving_percent"]);
+  EXPECT_GT(most, said["saving_percent"]);
+  EXPECT_LT(most - least, 5);
+  EXPECT_EQ(json::parse(ReadText(out + "/plan.json"))["saving_interval"], interval);
+  const std::string shown = fmt::format("95 %: {:.2f} to {:.2f} %", least, most);
+  EXPECT_THAT(ReadText(out + "/report.html"), HasSubstr(shown));
+  EXPECT_THAT(Run(job).out, HasSubstr(shown));
 }
 
 TEST_F(BinaryPlanTest, WritesAllFilesAndExplainsThem) {
@@ -129,16 +158,16 @@ TEST_F(BinaryPlanTest, ConstraintsStateTheirPrice) {
   }
   EXPECT_EQ(document["distinct_knobs"], 1);
   EXPECT_THAT(Run(Arguments("plan", {"--granularity", "stage"})).out,
-              HasSubstr("--granularity stage  8.391 % more energy, same time\n"));
+              Mentions("--granularity", "8.391", "same"));
   // The plan without the constraint is the slower one here: no "-4.000 % time".
   const RunResult faster = Run(Arguments("plan", {"--granularity", "stage", "--at", "1.1x"}));
-  EXPECT_THAT(faster.out, HasSubstr("% faster\n"));
+  EXPECT_THAT(faster.out, Mentions("faster"));
 }
 
 TEST_F(BinaryPlanTest, SharedClocksSayHowFarTheBestSuchPlanIs) {
   const auto arguments = Arguments("plan", {"--granularity", "stage", "--at", "1.1x"});
-  EXPECT_THAT(Run(arguments).out, HasSubstr("Best      "));
-  EXPECT_THAT(Run(Arguments("plan")).out, Not(HasSubstr("Best  ")));
+  EXPECT_THAT(Run(arguments).out, Mentions("Best"));
+  EXPECT_THAT(Run(Arguments("plan")).out, Not(Mentions("Best")));
   const json document =
       json::parse(Run(Arguments("plan", {"--granularity", "stage", "--at", "1.1x", "--json"})).out);
   EXPECT_EQ(document["shared_clocks"]["proven"], true);
@@ -151,7 +180,7 @@ TEST_F(BinaryPlanTest, ASplitBackwardIsSaid) {
            "--virtual-stages", "2", "--microbatches", "4", "--blocking-power", "20,20",
            "--split-ratio", "0.4", "-o", folder_.Path("out")});
   EXPECT_THAT(run.out, Mentions("--split-ratio", "0.4"));
-  EXPECT_THAT(run.out, HasSubstr("no Zeus plan file is written"));
+  EXPECT_THAT(run.out, Mentions("Zeus", "written:"));
 }
 
 TEST_F(BinaryPlanTest, FrontierAsTableCsvAndJson) {

@@ -110,7 +110,7 @@ TEST_F(SafetyTest, AnImpossibleOutputIsRefusedBeforeTheWork) {
     const RunResult run =
         RunPerseus(With({command, folder_.Path("none.csv"), "-o", profile_ + "/x"}, kJob));
     EXPECT_EQ(run.exit_code, 2);
-    EXPECT_THAT(run.err, HasSubstr("good.csv/x: cannot")) << command;
+    EXPECT_THAT(run.err, Mentions("good.csv/x:")) << command;
   }
 }
 
@@ -296,8 +296,8 @@ TEST_F(EditedPlanTest, NothingInAFileSpeaksToTheTerminal) {
 TEST_F(SafetyTest, OptionsAfterDoubleDashAreNamedAsSuch) {
   const RunResult run = RunPerseus(With({"plan", "--", profile_}, kJob));
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.err, HasSubstr("'--'"));
-  EXPECT_THAT(run.err, Not(HasSubstr("did you mean")));
+  EXPECT_THAT(run.err, Mentions("'--'"));
+  EXPECT_THAT(run.err, Not(Mentions("mean")));
 }
 
 TEST_F(SafetyTest, WhatIsShownAsTheFastestTimeIsTaken) {

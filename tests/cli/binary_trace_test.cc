@@ -77,7 +77,7 @@ TEST(BinaryTraceTest, TheExampleOfTheDocsWorks) {
   ASSERT_EQ(run.exit_code, 0) << run.err << trace;
   EXPECT_THAT(run.out, Mentions("2", "16"));
   EXPECT_THAT(run.out, ContainsRegex("0.9315[ \n]to[ \n]1.0685[ \n]"));
-  EXPECT_THAT(run.out, Not(HasSubstr("overlap")));
+  EXPECT_THAT(run.out, Not(Mentions("overlap")));
   EXPECT_THAT(run.out, ContainsRegex("\n8 +0.7800 +0.7800 +.0.00 % +0.7300 +1.0685\n"));
 }
 
@@ -107,9 +107,8 @@ TEST(BinaryTraceTest, ComputationsThatOverlapAreSaidToBeOfTwoUnits) {
               ContainsRegex("the shortest[ \n]+computation lasts 30"));
   EXPECT_EQ(RunPerseus({"trace", slow, "--strict"}).exit_code, 2);
   const std::string good = folder.Write("good.csv", kTwoPipelines);
-  EXPECT_THAT(RunPerseus({"trace", good, "-o", folder.Path("good")}).out,
-              Not(HasSubstr("overlap")));
-  EXPECT_THAT(ReadText(folder.Path("good/trace.html")), Not(HasSubstr("overlap")));
+  EXPECT_THAT(RunPerseus({"trace", good, "-o", folder.Path("good")}).out, Not(Mentions("overlap")));
+  EXPECT_THAT(ReadText(folder.Path("good/trace.html")), Not(Mentions("overlap")));
   EXPECT_TRUE(nlohmann::json::parse(ReadText(folder.Path("good/trace.json")))["notes"].empty());
 }
 
@@ -156,7 +155,7 @@ TEST(BinaryTraceTest, PlansThatChangeNothingAreOneLine) {
   const std::string line = "The 6 other plans ";
   const std::string text = run(trace, "none");
   EXPECT_THAT(text, HasSubstr(line));
-  EXPECT_THAT(text, HasSubstr("\nmaximum clocks, as recorded "));
+  EXPECT_THAT(text, Mentions("recorded"));
   EXPECT_THAT(text, Not(HasSubstr("one plan")));
   EXPECT_THAT(ReadText(folder.Path("none/trace.html")), HasSubstr(line));
   const auto json = nlohmann::json::parse(ReadText(folder.Path("none/trace.json")));

@@ -230,9 +230,9 @@ TEST(CommandLineTest, EachActionHasItsOwnHelpAndOptions) {
   };
   const std::string clear = text({"job", "straggler", "clear", "--help"});
   EXPECT_THAT(clear, StartsWith("Usage: perseus job straggler clear JOB [ID] [OPTIONS]\n"));
-  EXPECT_THAT(clear, testing::Not(HasSubstr("--factor")));
+  EXPECT_THAT(clear, testing::Not(Mentions("--factor")));
   EXPECT_THAT(text({"job", "straggler", "set", "-h"}), Mentions("--factor"));
-  EXPECT_THAT(text({"job", "list", "-h"}), testing::Not(HasSubstr("--names")));
+  EXPECT_THAT(text({"job", "list", "-h"}), testing::Not(Mentions("--names")));
   EXPECT_THAT(text({"job", "--help"}), StartsWith("Usage: perseus job ACTION [OPTIONS]\n"));
   EXPECT_EQ(text({"help"}), text({"--help"}));
   EXPECT_EQ(text({"help", "plan"}), text({"plan", "--help"}));
@@ -252,7 +252,7 @@ TEST(CommandLineTest, ReadsActions) {
   EXPECT_EQ(parsed->invocation.job_client.server.server, "x");
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
            {"job"}, {"profile"}, {"job", "straggler"}, {"job", "--json"}, {"job", "--"}}) {
-    EXPECT_THAT(ErrorOf(words), HasSubstr("needs an action")) << words.back();
+    EXPECT_THAT(ErrorOf(words), Mentions("action,")) << words.back();
   }
   EXPECT_THAT(ErrorOf({"job", "list", "--factor", "2"}), Mentions("'--factor'"));
 }
@@ -282,7 +282,7 @@ TEST(CommandLineTest, TakesOldNames) {
   EXPECT_EQ(call->renamed.size(), 1U);
   // No text tells of them, and today's names need no note.
   const auto help = ParseCommandLine({"help", "agent", "relay"}, 80);
-  EXPECT_THAT(*help->text, testing::Not(HasSubstr("--server-ca")));
+  EXPECT_THAT(*help->text, testing::Not(Mentions("--server-ca")));
   EXPECT_THAT(*ParseCommandLine({"agent", "--help"}, 80)->text, Mentions("relay"));
   EXPECT_TRUE(ParseCommandLine({"plan", "job.toml", "--call-ahead", "end"}, 80)->renamed.empty());
 }
@@ -331,7 +331,7 @@ TEST(CommandLineTest, RefusesWhatItCannotUse) {
       {"emulate", "--policy", "zeus-globl"},
       {"emulate", "--straggler"}};
   for (const auto& words : refused) EXPECT_THAT(ErrorOf(words), StartsWith(words[1]));
-  EXPECT_THAT(ErrorOf({"plan", "a", "b"}), HasSubstr("'b'"));
+  EXPECT_THAT(ErrorOf({"plan", "a", "b"}), Mentions("'b'"));
   EXPECT_NE(ErrorOf({}), "");
   EXPECT_NE(ErrorOf({"--"}), "");
 }

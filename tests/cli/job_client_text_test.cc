@@ -159,11 +159,11 @@ TEST(JobClientTextTest, WhatHoldsUnderConditionsIsToldFromWhatIsOnPaper) {
   job["tensor_parallel"] = 1;
   const std::string paper = JobText(job, Style{}, 0);
   EXPECT_THAT(paper, Mentions("1", "4"));
-  EXPECT_THAT(paper, Not(HasSubstr("conditions")));
+  EXPECT_THAT(paper, Not(Mentions("conditions")));
   job["settings"] = {{"conditions", {{"noise", "1%"}}}};
   const std::string under = JobText(job, Style{}, 0);
   EXPECT_THAT(under, Mentions("1.0655"));
-  EXPECT_THAT(under, HasSubstr("at maximum clocks; on paper, without the conditions"));
+  EXPECT_THAT(under, Mentions("paper,"));
   // Of a job that is finished there may be no plan's time.
   job["plan"] = {{"version", 4}, {"reason", "finished"}};
   EXPECT_THAT(JobText(job, Style{}, 0), Not(HasSubstr(", under the job's conditions")));
@@ -180,30 +180,36 @@ TEST(JobClientTextTest, ADelayOfManyIterationsIsProbablyOfAnotherUnit) {
 }
 
 TEST(JobClientTextTest, AKnownKeySaysSo) {
-  EXPECT_THAT(KnownJobText({{"state", "running"}, {"id", "j-1"}}), HasSubstr("was there before"));
+  EXPECT_THAT(KnownJobText({{"state", "running"}, {"id", "j-1"}}), Mentions("before."));
 }
 
 // Not what the pipelines do that wait for it.
 TEST(JobClientTextTest, TheHeadlineIsTheWholeJobs) {
   const Style plain;
   const std::string text = JobText(StragglingJob(), plain, 1795307430);
-  EXPECT_THAT(text, HasSubstr("iteration    1.0655 s, as long as the straggler is slow\n"));
+  EXPECT_THAT(text, Mentions("1.0655", "straggler"));
   EXPECT_THAT(text, Mentions("15.50"));
   EXPECT_THAT(text, Mentions("pipeline", "1", "1.0588"));
   EXPECT_THAT(text, Mentions("1.0588"));
   EXPECT_THAT(text, Not(HasSubstr("23.3")));
   const std::string table = JobTable(nlohmann::ordered_json::array({StragglingJob()}), plain);
   EXPECT_THAT(table, Mentions("1.0655"));
-  EXPECT_THAT(table, Not(HasSubstr("1.0588")));
+  EXPECT_THAT(table, Not(Mentions("1.0588")));
 }
 
 TEST(JobClientTextTest, ASavingThatCannotBeBelievedIsNotShown) {
   nlohmann::ordered_json job = StragglingJob();
   for (const auto& [severity, shown] : {std::pair("odd", true), {"implausible", false}}) {
     job["notes"] = {{{"severity", severity}, {"text", "a GPU draws 0.59 W"}}};
+    job["believable"] = shown;
+    const nlohmann::ordered_json savings = {
+        {"kind", "promised"}, {"promised", {{"believable", shown}, {"saving_percent", 15.5}}}};
     const std::string text = JobText(job, Style{}, 1795307430);
     EXPECT_THAT(text, Mentions("0.59", shown ? "note" : "WARNING"));
-    EXPECT_EQ(text.find("15.50") != std::string::npos, shown) << text;
+    for (const std::string& door : {text, JobTable(nlohmann::ordered_json::array({job}), Style{}),
+                                    EventLine("job", {{"id", "j-1"}}, job), SavingsText(savings)}) {
+      EXPECT_EQ(door.find("15.50") != std::string::npos, shown) << door;
+    }
   }
 }
 

@@ -15,7 +15,6 @@
 namespace perseus::cli {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 class ServeSettingsTest : public ::testing::Test {
@@ -71,7 +70,7 @@ TEST_F(ServeSettingsTest, FaultsNameWhereTheyWereFound) {
   EXPECT_THAT(ErrorText(), Mentions("serve.toml:2:1:"));
   EXPECT_THAT(ErrorText(), Mentions("log_level"));
   directory_.Put("serve.toml", "log_level = \"loud\"\n");
-  EXPECT_THAT(ErrorText(), HasSubstr("expected debug, info, warning or error"));
+  EXPECT_THAT(ErrorText(), Mentions("debug,", "error,"));
   directory_.Put("serve.toml", "workers = 0\n");
   EXPECT_THAT(ErrorText(), Mentions("serve.toml:1:"));
 }

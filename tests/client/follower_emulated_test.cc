@@ -118,7 +118,7 @@ class Trainer {
     for (std::size_t k = 0; k < made.knobs.size(); ++k) {
       const Work& work = made.iterations[0][k];
       PlanRow row;
-      row.action = ActionOf(k);
+      row.id = IdOf(k);
       row.mhz = MhzOf(made.knobs[k]);
       row.start_seconds = end + work.gap_seconds;
       row.duration_seconds = SecondsAt(work, made.knobs[k]);
@@ -137,9 +137,9 @@ class Trainer {
       for (std::size_t k = 0; k < made_.knobs.size(); ++k) {
         const Work& work = made_.iterations[n][k];
         Pass(now_ + std::llround(work.gap_seconds * kNs));
-        const Action action = ActionOf(k);
-        Event event = {.kind = EventKind::kBegin, .type = action.type, .stage = action.stage};
-        event.microbatch = action.microbatch;
+        const ComputationId id = IdOf(k);
+        Event event = {.kind = EventKind::kBegin, .type = id.type, .stage = id.stage};
+        event.microbatch = id.microbatch;
         Say(event);
         Compute(work);
         event.kind = EventKind::kEnd;
@@ -154,7 +154,7 @@ class Trainer {
  private:
   static constexpr std::int64_t kStartNs = 1'000'000'000'000;
 
-  static Action ActionOf(std::size_t k) {
+  static ComputationId IdOf(std::size_t k) {
     return {ComputationType::kForward, 0, static_cast<int>(k)};
   }
 

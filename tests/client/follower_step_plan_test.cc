@@ -23,7 +23,7 @@ TEST_F(FollowerStepPlanTest, TakesAStepsOwnPlanInItsIterationAndCountsLateOnes) 
     plan->version = -1;
     plan->iteration = iteration;
     PlanRow row;
-    row.action = {ComputationType::kForward, 0, 0};
+    row.id = {ComputationType::kForward, 0, 0};
     row.mhz = mhz;
     row.duration_seconds = 0.02;
     plan->rows.push_back(row);
@@ -92,7 +92,7 @@ TEST_F(FollowerStepPlanTest, TheFirstClockAheadIsThatOfTheNextStepsOwnPlan) {
     follower_.OfferStep(own);
   }
   const auto plan = Plan(1, {1000, 1000});
-  for (const PlanRow& row : plan->rows) Compute(row.action);
+  for (const PlanRow& row : plan->rows) Compute(row.id);
   Pass(now_ + 20 * kMs);
   Say(EventKind::kStepEnd);
   ASSERT_FALSE(calls_.empty());
@@ -142,7 +142,7 @@ TEST_F(FollowerStepPlanTest, DeviceTimesOfEarlierStepsCorrectThisOnes) {
       }
       follower_.HandleTimes(device);
     }
-    for (const PlanRow& row : plan->rows) Compute(row.action);
+    for (const PlanRow& row : plan->rows) Compute(row.id);
     Say(EventKind::kStepEnd);
   }
   ASSERT_EQ(follower_.counters().step_plans, 40U);

@@ -85,13 +85,13 @@ TEST_F(FollowerTest, TakesAPlanAtTheNextIterationOnly) {
   const auto second = Plan(2, {1200, 1200, 1200, 1200, 1200, 1200});
   follower_.Offer(first);
   Say(EventKind::kStepBegin);
-  Compute(first->rows[0].action);
+  Compute(first->rows[0].id);
   follower_.Offer(second);
-  for (std::size_t i = 1; i + 1 < first->rows.size(); ++i) Compute(first->rows[i].action);
+  for (std::size_t i = 1; i + 1 < first->rows.size(); ++i) Compute(first->rows[i].id);
   EXPECT_EQ(follower_.plan_version(), 1);
   ASSERT_EQ(calls_.size(), 1U);
   EXPECT_EQ(calls_[0].second, 1000);
-  Compute(first->rows.back().action);
+  Compute(first->rows.back().id);
   Say(EventKind::kStepEnd);
   Iterate(*second);
   EXPECT_EQ(follower_.plan_version(), 2);
@@ -117,15 +117,15 @@ TEST_F(FollowerTest, CountsLateAndMissedChanges) {
   follower_.Offer(plan);
   Iterate(*plan);
   Say(EventKind::kStepBegin);
-  Compute(plan->rows[0].action);
-  Compute(plan->rows[1].action);
+  Compute(plan->rows[0].id);
+  Compute(plan->rows[1].id);
   // The call that was made for B0 took until 20 ms after its begin.
   const std::uint64_t late = follower_.counters().late;
-  Say(EventKind::kBegin, plan->rows[2].action);
+  Say(EventKind::kBegin, plan->rows[2].id);
   follower_.Called(1000, now_ - kMs, now_);
   follower_.Called(1400, now_, now_ + 20 * kMs);
   now_ += row_ns_;
-  Say(EventKind::kEnd, plan->rows[2].action);
+  Say(EventKind::kEnd, plan->rows[2].id);
   EXPECT_EQ(follower_.counters().late, late + 1);
 }
 
@@ -133,7 +133,7 @@ TEST_F(FollowerTest, MatchesByOrderWhereMicrobatchesAreUnknown) {
   const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
   follower_.Offer(plan);
   Say(EventKind::kStepBegin);
-  for (const PlanRow& row : plan->rows) Compute({row.action.type, -1, -1});
+  for (const PlanRow& row : plan->rows) Compute({row.id.type, -1, -1});
   Say(EventKind::kStepEnd);
   EXPECT_EQ(follower_.counters().order_mismatches, 0U);
   EXPECT_EQ(follower_.TakeIterations().at(0).plan_version, 1);
@@ -185,7 +185,7 @@ TEST_F(FollowerTest, BusyTimeIsOfEachTypeAndTheTrainersWordReplacesIt) {
   follower_.Offer(plan);
   Iterate(*plan);
   Say(EventKind::kStepBegin, {}, 1);
-  for (const PlanRow& row : plan->rows) Compute(row.action);
+  for (const PlanRow& row : plan->rows) Compute(row.id);
   Say(EventKind::kBusy, {ComputationType::kBackward, -1, -1}, 500 * kMs);
   Say(EventKind::kStepEnd);
   Iterate(*plan, 2);
@@ -205,16 +205,16 @@ TEST_F(FollowerTest, FusedComputationsAreOneRow) {
   plan->rows = {Row(ComputationType::kForward, 0, 1000, 0, 0.04),
                 Row(ComputationType::kForward, 1, 1200, 0.04, 0.04),
                 Row(ComputationType::kBackward, 1, 1000, 0.08, 0.04)};
-  plan->rows[1].fused = Action{ComputationType::kBackward, 0, 0};
+  plan->rows[1].fused = ComputationId{ComputationType::kBackward, 0, 0};
   follower_.Offer(plan);
   Say(EventKind::kStepBegin);
-  Compute(plan->rows[0].action);
-  Say(EventKind::kBegin, plan->rows[1].action);
+  Compute(plan->rows[0].id);
+  Say(EventKind::kBegin, plan->rows[1].id);
   Say(EventKind::kBegin, *plan->rows[1].fused);
   Pass(now_ + row_ns_);
-  Say(EventKind::kEnd, plan->rows[1].action);
+  Say(EventKind::kEnd, plan->rows[1].id);
   Say(EventKind::kEnd, *plan->rows[1].fused);
-  Compute(plan->rows[2].action);
+  Compute(plan->rows[2].id);
   Say(EventKind::kStepEnd);
   EXPECT_EQ(follower_.counters().order_mismatches, 0U);
 }

@@ -25,7 +25,7 @@ inline constexpr std::int64_t kMs = 1'000'000;
 
 inline PlanRow Row(ComputationType type, int microbatch, int mhz, double start, double duration) {
   PlanRow row;
-  row.action = {type, 0, microbatch};
+  row.id = {type, 0, microbatch};
   row.mhz = mhz;
   row.start_seconds = start;
   row.duration_seconds = duration;
@@ -58,11 +58,11 @@ inline LatencyRecord Latency(std::int64_t least_ns, std::int64_t high_ns) {
 // A trainer on an imaginary clock, whose every computation takes `row_ns`.
 class FollowerTest : public testing::Test {
  protected:
-  void Say(EventKind kind, const Action& action = {}, std::int64_t value = 0) {
+  void Say(EventKind kind, const ComputationId& id = {}, std::int64_t value = 0) {
     follower_.Handle({.kind = kind,
-                      .type = action.type,
-                      .stage = action.stage,
-                      .microbatch = action.microbatch,
+                      .type = id.type,
+                      .stage = id.stage,
+                      .microbatch = id.microbatch,
                       .value = value,
                       .ticks = 0},
                      now_);
@@ -88,15 +88,15 @@ class FollowerTest : public testing::Test {
 
   // One computation; a call that is under way when it ends lets it end late here,
   // which a real trainer would not notice, so calls take no time by default.
-  void Compute(const Action& action) {
-    Say(EventKind::kBegin, action);
+  void Compute(const ComputationId& id) {
+    Say(EventKind::kBegin, id);
     Pass(now_ + row_ns_);
-    Say(EventKind::kEnd, action);
+    Say(EventKind::kEnd, id);
   }
 
   void Iterate(const RankPlan& plan, std::int64_t iteration = 0) {
     Say(EventKind::kStepBegin, {}, iteration);
-    for (const PlanRow& row : plan.rows) Compute(row.action);
+    for (const PlanRow& row : plan.rows) Compute(row.id);
     Say(EventKind::kStepEnd);
   }
 

@@ -44,9 +44,9 @@ TEST_F(FollowerTroubleTest, GoesCoarserWhereClocksNeverCome) {
   for (int i = 0; i < 20 && follower_.level() == Level::kComputation; ++i) {
     Say(EventKind::kStepBegin);
     for (const PlanRow& row : plan->rows) {
-      Say(EventKind::kBegin, row.action);
+      Say(EventKind::kBegin, row.id);
       now_ += row.mhz == 1400 ? 50 * kMs : 40 * kMs;
-      Say(EventKind::kEnd, row.action);
+      Say(EventKind::kEnd, row.id);
     }
     Say(EventKind::kStepEnd);
   }
@@ -57,7 +57,7 @@ TEST_F(FollowerTroubleTest, LetsGoWhereTheOrderDiffers) {
   const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
   follower_.Offer(plan);
   Say(EventKind::kStepBegin);
-  Compute(plan->rows[0].action);
+  Compute(plan->rows[0].id);
   Compute({ComputationType::kBackward, 0, 0});  // F1 is planned.
   ASSERT_FALSE(calls_.empty());
   EXPECT_EQ(calls_.back().second, 0);
@@ -91,7 +91,7 @@ TEST_F(FollowerTroubleTest, GivesUpAfterThreeWrongIterationsUntilAnotherPlan) {
   follower_.Offer(plan);
   for (int i = 0; i < 5; ++i) {
     Say(EventKind::kStepBegin);
-    Compute(plan->rows[0].action);
+    Compute(plan->rows[0].id);
     Say(EventKind::kStepEnd);  // Five are missing.
   }
   EXPECT_TRUE(follower_.GaveUp());
@@ -157,11 +157,11 @@ TEST_F(FollowerTroubleTest, GoesCoarserWhereCallsCostTime) {
   for (int i = 0; i < 12 && follower_.level() == Level::kComputation; ++i) {
     Say(EventKind::kStepBegin);
     for (const PlanRow& row : plan->rows) {
-      Say(EventKind::kBegin, row.action);
+      Say(EventKind::kBegin, row.id);
       const std::size_t before = calls_.size();
       Pass(now_ + row_ns_);
       if (calls_.size() > before) now_ += 10 * kMs;
-      Say(EventKind::kEnd, row.action);
+      Say(EventKind::kEnd, row.id);
     }
     Say(EventKind::kStepEnd);
   }
@@ -176,11 +176,11 @@ TEST_F(FollowerTroubleTest, StopsCallingWhereAllLevelsCostTime) {
   for (int i = 0; i < 200 && follower_.level() != Level::kOff; ++i) {
     Say(EventKind::kStepBegin);
     for (const PlanRow& row : plan->rows) {
-      Say(EventKind::kBegin, row.action);
+      Say(EventKind::kBegin, row.id);
       // At the coarsest level somebody else's calls are to blame; the follower cannot know.
-      if (row.action.microbatch == 1 && row.mhz == 1400) follower_.Called(1400, now_, now_ + kMs);
-      Pass(now_ + row_ns_ + (row.action.microbatch == 1 && row.mhz == 1400 ? 10 * kMs : 0));
-      Say(EventKind::kEnd, row.action);
+      if (row.id.microbatch == 1 && row.mhz == 1400) follower_.Called(1400, now_, now_ + kMs);
+      Pass(now_ + row_ns_ + (row.id.microbatch == 1 && row.mhz == 1400 ? 10 * kMs : 0));
+      Say(EventKind::kEnd, row.id);
     }
     Say(EventKind::kStepEnd);
   }
@@ -208,8 +208,8 @@ TEST_F(FollowerTroubleTest, AnAbandonedIterationLeavesNoTrace) {
   follower_.TakeIterations();
   Say(EventKind::kStepBegin, {}, 2);
   row_ns_ = 400 * kMs;  // An exception's traceback, say.
-  Compute(plan->rows[0].action);
-  Compute(plan->rows[1].action);
+  Compute(plan->rows[0].id);
+  Compute(plan->rows[1].id);
   Say(EventKind::kStepAbandon);
   EXPECT_TRUE(follower_.TakeIterations().empty());
   EXPECT_EQ(follower_.counters().iterations, 1U);

@@ -20,6 +20,7 @@ namespace {
 
 constexpr const char* kPlan = R"({"job":"j","version":12,"rank":3,"pipeline":0,"pp_rank":1,
   "reason":"target","iteration_time_s":0.31,"baseline_iteration_time_s":0.3,"saving_percent":9.5,
+  "saving_interval":{"least_percent":9.1,"most_percent":10},
   "computations":[["F",1,0,1000,0.0,0.04],["F",1,1,1200,0.04,0.04],["B",1,0,1300,0.1,0.08],
                   ["F",1,2,1100,0.2,0.04,"B",1,1],["B",1,2,1250,0.3,0.08]]})";
 
@@ -29,11 +30,14 @@ TEST(RankPlan, IsReadFromTheServersAnswer) {
   EXPECT_EQ(plan->version, 12);
   EXPECT_EQ(plan->reason, "target");
   EXPECT_DOUBLE_EQ(plan->iteration_time_seconds, 0.31);
+  EXPECT_EQ(plan->saving_percent, 9.5);
+  EXPECT_EQ(plan->saving_least_percent, 9.1);
+  EXPECT_EQ(plan->saving_most_percent, 10);
   ASSERT_EQ(plan->rows.size(), 5U);
-  EXPECT_EQ(plan->rows[2].action, (Action{ComputationType::kBackward, 1, 0}));
+  EXPECT_EQ(plan->rows[2].id, (ComputationId{ComputationType::kBackward, 1, 0}));
   EXPECT_EQ(plan->rows[2].mhz, 1300);
   ASSERT_TRUE(plan->rows[3].fused);
-  EXPECT_EQ(*plan->rows[3].fused, (Action{ComputationType::kBackward, 1, 1}));
+  EXPECT_EQ(*plan->rows[3].fused, (ComputationId{ComputationType::kBackward, 1, 1}));
 }
 
 TEST(StepPlan, RowsThatMakeNoSenseAreRefused) {
@@ -131,6 +135,15 @@ TEST(RankPlan, CoarserLevelsTakeTheHighestClockOfEachGroup) {
   EXPECT_EQ(ClocksAtLevel(*plan, Level::kPhase), (std::vector<int>{1200, 1200, 1300, 1300, 1250}));
   EXPECT_EQ(ClocksAtLevel(*plan, Level::kStage), (std::vector<int>(5, 1300)));
   EXPECT_TRUE(ClocksAtLevel(*plan, Level::kOff).empty());
+}
+
+// The rank has no forwards left when its first gradient comes.
+TEST(RankPlan, ARecomputeIsNoForwardOfTheWarmUp) {
+  const Result<RankPlan> plan = ParseRankPlan(
+      R"({"version":1,"computations":[["F",0,0,1300,0,1],["R",0,0,1000,1,1],["B",0,0,1100,2,1]]})");
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->rows[1].id, (ComputationId{ComputationType::kRecompute, 0, 0}));
+  EXPECT_EQ(ClocksAtLevel(*plan, Level::kPhase), (std::vector<int>{1300, 1100, 1100}));
 }
 
 TEST(RankPlan, WrongAnswersNameTheField) {

@@ -37,6 +37,8 @@ TEST_F(WholeClientTest, FollowsPlansAndGivesTheClockBack) {
     return stats.state == PERSEUS_STATE_FOLLOWING && stats.calls >= 6;
   })) << LastError();
   EXPECT_EQ(Stats().plan_version, 1);
+  EXPECT_TRUE(std::isnan(Stats().saving_percent));  // This server does not say it.
+  EXPECT_GT(Stats().joules, 0);
   EXPECT_EQ(perseus_client_listens(client_), 1);
   EXPECT_EQ(LastError(), "");
   // Another plan, pushed.
@@ -86,10 +88,14 @@ TEST_F(WholeClientTest, TrainsOnWhereTheServerTalksGarbage) {
   ASSERT_EQ(Open(), PERSEUS_OK);
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.server_errors >= 2; }));
   EXPECT_FALSE(LastError().empty());
+  const std::uint32_t problems = perseus_client_problems(client_);
+  EXPECT_GT(problems, 0U);
   // It comes to its senses.
   server.SetPlan(Plan(1, 1000, 1400), 1);
   server.AnswerAlways(std::nullopt);
   EXPECT_TRUE(TrainUntil([](const auto& stats) { return stats.plan_version == 1; }));
+  EXPECT_NE(perseus_client_problems(client_), problems);
+  EXPECT_EQ(LastError(), "");
 }
 
 TEST_F(WholeClientTest, TrainsOnWhereTheServerIsSilent) {
@@ -446,6 +452,7 @@ TEST_F(WholeClientTest, NoClientIsAllowedEverywhere) {
   EXPECT_EQ(perseus_client_get_state(nullptr), PERSEUS_STATE_CLOSED);
   EXPECT_EQ(perseus_client_plan_version(nullptr), -1);
   EXPECT_EQ(perseus_client_listens(nullptr), 0);
+  EXPECT_EQ(perseus_client_problems(nullptr), 0U);
   perseus_client_close(nullptr);
   ASSERT_EQ(Open(), PERSEUS_OK);
   perseus_instruction_begin(client_, static_cast<perseus_instruction>(17), 0, 0);

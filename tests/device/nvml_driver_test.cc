@@ -24,7 +24,6 @@ namespace perseus::device {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 class NvmlDriverTest : public testing::Test {
  protected:
@@ -140,7 +139,7 @@ TEST_F(NvmlDriverTest, ALostGpuIsAnErrorOfItsOwn) {
 
 TEST_F(NvmlDriverTest, TheDriverMayGoAway) {
   Make("[[gpus]]\nerrors = [{call = 'clock', every = 1, code = 'driver_not_loaded'}]\n");
-  EXPECT_THAT(gpu().ClockMhz().error().message, HasSubstr("NVIDIA driver is not loaded"));
+  EXPECT_THAT(gpu().ClockMhz().error().message, Mentions("NVIDIA", "loaded;"));
 }
 
 TEST_F(NvmlDriverTest, AForkedChildIsRefused) {
@@ -187,7 +186,7 @@ TEST(NvmlLibraryTest, SaysWhatIsMissing) {
   EXPECT_THAT(none.error().message, Mentions("--gpus"));
   const auto other = OpenDriver("nvml:libm.so.6");
   ASSERT_FALSE(other.has_value());
-  EXPECT_THAT(other.error().message, HasSubstr("is no NVML"));
+  EXPECT_THAT(other.error().message, Mentions("NVML:"));
   ::unsetenv("PERSEUS_FAKE_NVML");
   const auto unloaded = OpenDriver(std::string("nvml:") + PERSEUS_FAKE_NVML_LIBRARY);
   ASSERT_FALSE(unloaded.has_value());
@@ -203,7 +202,7 @@ TEST(NvmlLibraryTest, AnOldLibraryIsEnough) {
   EXPECT_EQ(gpu.info().name, "Old GPU");
   EXPECT_THAT(gpu.info().clocks_mhz, ElementsAre(1380));
   EXPECT_EQ(gpu.PowerWatts(), 41.5);
-  EXPECT_THAT(gpu.EnergyJoules().error().message, HasSubstr("does not offer it"));
+  EXPECT_THAT(gpu.EnergyJoules().error().message, Mentions("offer"));
   EXPECT_EQ(gpu.LockClock(1380).error().code, ErrorCode::kDenied);
   EXPECT_EQ((*driver)->MaySetClocks(), false);
   const Result<GpuConditions> conditions = gpu.Conditions();

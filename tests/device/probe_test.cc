@@ -20,8 +20,6 @@
 namespace perseus::device {
 namespace {
 
-using ::testing::HasSubstr;
-
 const StopFunction kGoOn = [] { return false; };
 
 class ProbeTest : public testing::Test {
@@ -86,7 +84,7 @@ TEST_F(ProbeTest, ACounterThatStandsStillOrFailsHasNoPeriod) {
   EXPECT_FALSE(probes[0].period_seconds.has_value());
   EXPECT_FALSE(probes[0].error.has_value());
   ASSERT_TRUE(probes[1].error.has_value());
-  EXPECT_THAT(probes[1].error->message, HasSubstr("does not offer it"));
+  EXPECT_THAT(probes[1].error->message, Mentions("offer"));
 }
 
 TEST_F(ProbeTest, MeasuresCallsAndGivesTheClockBack) {
@@ -106,7 +104,7 @@ TEST_F(ProbeTest, GivesTheClockBackWhenStoppedOrWhenACallFails) {
   Make("[[gpus]]\ncall_ms = 0\nerrors = [{call = 'set_clock', every = 4, code = 'timeout'}]\n");
   const Result<ClockProbe> failed = ProbeClock(*gpus_[0], 10, kGoOn);
   ASSERT_FALSE(failed.has_value());
-  EXPECT_THAT(failed.error().message, HasSubstr("did not answer in time"));
+  EXPECT_THAT(failed.error().message, Mentions("time"));
   EXPECT_EQ(engine_->Snapshot(0)->locked_mhz, std::nullopt);
   EXPECT_EQ(engine_->Snapshot(0)->reset_calls, 1);
   int asked = 0;

@@ -15,8 +15,6 @@
 namespace perseus::device {
 namespace {
 
-using ::testing::HasSubstr;
-
 std::string Fault(const std::string& text) {
   const Result<SimulatedConfig> config = ParseSimulatedConfig(text, "gpus.toml", "test");
   if (config) return "";
@@ -56,15 +54,14 @@ TEST(SimulatedConfigTest, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(Fault("gpus = []"), Mentions("1", "256"));
   EXPECT_THAT(Fault("[[gpus]]\ncoutn = 2"), Mentions("count"));
   EXPECT_THAT(Fault("[[gpus]]\ncount = 257"), Mentions("gpus.toml:2:"));
-  EXPECT_THAT(Fault("[[gpus]]\nuuid = 'a'\n[[gpus]]\nuuid = 'a'"),
-              HasSubstr("uuid of a GPU before"));
-  EXPECT_THAT(Fault("[[gpus]]\nuuid = 'a'\ncount = 2"), HasSubstr("names one GPU"));
+  EXPECT_THAT(Fault("[[gpus]]\nuuid = 'a'\n[[gpus]]\nuuid = 'a'"), Mentions("before"));
+  EXPECT_THAT(Fault("[[gpus]]\nuuid = 'a'\ncount = 2"), Mentions("names"));
   EXPECT_THAT(Fault("[[gpus]]\nname = ''"), Mentions("1", "95"));
   EXPECT_THAT(Fault("[[gpus]]\nname = 'caf\u00e9'"), Mentions("1", "95"));
   EXPECT_THAT(Fault("[[gpus]]\nclocks_mhz = []"), Mentions("1", "256"));
-  EXPECT_THAT(Fault("[[gpus]]\nclocks_mhz = [2, 1]"), HasSubstr("not above"));
+  EXPECT_THAT(Fault("[[gpus]]\nclocks_mhz = [2, 1]"), Mentions("above"));
   EXPECT_THAT(Fault("[[gpus]]\nclocks_mhz = [1, 2.5]"), Mentions("clocks_mhz[1]"));
-  EXPECT_THAT(Fault("[[gpus]]\nclocks_mhz = [1, 2]\nmin_clock_mhz = 1"), HasSubstr("one too many"));
+  EXPECT_THAT(Fault("[[gpus]]\nclocks_mhz = [1, 2]\nmin_clock_mhz = 1"), Mentions("many"));
   EXPECT_THAT(Fault("[[gpus]]\nclock_step_mhz = 1"), Mentions("clock_step_mhz"));
   EXPECT_THAT(Fault("[[gpus]]\nclock_step_mhz = 0"), Mentions("clock_step_mhz"));
   EXPECT_THAT(Fault("[[gpus]]\nclocks_mhz = [1, 2]\nbusy_watts = [1]"),

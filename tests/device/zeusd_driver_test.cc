@@ -31,7 +31,6 @@ namespace perseus::device {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 // Answers requests, one a connection, until it is destroyed.
 class Daemon {
@@ -162,10 +161,10 @@ TEST_F(ZeusdDriverTest, RefusesADaemonThatSeesOtherGpus) {
   SharedText discovery(R"({"gpus":[{"id":0,"name":"Test"}],"cpus":[],"enabled_api_groups":[],)"
                        R"("auth_required":false})");
   Daemon daemon(Socket(), [&](const std::string&) { return Http(200, discovery.Get()); });
-  EXPECT_THAT(Open().error().message, HasSubstr("sees other GPUs than this process"));
+  EXPECT_THAT(Open().error().message, Mentions("other", "GPUs"));
   discovery.Set(R"({"gpus":[{"id":0,"name":"Test"},{"id":1,"name":"B"}],"cpus":[],)"
                 R"("enabled_api_groups":[],"auth_required":false})");
-  EXPECT_THAT(Open().error().message, HasSubstr("sees other GPUs than this process"));
+  EXPECT_THAT(Open().error().message, Mentions("other", "GPUs"));
 }
 
 TEST_F(ZeusdDriverTest, SendsItsTokenAndSaysWhereOneIsMissing) {
@@ -197,7 +196,7 @@ TEST_F(ZeusdDriverTest, SendsItsTokenAndSaysWhereOneIsMissing) {
 TEST_F(ZeusdDriverTest, ADaemonThatFailsIsASentence) {
   SharedText answer(Http(500, "NVML says no"));
   EXPECT_EQ(Open().error().code, ErrorCode::kIo);
-  EXPECT_THAT(Open().error().message, HasSubstr("No such file"));
+  EXPECT_THAT(Open().error().message, Mentions("file"));
   Daemon daemon(Socket(), [&](const std::string& request) {
     return request.starts_with("GET") ? Http(200, kTwoGpusOfZeusd) : answer.Get();
   });
@@ -208,7 +207,7 @@ TEST_F(ZeusdDriverTest, ADaemonThatFailsIsASentence) {
   EXPECT_THAT(message(), Mentions("500"));
   for (const char* bad : {"", "HTTP/1.0", "SSH-2.0-x\r\n\r\n", "HTTP/1.0 abc X\r\n\r\n"}) {
     answer.Set(bad);
-    EXPECT_THAT(message(), HasSubstr("does not answer in HTTP")) << bad;
+    EXPECT_THAT(message(), Mentions("HTTP")) << bad;
   }
   answer.Set(std::string(100'000, 'x'));
   EXPECT_THAT(message(), Mentions("64", "KiB"));
@@ -220,7 +219,7 @@ TEST_F(ZeusdDriverTest, WaitsNoLongerThanItsDeadline) {
   const FileDescriptor listener = ListenAt(path, 1);
   const Result<HttpAnswer> answer = AskUnixHttp(path, "GET /", "", 0.05);
   ASSERT_FALSE(answer.has_value());
-  EXPECT_THAT(answer.error().message, HasSubstr("in time"));
+  EXPECT_THAT(answer.error().message, Mentions("time"));
 }
 
 }  // namespace

@@ -320,9 +320,9 @@ TEST(Sosp24Test, NamesWhatIsMissingAndSkipsIt) {
   const Sosp24Evaluation less = Evaluated(options);
   EXPECT_THAT(less.missing,
               testing::IsSupersetOf<Matching>(
-                  {HasSubstr("no row of EnvPipe"), Mentions("A40", "dp1+pp2+tp1)", "EnvPipe"),
-                   Mentions("zeus_global.csv"), Mentions("zeus_local.csv", "ZeusPerStage"),
-                   Mentions("N.sched.json", "3")}));
+                  {Mentions("emulation/envpipe_result.csv,"),
+                   Mentions("A40", "dp1+pp2+tp1)", "EnvPipe"), Mentions("zeus_global.csv"),
+                   Mentions("zeus_local.csv", "ZeusPerStage"), Mentions("N.sched.json", "3")}));
   ASSERT_THAT(less.jobs, SizeIs(1));
   EXPECT_FALSE(less.jobs[0].perseus_saving_percent.has_value());
   EXPECT_THAT(less.jobs[0].replay_error_percent, SizeIs(2));
@@ -359,7 +359,7 @@ TEST(Sosp24Test, TakesSummariesWhereRawRunsAreAbsent) {
   ASSERT_THAT(evaluation.jobs[0].perseus, SizeIs(2));
   EXPECT_DOUBLE_EQ(evaluation.jobs[0].perseus[0].energy_joules, 600);
   EXPECT_NEAR(evaluation.jobs[0].perseus_saving_percent.value(), 20, 1e-9);
-  EXPECT_THAT(evaluation.missing, Contains(HasSubstr("are not replayed")));
+  EXPECT_THAT(evaluation.missing, Contains(Mentions("absent,")));
 }
 
 TEST(Sosp24Test, WorksWithoutDerivedProfiles) {
@@ -369,7 +369,7 @@ TEST(Sosp24Test, WorksWithoutDerivedProfiles) {
   const Sosp24Evaluation evaluation = Evaluated(options);
   EXPECT_FALSE(evaluation.jobs.at(0).has_derived);
   EXPECT_FALSE(evaluation.job_stragglers.at(0).ours_percent.has_value());
-  EXPECT_THAT(evaluation.missing, Contains(HasSubstr("no folder of derived profiles was given")));
+  EXPECT_THAT(evaluation.missing, Contains(Mentions("derived", "Tables")));
 }
 
 TEST(Sosp24Test, LeavesOutClocksThatDoNotFit) {
@@ -444,17 +444,16 @@ TEST(Sosp24Test, RefusesWhatIsNoArtifact) {
   const TemporaryDirectory empty;
   Sosp24Options options;
   options.directory = empty.Path();
-  EXPECT_THAT(EvaluateSosp24(options).error().message,
-              HasSubstr("holds nothing of the paper's artifact"));
+  EXPECT_THAT(EvaluateSosp24(options).error().message, Mentions("holds"));
   options.directory = empty.Path("nowhere");
-  EXPECT_THAT(EvaluateSosp24(options).error().message, HasSubstr("is no folder"));
+  EXPECT_THAT(EvaluateSosp24(options).error().message, Mentions("folder;"));
   const TinyArtifact artifact;
   options = OptionsOf(artifact);
   options.derived_directory = empty.Path("nowhere");
-  EXPECT_THAT(EvaluateSosp24(options).error().message, HasSubstr("derived job profiles"));
+  EXPECT_THAT(EvaluateSosp24(options).error().message, Mentions("derived"));
   options = OptionsOf(artifact);
   options.effort = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_THAT(EvaluateSosp24(options).error().message, HasSubstr("the effort is nan"));
+  EXPECT_THAT(EvaluateSosp24(options).error().message, Mentions("effort", "nan"));
 }
 
 // Names that the artifact has none of are passed over.

@@ -82,8 +82,8 @@ PlanDocument FusedPlan() {
   PlanDocument plan = SamplePlan();
   plan.stages = 4;
   plan.virtual_stages = 2;
-  plan.ranks[0].computations[1].action = {ComputationType::kForward, 3, 0};
-  plan.ranks[0].computations[1].fused = Action{ComputationType::kBackwardInput, 0, 0};
+  plan.ranks[0].computations[1].id = {ComputationType::kForward, 3, 0};
+  plan.ranks[0].computations[1].fused = ComputationId{ComputationType::kBackwardInput, 0, 0};
   plan.baseline.costs[0].fused_type = ComputationType::kBackwardInput;
   plan.baseline.costs[0].fused_stage = 3;
   return plan;
@@ -96,7 +96,7 @@ TEST(PlanFile, ReadsBackEveryField) {
   ASSERT_TRUE(plan.has_value()) << plan.error().message;
   // Every field of the sample has its own value, so equal text is equal fields.
   EXPECT_EQ(FormatPlanJson(*plan), kSampleText);
-  EXPECT_EQ(plan->ranks[0].computations[1].action, (Action{ComputationType::kBackward, 0, 0}));
+  EXPECT_EQ(plan->ranks[0].computations[1].id, (ComputationId{ComputationType::kBackward, 0, 0}));
   EXPECT_EQ(plan->ranks[0].computations[1].knob.number, 1305);
   EXPECT_EQ(plan->ranks[0].computations[1].knob.label, "1305");
   EXPECT_EQ(plan->constraints.granularity, Granularity::kPhase);
@@ -225,7 +225,8 @@ TEST(PlanFile, WritesAFusedComputationAsTwoEntries) {
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_EQ(FormatPlanJson(*read), text);
   EXPECT_EQ(read->ranks[0].computations.size(), 2U);
-  EXPECT_EQ(read->ranks[0].computations[1].fused, (Action{ComputationType::kBackwardInput, 0, 0}));
+  EXPECT_EQ(read->ranks[0].computations[1].fused,
+            (ComputationId{ComputationType::kBackwardInput, 0, 0}));
 }
 
 TEST(PlanFile, RefusesHalfAFusedComputation) {
@@ -237,7 +238,8 @@ TEST(PlanFile, RefusesHalfAFusedComputation) {
     return plan ? "accepted" : plan.error().message;
   };
   const std::string expected =
-      "plan.json:39:7: ranks[0].computations[1]: a fused forward must be followed by the backward "
+      "plan.json:39:7: ranks[0].computations[1]: a fused computation must be followed by the "
+      "backward "
       "that runs with it, with the same knob, start_s, duration_s and energy_j";
   EXPECT_EQ(error(", \"fused\": true", ""), expected);
   EXPECT_EQ(error("\"knob\": 1305", "\"knob\": 1290"), expected);
@@ -315,7 +317,7 @@ TEST(PlanFile, NamesTheFieldThatIsWrong) {
             "to 0, found 0.5");
   EXPECT_EQ(ErrorWith("{\"type\": \"backward\"", "{\"type\": \"sideways\""),
             "plan.json:39:16: ranks[0].computations[1].type: expected forward, backward, "
-            "backward_input or backward_weight, found 'sideways'");
+            "backward_input, backward_weight or recompute, found 'sideways'");
   EXPECT_EQ(ErrorWith("\"energy_j\": 480.5", "\"energy_j\": -1"),
             "plan.json:14:15: energy_j: expected a number of at least 0, found -1");
   EXPECT_EQ(ErrorWith("\"energy_j\": 480.5", "\"energy_j\": [1]"),
@@ -435,6 +437,17 @@ TEST(PlanFile, MayLackTheBoundOfSharedClocks) {
   ASSERT_TRUE(read.has_value()) << read.error().message;
   EXPECT_FALSE(read->shared_knobs.has_value());
   EXPECT_NE(ErrorWith("\"proven\": true", "\"proven\": 1"), "accepted");
+}
+
+TEST(PlanFile, KeepsTheIntervalOfItsSaving) {
+  PlanDocument plan = SamplePlan();
+  EXPECT_EQ(FormatPlanJson(plan).find("saving_interval"), std::string::npos);
+  plan.saving_interval = {.least_percent = 10.5, .most_percent = 11.25};
+  const Result<PlanDocument> read = ParsePlanJson(FormatPlanJson(plan), "plan.json");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  ASSERT_TRUE(read->saving_interval.has_value());
+  EXPECT_EQ(read->saving_interval->least_percent, 10.5);
+  EXPECT_EQ(read->saving_interval->most_percent, 11.25);
 }
 
 // At 16 x 256 a plan should still open in an editor.

@@ -57,7 +57,7 @@ inline PlanDocument SamplePlan() {
   plan.fixed.iteration_overhead_seconds = 0.003;
   plan.split_ratio = 0.4;
   const auto add = [&](int rank, ComputationType type, double mhz, double start, double duration) {
-    plan.ranks[rank].computations.push_back({.action = {type, rank, 0},
+    plan.ranks[rank].computations.push_back({.id = {type, rank, 0},
                                              .fused = std::nullopt,
                                              .knob = Clock(mhz),
                                              .start_seconds = start,

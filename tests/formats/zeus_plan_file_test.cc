@@ -54,7 +54,7 @@ TEST(ZeusPlanFile, RefusesFractionsOfAMegahertz) {
 
 TEST(ZeusPlanFile, RefusesASplitBackward) {
   PlanDocument plan = SamplePlan();
-  plan.ranks[1].computations[1].action.type = ComputationType::kBackwardInput;
+  plan.ranks[1].computations[1].id.type = ComputationType::kBackwardInput;
   ExpectRefused(plan,
                 "the schedule has backward_input computations, and Zeus knows only forward and "
                 "backward");
@@ -62,9 +62,9 @@ TEST(ZeusPlanFile, RefusesASplitBackward) {
 
 TEST(ZeusPlanFile, RefusesFusedComputations) {
   PlanDocument plan = SamplePlan();
-  plan.ranks[0].computations[0].fused = Action{ComputationType::kBackward, 0, 0};
+  plan.ranks[0].computations[0].fused = ComputationId{ComputationType::kBackward, 0, 0};
   ExpectRefused(plan,
-                "the schedule fuses forwards with backwards, and Zeus knows them only one by one");
+                "the schedule runs two computations as one, and Zeus knows them only one by one");
 }
 
 TEST(ZeusPlanFile, KeepsTextOfTheUserOutOfTheComments) {

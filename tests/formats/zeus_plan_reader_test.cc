@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "perseus/plan_file.h"
+#include "support/mentions.h"
 
 namespace perseus::formats {
 namespace {
@@ -101,7 +102,7 @@ TEST(ParseZeusPlan, SaysWhatIsWrongAndWhere) {
 TEST(ParseZeusPlan, RefusesHugeFiles) {
   const auto plan = ParseZeusPlan(std::string(kMaxZeusPlanFileBytes + 1, ' '), "p.py");
   ASSERT_FALSE(plan);
-  EXPECT_THAT(plan.error().message, HasSubstr("p.py: the file has 134217729 bytes"));
+  EXPECT_THAT(plan.error().message, Mentions("p.py:", "134217729"));
 }
 
 std::string Written(const ZeusPlan& plan) {

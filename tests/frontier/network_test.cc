@@ -140,15 +140,14 @@ std::string ErrorOf(const std::function<void(TimeCostProblem*)>& breaks,
 
 TEST(NetworkTest, SaysWhatIsWrong) {
   using Problem = TimeCostProblem;
-  EXPECT_THAT(ErrorOf([](Problem* p) { p->curve_of.clear(); }), HasSubstr("no activity"));
+  EXPECT_THAT(ErrorOf([](Problem* p) { p->curve_of.clear(); }), Mentions("activity"));
   EXPECT_THAT(ErrorOf([](Problem* p) { p->curves[1].clear(); }), Mentions("curve", "1"));
   for (const double bad : {-1.0, kNan, kInf}) {
     EXPECT_THAT(ErrorOf([bad](Problem* p) { p->curves[1][0].time = bad; }), Mentions("curve", "1"));
     EXPECT_THAT(ErrorOf([bad](Problem* p) { p->precedences[1].delay = bad; }),
                 Mentions("precedence", "0", "2"));
-    EXPECT_THAT(ErrorOf([bad](Problem* p) { p->earliest_start[2] = bad; }),
-                HasSubstr("an earliest start is"));
-    EXPECT_THAT(ErrorOf([bad](Problem* p) { p->end_delay = bad; }), HasSubstr("the end delay is"));
+    EXPECT_THAT(ErrorOf([bad](Problem* p) { p->earliest_start[2] = bad; }), Mentions("earliest"));
+    EXPECT_THAT(ErrorOf([bad](Problem* p) { p->end_delay = bad; }), Mentions("end", "delay"));
   }
   for (const double bad : {kNan, kInf, -kInf}) {
     EXPECT_THAT(ErrorOf([bad](Problem* p) { p->curves[0][2].cost = bad; }), Mentions("0", "5"));
@@ -158,9 +157,9 @@ TEST(NetworkTest, SaysWhatIsWrong) {
   }
   for (const int bad : {-1, 3}) {
     EXPECT_THAT(ErrorOf([bad](Problem* p) { p->precedences[0].from = bad; }),
-                HasSubstr("names an activity that does not exist"));
+                Mentions("precedence", "exist"));
     EXPECT_THAT(ErrorOf([bad](Problem* p) { p->precedences[0].to = bad; }),
-                HasSubstr("names an activity that does not exist"));
+                Mentions("precedence", "exist"));
   }
   EXPECT_THAT(ErrorOf([](Problem* p) { p->earliest_start.pop_back(); }),
               Mentions("earliest_start", "2", "3"));
@@ -184,7 +183,7 @@ TEST(NetworkTest, SaysWhenNumbersDoNotAddUp) {
                     p->curves[1].back().time = 1e308;
                   },
                   ErrorCode::kOverflow),
-              HasSubstr("too large to add up"));
+              Mentions("large"));
   EXPECT_THAT(ErrorOf(
                   [](TimeCostProblem* p) {
                     p->curves[0][0].cost = 1e308;
@@ -192,7 +191,7 @@ TEST(NetworkTest, SaysWhenNumbersDoNotAddUp) {
                     p->curves[0][2].cost = -1.1e308;
                   },
                   ErrorCode::kOverflow),
-              HasSubstr("too large to add up"));
+              Mentions("large"));
 }
 
 TEST(NetworkTest, RepeatedPrecedencesAreHarmless) {

@@ -15,6 +15,7 @@
 
 #include "http/server.h"
 #include "http/support.h"
+#include "support/mentions.h"
 
 namespace perseus::http {
 namespace {
@@ -216,8 +217,7 @@ TEST(Client, KeepsToItsDeadline) {
         waiting.Add(responder);
       })});
   Client client = ClientOf(*server);
-  EXPECT_THAT(client.Call("GET", "/", "", Within(0.1)).error().message,
-              HasSubstr("did not answer before the deadline"));
+  EXPECT_THAT(client.Call("GET", "/", "", Within(0.1)).error().message, Mentions("deadline."));
   Impostor half({"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"}, Impostor::Then::kKeep);
   Client other = ClientTo(half.url());
   EXPECT_FALSE(other.Call("GET", "/", "", Within(0.1)));
@@ -274,16 +274,15 @@ TEST(Client, SaysWhyNobodyIsThere) {
                 ": Connection refused; nobody listens there: start the server, or correct the "
                 "address.");
   EXPECT_THAT(ClientTo("unix:/no/such/socket").Call("GET", "/").error().message,
-              HasSubstr("Cannot reach unix:/no/such/socket: No such file"));
+              Mentions("unix:/no/such/socket:", "file"));
   EXPECT_THAT(ClientTo("http://no-such-name.invalid").Call("GET", "/").error().message,
-              HasSubstr("Cannot reach http://no-such-name.invalid: "));
+              Mentions("http://no-such-name.invalid:"));
 }
 
 TEST(Client, SaysThatAServerSpeaksNoTls) {
   const std::unique_ptr<Server> server = StartServer({});
   const std::string url = "https://127.0.0.1:" + std::to_string(server->port());
-  EXPECT_THAT(ClientTo(url).Call("GET", "/").error().message,
-              HasSubstr("does not speak TLS; name it with http://"));
+  EXPECT_THAT(ClientTo(url).Call("GET", "/").error().message, Mentions("TLS;", "http://"));
 }
 
 TEST(Client, ChecksUrlsAndCalls) {

@@ -70,7 +70,7 @@ TEST(Safety, AddressesAreChecked) {
   EXPECT_THAT(FaultOf(Listening("unix:" + std::string(200, 'a'))), Mentions("1", "107"));
   const std::unique_ptr<Server> first = StartServer({});
   EXPECT_THAT(FaultOf(Listening("127.0.0.1:" + std::to_string(first->port()))),
-              AllOf(Mentions("127.0.0.1:"), HasSubstr("another program")));
+              AllOf(Mentions("127.0.0.1:"), Mentions("program")));
   ServerOptions options = Listening("127.0.0.1:0");
   options.worker_threads = 0;
   EXPECT_THAT(FaultOf(options), Mentions("worker_threads", "0", "1", "256"));
@@ -88,7 +88,7 @@ TEST(Safety, UnixSocketsAreTheOwnersAlone) {
     EXPECT_EQ(server->url(), "unix:" + path);
     Client client = ClientOf(*server);
     EXPECT_EQ(client.Call("GET", "/")->status, 200);
-    EXPECT_THAT(FaultOf(options), HasSubstr("another program listens there"));
+    EXPECT_THAT(FaultOf(options), Mentions("listens"));
   }
   EXPECT_NE(::access(path.c_str(), F_OK), 0);
   // One that a killed server left behind is no obstacle; what is no socket is one.
@@ -108,7 +108,7 @@ TEST(Safety, AnOpenUnixSocketNeedsAListOfWhoMayConnect) {
   const TemporaryFolder folder;
   ServerOptions options = Listening("unix:" + folder.path() + "/open.sock");
   options.unix_mode = 0666;
-  EXPECT_THAT(FaultOf(options), HasSubstr("needs tokens or a list of who may connect"));
+  EXPECT_THAT(FaultOf(options), Mentions("tokens"));
   options.admit_peer = [](int) -> Result<std::shared_ptr<void>> { return nullptr; };
   EXPECT_EQ(FaultOf(options), "");
 }
@@ -210,8 +210,7 @@ TEST_F(RolesTest, SaysWhatIsMissingButNotTheToken) {
     client.Send("GET /operate HTTP/1.1\r\nHost: anything\r\n" + authorization + "\r\n");
     return client.ReadResponse();
   };
-  EXPECT_THAT(ask(""),
-              AllOf(Mentions("WWW-Authenticate:", "Bearer"), HasSubstr("the role operate")));
+  EXPECT_THAT(ask(""), AllOf(Mentions("WWW-Authenticate:", "Bearer"), Mentions("operate")));
   EXPECT_EQ(StatusOf(ask("Authorization: Basic b3BlcmF0b3I6eA==\r\n")), 401);
   EXPECT_EQ(StatusOf(ask("Authorization: Bearer\r\n")), 401);
   EXPECT_EQ(StatusOf(ask("Authorization: operator-operator-op\r\n")), 401);
@@ -303,14 +302,14 @@ TEST_F(TlsTest, ClientsRefuseOtherCertificatesAndNames) {
   const std::unique_ptr<Server> server = StartServer({Get("/", Echo())}, WithTls());
   const Certificate other = MakeCertificate(folder_, "other");
   EXPECT_THAT(CallWith(other.certificate_file, server->url()).error().message,
-              HasSubstr("self-signed certificate"));
+              Mentions("self-signed"));
   EXPECT_THAT(CallWith("", server->url()).error().message, Mentions("certificate"));
   // The certificate is for 127.0.0.1 and localhost.
   ServerOptions elsewhere = WithTls();
   elsewhere.listen = "127.0.0.2:0";
   const std::unique_ptr<Server> stranger = StartServer({Get("/", Echo())}, elsewhere);
   EXPECT_THAT(CallWith(certificate_.certificate_file, stranger->url()).error().message,
-              HasSubstr("IP address mismatch"));
+              Mentions("mismatch"));
   EXPECT_FALSE(CallWith(folder_.path() + "/none", server->url()));
   EXPECT_TRUE(Eventually([&] { return server->counters().failed_handshakes >= 2; }));
 }
@@ -345,11 +344,9 @@ TEST_F(TlsTest, ChecksItsFilesAtTheStart) {
   EXPECT_THAT(fault("", certificate_.key_file), Mentions("--tls-cert"));
   EXPECT_THAT(fault("/none", certificate_.key_file), Mentions("/none"));
   EXPECT_THAT(fault(certificate_.certificate_file, "/none"), Mentions("/none"));
-  EXPECT_THAT(fault(certificate_.key_file, certificate_.key_file),
-              HasSubstr("cannot be read as PEM"));
-  EXPECT_THAT(fault(certificate_.certificate_file, other.key_file),
-              HasSubstr("does not belong to the certificate"));
-  EXPECT_THAT(fault(old.certificate_file, old.key_file), HasSubstr("has expired"));
+  EXPECT_THAT(fault(certificate_.key_file, certificate_.key_file), Mentions("PEM:"));
+  EXPECT_THAT(fault(certificate_.certificate_file, other.key_file), Mentions("belong"));
+  EXPECT_THAT(fault(old.certificate_file, old.key_file), Mentions("expired;"));
   ::chmod(certificate_.key_file.c_str(), 0644);
   EXPECT_THAT(fault(certificate_.certificate_file, certificate_.key_file), Mentions("640"));
 }

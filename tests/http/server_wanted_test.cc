@@ -13,12 +13,11 @@
 
 #include "http/server.h"
 #include "http/support.h"
+#include "support/mentions.h"
 
 // Requests whose clients gave up, and servers that are not ready yet.
 namespace perseus::http {
 namespace {
-
-using ::testing::HasSubstr;
 
 constexpr char kChange[] =
     "POST /change HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}";
@@ -91,7 +90,7 @@ TEST(Starting, SaysSoUntilItHasItsRoutes) {
   EXPECT_EQ(client.Call("GET", "/healthz")->status, 200);
   const auto early = client.Call("GET", "/jobs");
   EXPECT_EQ(early->status, 503);
-  EXPECT_THAT(*early->body, HasSubstr("The server is starting."));
+  EXPECT_THAT(*early->body, Mentions("starting."));
   EXPECT_NE(FindHeader(early->headers, "Retry-After"), nullptr);
 
   EXPECT_FALSE(server->SetRoutes({Get("malformed", Echo())}));

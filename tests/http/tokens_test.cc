@@ -86,9 +86,8 @@ TEST(Tokens, RefusesFilesThatOthersMayReadOrChange) {
   for (const int mode : {0600, 0400, 0640, 0440}) {
     EXPECT_TRUE(TokenSet::Load(folder.Write("t", kGood, mode))) << std::oct << mode;
   }
-  EXPECT_THAT(TokenSet::Load(folder.path() + "/none").error().message,
-              HasSubstr("No such file or directory"));
-  EXPECT_THAT(TokenSet::Load(folder.path()).error().message, HasSubstr("no regular file"));
+  EXPECT_THAT(TokenSet::Load(folder.path() + "/none").error().message, Mentions("directory"));
+  EXPECT_THAT(TokenSet::Load(folder.path()).error().message, Mentions("regular"));
   EXPECT_THAT(ReadSecretFile(folder.Write("t", kGood), "It", 10).error().message, Mentions("10"));
 }
 

@@ -130,6 +130,7 @@ TEST(Reference, PageHasWhatTheListsSay) {
       {"conditions", FieldList(true)},
       {"figures", FigureList<PlanFigures>("")},
       {"shared clocks", FigureList<SharedKnobBound>(model::kSharedKnobGroup)},
+      {"saving interval", FigureList<SavingInterval>(model::kSavingIntervalGroup)},
       {"expected figures", FigureList<ExpectedFigures>(model::kExpectedGroup)}};
   for (const auto& [name, part] : parts) {
     const std::string begin = fmt::format("<!-- {}: made from the code -->\n", name);

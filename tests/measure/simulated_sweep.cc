@@ -222,11 +222,11 @@ Result<SimulatedResult> SimulateSweep(const SimulatedPipeline& pipeline) {
           const Computation& computation = dag->computations[static_cast<std::size_t>(i)];
           Rank& rank = ranks[static_cast<std::size_t>(computation.rank)];
           RunSpan span;
-          span.kind = {computation.action.type, computation.action.stage};
+          span.kind = {computation.id.type, computation.id.stage};
           const Option& option = truth.at({span.kind, rank.ClockAt(begin + ready)});
           double cost = 1;
           if (pipeline.work) {
-            span.work = pipeline.work(computation.action.microbatch, result.iterations);
+            span.work = pipeline.work(computation.id.microbatch, result.iterations);
             cost = pipeline.cost_of_work(span.work);
           }
           const double seconds =

@@ -99,13 +99,13 @@ TEST(ScheduleMisuse, ASchedulesShapeIsChecked) {
   EXPECT_FALSE(refused(schedule));
   EXPECT_TRUE(refused(Schedule()));
   Schedule wrong = schedule;
-  wrong.ranks[0][0].action.type = static_cast<ComputationType>(50);
+  wrong.ranks[0][0].id.type = static_cast<ComputationType>(50);
   EXPECT_TRUE(refused(wrong));
   wrong = schedule;
-  wrong.ranks[0][0].action.microbatch = -1;
+  wrong.ranks[0][0].id.microbatch = -1;
   EXPECT_TRUE(refused(wrong));
   wrong = schedule;
-  wrong.ranks[0][0].action.stage = 100;
+  wrong.ranks[0][0].id.stage = 100;
   EXPECT_TRUE(refused(wrong));
   wrong = schedule;
   wrong.num_ranks = 5;

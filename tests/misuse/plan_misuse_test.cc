@@ -58,7 +58,7 @@ std::vector<WrongPipeline> WrongPipelines() {
       {"total_blocking_power_watts",
        [](CostedPipeline* p) { p->total_blocking_power_watts = kNan; }},
       {"computations", [](CostedPipeline* p) { p->dag.computations.clear(); }},
-      {"computations", [](CostedPipeline* p) { p->dag.computations[0].action.stage = 9; }},
+      {"computations", [](CostedPipeline* p) { p->dag.computations[0].id.stage = 9; }},
       {"rank_order", [](CostedPipeline* p) { p->dag.rank_order[0][1] = 999; }},
       {"rank_order", [](CostedPipeline* p) { p->dag.num_ranks = 7; }},
       {"rank_order", [](CostedPipeline* p) { p->dag.computations[2].rank = -1; }},
@@ -189,7 +189,7 @@ TEST(PlanMisuse, KnobOfNamesAComputation) {
   EXPECT_TRUE(IsInvalid(plan.KnobOf(planner.pipeline(), {ComputationType::kBackwardInput, 1, 0})));
   const PipelineDag& dag = planner.pipeline().dag;
   EXPECT_EQ(dag.Find({ComputationType::kForward, 0, -1}), std::nullopt);
-  EXPECT_EQ(dag.computations[*dag.Find({ComputationType::kBackward, 0, 2})].action.microbatch, 2);
+  EXPECT_EQ(dag.computations[*dag.Find({ComputationType::kBackward, 0, 2})].id.microbatch, 2);
 }
 
 TEST(ReplayMisuse, AnotherNumberOfDurationsHasNoTime) {

@@ -117,12 +117,12 @@ TEST(ProfileMisuse, TheBuilderIsAsStrictAsAFile) {
 
 TEST(WorkMisuse, WhatIsNoFactorIsNotDropped) {
   const Profile profile = SmallProfile();
-  const auto refused = [&](const Action& action, double factor) {
+  const auto refused = [&](const ComputationId& id, double factor) {
     CostSpec costs = {.blocking_power_watts = {70}};
-    costs.work.Set(action, factor);
+    costs.work.Set(id, factor);
     return IsInvalid(CostPipeline(profile, SmallDag(), costs));
   };
-  const Action good = {ComputationType::kForward, 1, 2};
+  const ComputationId good = {ComputationType::kForward, 1, 2};
   EXPECT_FALSE(refused(good, 2));
   for (const double factor : {-1.0, 0.0, kNan, kInfinite, 1e-9, 1e9}) {
     EXPECT_TRUE(refused(good, factor)) << factor;

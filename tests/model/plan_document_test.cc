@@ -38,8 +38,8 @@ CostedPipeline SmallPipeline() {
   pipeline.tensor_parallel = 4;
   for (const Computation& computation : pipeline.dag.computations) {
     CostTable table;
-    table.stage = computation.action.stage;
-    table.type = computation.action.type;
+    table.stage = computation.id.stage;
+    table.type = computation.id.type;
     table.options = {{0, 1, 100}, {1, 2, 80}};
     table.baseline = table.options[0];
     pipeline.table_of.push_back(static_cast<int>(pipeline.tables.size()));
@@ -67,9 +67,9 @@ TEST(PlanDocument, PlacesComputationsInExecutionOrderAndTime) {
   ASSERT_EQ(document.ranks.size(), 2U);
   const std::vector<PlannedComputation>& first = document.ranks[0].computations;
   ASSERT_EQ(first.size(), 2U);
-  EXPECT_EQ(first[0].action, (Action{ComputationType::kForward, 0, 0}));
+  EXPECT_EQ(first[0].id, (ComputationId{ComputationType::kForward, 0, 0}));
   EXPECT_EQ(first[0].start_seconds, 0);
-  EXPECT_EQ(first[1].action, (Action{ComputationType::kBackward, 0, 0}));
+  EXPECT_EQ(first[1].id, (ComputationId{ComputationType::kBackward, 0, 0}));
   EXPECT_EQ(first[1].start_seconds, 7);  // Three computations and two transfers.
   EXPECT_EQ(first[1].knob.label, "1305");
   EXPECT_EQ(first[1].duration_seconds, 2);
@@ -133,7 +133,7 @@ TEST(PlanDocument, GivesItsScheduleBack) {
   const Schedule schedule = ScheduleOf(*MakePlanDocument(pipeline, plan, plan, {}, {}));
   EXPECT_TRUE(ValidateSchedule(schedule).has_value());
   EXPECT_EQ(schedule.num_ranks, 2);
-  EXPECT_EQ(schedule.ranks[1][1].action, (Action{ComputationType::kBackward, 1, 0}));
+  EXPECT_EQ(schedule.ranks[1][1].id, (ComputationId{ComputationType::kBackward, 1, 0}));
 }
 
 }  // namespace

@@ -60,14 +60,14 @@ TEST(PlanTargetTest, RefusesEverythingElse) {
     const auto target = ParsePlanTarget(text);
     ASSERT_FALSE(target) << text;
     EXPECT_EQ(target.error().code, ErrorCode::kInvalidInput);
-    EXPECT_THAT(target.error().message, testing::HasSubstr("is no point of the frontier"));
+    EXPECT_THAT(target.error().message, Mentions("frontier;"));
   }
   EXPECT_THAT(ParsePlanTarget("2%").error().message, Mentions("1.02x"));
   const auto message = [](const char* text) { return ParsePlanTarget(text).error().message; };
   EXPECT_THAT(message("9min"), testing::EndsWith("; write 540s"));
   EXPECT_THAT(message("9 min"), testing::EndsWith("; write 540s"));
-  EXPECT_THAT(message("0 us"), testing::Not(testing::HasSubstr("write")));
-  EXPECT_THAT(message("1e-320us"), testing::Not(testing::HasSubstr("write")));
+  EXPECT_THAT(message("0 us"), testing::Not(Mentions("write")));
+  EXPECT_THAT(message("1e-320us"), testing::Not(Mentions("write")));
   EXPECT_LT(ParsePlanTarget(std::string(1000, 'y')).error().message.size(), 250U);
 }
 

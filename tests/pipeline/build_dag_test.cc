@@ -19,7 +19,6 @@ namespace perseus {
 namespace {
 
 using enum ComputationType;
-using ::testing::HasSubstr;
 
 PipelineDag Dag(const ScheduleSpec& spec, const FixedTimes& fixed = {}) {
   auto dag = BuildDag(BuildSchedule(spec).value(), fixed);
@@ -27,16 +26,17 @@ PipelineDag Dag(const ScheduleSpec& spec, const FixedTimes& fixed = {}) {
   return dag ? *dag : PipelineDag();
 }
 
-int Find(const PipelineDag& dag, const Action& action) {
+int Find(const PipelineDag& dag, const ComputationId& id) {
   for (int i = 0; i < dag.size(); ++i) {
-    if (dag.computations[i].action == action || dag.computations[i].fused == action) return i;
+    if (dag.computations[i].id == id || dag.computations[i].fused == id) return i;
   }
   ADD_FAILURE() << "no such computation";
   return 0;
 }
 
-// The delay of the arc between two actions, or nullopt where there is none.
-std::optional<double> Delay(const PipelineDag& dag, const Action& from, const Action& to) {
+// The delay of the arc between two computations, or nullopt where there is none.
+std::optional<double> Delay(const PipelineDag& dag, const ComputationId& from,
+                            const ComputationId& to) {
   const int target = Find(dag, to);
   for (int k = dag.first_precedence[target]; k < dag.first_precedence[target + 1]; ++k) {
     if (dag.precedences[k].from == Find(dag, from)) return dag.precedences[k].delay_seconds;
@@ -51,14 +51,16 @@ TEST(BuildDagTest, TwoStagesTwoMicrobatches) {
   EXPECT_EQ(dag.num_microbatches, 2);
   EXPECT_EQ(dag.schedule_name, "1f1b");
   // Rank 0: F0 F1 B0 B1. Rank 1: F0 B0 F1 B1.
-  const auto action = [](ComputationType type, int stage, int i) { return Action{type, stage, i}; };
-  std::map<std::pair<Action, Action>, double> arcs;
+  const auto id = [](ComputationType type, int stage, int i) {
+    return ComputationId{type, stage, i};
+  };
+  std::map<std::pair<ComputationId, ComputationId>, double> arcs;
   for (const Precedence& p : dag.precedences) {
-    arcs[{dag.computations[p.from].action, dag.computations[p.to].action}] = p.delay_seconds;
+    arcs[{dag.computations[p.from].id, dag.computations[p.to].id}] = p.delay_seconds;
   }
-  const auto f = [&](int s, int i) { return action(kForward, s, i); };
-  const auto b = [&](int s, int i) { return action(kBackward, s, i); };
-  const std::map<std::pair<Action, Action>, double> expected = {
+  const auto f = [&](int s, int i) { return id(kForward, s, i); };
+  const auto b = [&](int s, int i) { return id(kBackward, s, i); };
+  const std::map<std::pair<ComputationId, ComputationId>, double> expected = {
       {{f(0, 0), f(0, 1)}, 0}, {{f(0, 1), b(0, 0)}, 0}, {{b(0, 0), b(0, 1)}, 0},
       {{f(1, 0), b(1, 0)}, 0}, {{b(1, 0), f(1, 1)}, 0}, {{f(1, 1), b(1, 1)}, 0},
       {{f(0, 0), f(1, 0)}, 0}, {{f(0, 1), f(1, 1)}, 0}, {{b(1, 0), b(0, 0)}, 0},
@@ -91,8 +93,8 @@ TEST(BuildDagTest, InvariantsOfEveryShape) {
         ASSERT_EQ(computation.rank, rank);
         ASSERT_EQ(computation.position, position);
         if (position == 0) continue;
-        const Action& before = dag.computations[dag.rank_order[rank][position - 1]].action;
-        ASSERT_TRUE(Delay(dag, before, computation.action)) << "ranks form chains";
+        const ComputationId& before = dag.computations[dag.rank_order[rank][position - 1]].id;
+        ASSERT_TRUE(Delay(dag, before, computation.id)) << "ranks form chains";
       }
     }
   }
@@ -135,10 +137,18 @@ TEST(BuildDagTest, FusedHalvesWaitAndAreWaitedForTogether) {
   const PipelineDag dag = Dag({"dualpipev", 4, 2, 4});
   // Rank 0 fuses 0F3 with 3B1; rank 1 holds stages 1 and 2.
   const int fused = Find(dag, {kForward, 0, 3});
-  ASSERT_EQ(dag.computations[fused].fused, (Action{kBackward, 3, 1}));
+  ASSERT_EQ(dag.computations[fused].fused, (ComputationId{kBackward, 3, 1}));
   EXPECT_TRUE(Delay(dag, {kForward, 0, 3}, {kForward, 1, 3}));
   EXPECT_TRUE(Delay(dag, {kBackward, 3, 1}, {kBackward, 2, 1}));
   EXPECT_EQ(Find(dag, {kBackward, 3, 1}), fused);
+}
+
+TEST(BuildDagTest, OnlyAnEarlyRecomputeDoesNotWaitForTheGradient) {
+  const PipelineDag dag = Dag({"early-recomputation-1f1b", 2, 1, 2});
+  EXPECT_TRUE(Delay(dag, {kBackward, 1, 0}, {kRecompute, 0, 0}));  // Part of its backward.
+  EXPECT_TRUE(Delay(dag, {kBackward, 1, 1}, {kBackward, 0, 1}));
+  EXPECT_FALSE(Delay(dag, {kBackward, 1, 1}, {kRecompute, 0, 1}));
+  EXPECT_TRUE(Delay(dag, {kRecompute, 0, 1}, {kBackward, 0, 1}));
 }
 
 TEST(BuildDagTest, ParallelArcsAreOneWithTheLargerDelay) {
@@ -162,12 +172,12 @@ TEST(BuildDagTest, RefusesBadFixedTimes) {
   };
   EXPECT_EQ(error_of({}, 0, 0), "(no error)");
   EXPECT_EQ(error_of({1, 2, 3}, 0, 0), "(no error)");
-  EXPECT_THAT(error_of({1, 2}, 0, 0), HasSubstr("give one for all, or 3"));
+  EXPECT_THAT(error_of({1, 2}, 0, 0), Mentions("3"));
   EXPECT_THAT(error_of({-1}, 0, 0), Mentions("-1", "seconds"));
-  EXPECT_THAT(error_of({std::nan("")}, 0, 0), HasSubstr("communication delay is nan seconds"));
+  EXPECT_THAT(error_of({std::nan("")}, 0, 0), Mentions("communication", "nan"));
   EXPECT_THAT(error_of({}, -2, 0), Mentions("-2", "seconds"));
   EXPECT_THAT(error_of({}, 0, std::numeric_limits<double>::infinity()),
-              HasSubstr("iteration overhead is inf seconds"));
+              Mentions("overhead", "inf"));
 }
 
 TEST(BuildDagTest, RefusesADeadlock) {
@@ -176,7 +186,7 @@ TEST(BuildDagTest, RefusesADeadlock) {
   std::swap(schedule.ranks[0][1], schedule.ranks[0][2]);
   const auto dag = BuildDag(schedule, {});
   ASSERT_FALSE(dag);
-  EXPECT_THAT(dag.error().message, HasSubstr("deadlock"));
+  EXPECT_THAT(dag.error().message, Mentions("deadlocks:"));
 }
 
 TEST(BuildDagTest, VeryLargePipelines) {

@@ -25,7 +25,7 @@ PipelineDag DagFor(const ScheduleSpec& spec, const FixedTimes& fixed = {}) {
 std::vector<double> Durations(const PipelineDag& dag, double forward, double backward) {
   std::vector<double> durations;
   for (const Computation& computation : dag.computations) {
-    durations.push_back(computation.action.type == kForward ? forward : backward);
+    durations.push_back(computation.id.type == kForward ? forward : backward);
   }
   return durations;
 }
@@ -61,10 +61,10 @@ TEST(ReplayTest, FixedTimes) {
 // Every dependency of the model, stated anew: nothing of the DAG is used but
 // which computation is which.
 void ExpectDependenciesHold(const PipelineDag& dag, const Timing& timing, const FixedTimes& fixed) {
-  std::map<Action, int> at;
+  std::map<ComputationId, int> at;
   for (int i = 0; i < dag.size(); ++i) {
     const Computation& computation = dag.computations[i];
-    at[computation.action] = i;
+    at[computation.id] = i;
     if (computation.fused) at[*computation.fused] = i;
   }
   const auto backward_of = [&](int stage, int microbatch) {
@@ -75,8 +75,8 @@ void ExpectDependenciesHold(const PipelineDag& dag, const Timing& timing, const 
     const bool same_rank = dag.computations[from].rank == dag.computations[to].rank;
     RC_ASSERT(timing.start_seconds[to] >= timing.end_seconds[from] + (same_rank ? 0.0 : transfer));
   };
-  for (const auto& [action, i] : at) {
-    const auto [type, stage, microbatch] = action;
+  for (const auto& [id, i] : at) {
+    const auto [type, stage, microbatch] = id;
     switch (type) {
       case kForward:
         if (stage > 0) {
@@ -88,12 +88,19 @@ void ExpectDependenciesHold(const PipelineDag& dag, const Timing& timing, const 
       case kBackward:
       case kBackwardInput:
         holds(at.at({kForward, stage, microbatch}), i, 0);
+        if (const auto recompute = at.find({kRecompute, stage, microbatch});
+            recompute != at.end() && recompute->second != i) {
+          holds(recompute->second, i, 0);
+        }
         if (stage + 1 < dag.num_stages) {
           holds(backward_of(stage + 1, microbatch), i, fixed.comm_delay_seconds[stage]);
         }
         break;
       case kBackwardWeight:
         holds(at.at({kBackwardInput, stage, microbatch}), i, 0);
+        break;
+      case kRecompute:
+        holds(at.at({kForward, stage, microbatch}), i, 0);
         break;
     }
   }
@@ -149,10 +156,10 @@ TEST(CriticalComputationsTest, FirstRankOfAUniform1F1BWaits) {
   const std::vector<bool> critical = CriticalComputations(dag, Replay(dag, Durations(dag, 1, 2)));
   std::vector<std::string> names;
   for (int i = 0; i < dag.size(); ++i) {
-    const Action& action = dag.computations[i].action;
+    const ComputationId& id = dag.computations[i].id;
     if (!critical[i]) {
-      names.push_back(std::to_string(action.stage) + ComputationTypeLetter(action.type) +
-                      std::to_string(action.microbatch));
+      names.push_back(std::to_string(id.stage) + ComputationTypeLetter(id.type) +
+                      std::to_string(id.microbatch));
     }
   }
   EXPECT_EQ(names, (std::vector<std::string>{"0F1", "0B0"}));

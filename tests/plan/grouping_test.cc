@@ -79,9 +79,9 @@ TEST(GroupingTest, ByWhatTheyAre) {
       std::set<Key> of_group;
       for (const int i : members) {
         const Computation& c = pipeline.dag.computations[i];
-        const int type = granularity == Granularity::kStage ? 0 : static_cast<int>(c.action.type);
+        const int type = granularity == Granularity::kStage ? 0 : static_cast<int>(c.id.type);
         const int phase = granularity == Granularity::kPhase ? static_cast<int>(phases[i]) : 0;
-        of_group.insert({c.action.stage, type, phase});
+        of_group.insert({c.id.stage, type, phase});
       }
       EXPECT_EQ(of_group.size(), 1U);                      // A group is of one kind,
       EXPECT_TRUE(keys.insert(*of_group.begin()).second);  // and a kind is one group.

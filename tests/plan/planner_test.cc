@@ -179,7 +179,7 @@ TEST(PlannerTest, ConstraintsAreObeyedAndCost) {
     for (int i = 0; i < pipeline.dag.size(); ++i) {
       const Computation& c = pipeline.dag.computations[i];
       std::string key = std::to_string(c.rank);
-      if (granularity != Granularity::kStage) key += ComputationTypeLetter(c.action.type);
+      if (granularity != Granularity::kStage) key += ComputationTypeLetter(c.id.type);
       if (granularity == Granularity::kPhase) key += std::to_string(static_cast<int>(phases[i]));
       knobs[key].insert(plan.options[i].knob);
     }
@@ -262,7 +262,7 @@ TEST(PlannerTest, SaysWhatIsInfeasible) {
     const auto plan = planner.PlanFor(seconds);
     ASSERT_FALSE(plan);
     EXPECT_EQ(plan.error().code, ErrorCode::kInfeasible);
-    EXPECT_THAT(plan.error().message, HasSubstr("the fastest possible iteration takes"));
+    EXPECT_THAT(plan.error().message, Mentions("'fastest'"));
     const auto target = planner.TargetSeconds({PlanTarget::Kind::kSeconds, seconds});
     ASSERT_FALSE(target);
     EXPECT_EQ(target.error().message, plan.error().message);

@@ -40,7 +40,7 @@ TEST(WorkCostsTest, TimeEnergyAndNothingElseGrow) {
   for (int i = 0; i < costed->dag.size(); ++i) {
     const CostTable& table = costed->TableOf(i);
     const CostTable& before = plain->TableOf(i);
-    const double factor = spec.work.FactorOf(costed->dag.computations[i].action);
+    const double factor = spec.work.FactorOf(costed->dag.computations[i].id);
     EXPECT_EQ(table.work, factor);
     ASSERT_EQ(table.all_options.size(), before.all_options.size());
     for (std::size_t k = 0; k < table.all_options.size(); ++k) {

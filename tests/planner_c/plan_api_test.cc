@@ -255,9 +255,9 @@ TEST_F(PlanApi, FiguresAndColumnsAreThoseOfTheFile) {
   for (std::size_t rank = 0; rank < document->ranks.size(); ++rank) {
     for (const PlannedComputation& computation : document->ranks[rank].computations) {
       EXPECT_EQ(columns.rank[i], static_cast<int>(rank));
-      EXPECT_EQ(columns.stage[i], computation.action.stage);
-      EXPECT_EQ(columns.microbatch[i], computation.action.microbatch);
-      EXPECT_EQ(columns.type[i], static_cast<int>(computation.action.type));
+      EXPECT_EQ(columns.stage[i], computation.id.stage);
+      EXPECT_EQ(columns.microbatch[i], computation.id.microbatch);
+      EXPECT_EQ(columns.type[i], static_cast<int>(computation.id.type));
       EXPECT_EQ(columns.fused_type[i], -1);
       EXPECT_EQ(columns.clock_mhz[i], computation.knob.number);
       EXPECT_EQ(columns.knob[i], computation.knob.label);

@@ -70,12 +70,10 @@ TEST(EnvPipe, TheEnvelopeOf1F1BIsTheLastStageAndTheFirstForwardAndLastBackward) 
   const CostedPipeline pipeline = Costed(kRows, DagOf("1f1b", 2, 3), Blocking(10));
   const std::vector<bool> outer = OuterEnvelope(pipeline);
   for (int i = 0; i < pipeline.dag.size(); ++i) {
-    const Action& action = pipeline.dag.computations[i].action;
-    const bool is_first_forward =
-        action.type == ComputationType::kForward && action.microbatch == 0;
-    const bool is_last_backward =
-        action.type == ComputationType::kBackward && action.microbatch == 2;
-    EXPECT_EQ(outer[i], action.stage == 1 || is_first_forward || is_last_backward) << i;
+    const ComputationId& id = pipeline.dag.computations[i].id;
+    const bool is_first_forward = id.type == ComputationType::kForward && id.microbatch == 0;
+    const bool is_last_backward = id.type == ComputationType::kBackward && id.microbatch == 2;
+    EXPECT_EQ(outer[i], id.stage == 1 || is_first_forward || is_last_backward) << i;
   }
 }
 

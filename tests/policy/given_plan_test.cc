@@ -132,9 +132,8 @@ TEST(GivenPlan, RefusesAPlanForZeusOfAnotherJob) {
   const std::string right =
       "[[('forward', 1410), ('backward', 1410)],[('forward', 1410), ('backward', 1410)]]";
   EXPECT_TRUE(MakePolicyFromZeusPlan(right, "z.py", planner));
-  EXPECT_THAT(
-      Message(MakePolicyFromZeusPlan(right, "z.py", PlannerOf("1f1b", 2, 1, 1, true))),
-      HasSubstr("z.py: a plan for Zeus gives clocks in MHz, but the knobs of this profile are"));
+  EXPECT_THAT(Message(MakePolicyFromZeusPlan(right, "z.py", PlannerOf("1f1b", 2, 1, 1, true))),
+              Mentions("z.py:", "MHz,"));
 }
 
 TEST(GivenPlan, RefusesAPlanForZeusWhereComputationsAreFused) {

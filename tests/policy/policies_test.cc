@@ -201,7 +201,7 @@ TEST(Policies, ZeusNeedsAKnobThatAllHave) {
     const auto policy = MakePolicy(spec, planner);
     ASSERT_FALSE(policy);
     EXPECT_EQ(policy.error().code, ErrorCode::kInvalidInput);
-    EXPECT_THAT(policy.error().message, HasSubstr("there is no knob that every computation has"));
+    EXPECT_THAT(policy.error().message, Mentions("knob", "every"));
   }
 }
 

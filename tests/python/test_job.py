@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import shlex
 import socket
 import subprocess
@@ -25,7 +27,7 @@ from perseus.hooks import layout  # noqa: E402
 from perseus.hooks.attached import Attached  # noqa: E402
 from perseus.hooks.speaker import Speaker  # noqa: E402
 from perseus.hooks.timeline import EventTimeline, find_timeline  # noqa: E402
-from recording import Recorder  # noqa: E402
+from recording import Recorder, said_by  # noqa: E402
 
 PATIENCE = 20.0  # Seconds that only a hang misses.
 
@@ -48,6 +50,8 @@ def test_a_step_and_its_computations_are_told_in_order() -> None:
             pass
         with job.backward_input(2, stage=5), job.backward_weight(0):
             pass
+        with job.recompute(1, stage=5):
+            pass
         step.tokens = 4096
     assert log == [
         ["step_begin", 0],
@@ -58,6 +62,8 @@ def test_a_step_and_its_computations_are_told_in_order() -> None:
         ["instruction_begin", "backward_weight", -1, 0],
         ["instruction_end", "backward_weight", -1, 0],
         ["instruction_end", "backward_input", 5, 2],
+        ["instruction_begin", "recompute", 5, 1],
+        ["instruction_end", "recompute", 5, 1],
         ["step_end", 4096],
     ]
 
@@ -85,15 +91,24 @@ def test_metrics_are_numbers_by_name() -> None:
     """Those of the client; none once it is closed, or where nothing is attached."""
     job, _ = job_with(timeline="host")
     assert job.metrics() == {}
-    counters = {name: 0 for name in perseus.Stats.__dataclass_fields__}
+    counters: dict[str, Any] = {name: 0 for name in perseus.Stats.__dataclass_fields__}
     counters.update(clock_mhz=1305, plan_version=4, late=2, missed=1, calls=9)
     counters.update(state=perseus.State.FOLLOWING)
-    stats: Any = perseus.Stats(**{**counters, "overhead_share": 0.02})  # type: ignore[arg-type]
+    counters.update(joules=120.5, saving_percent=9.5, saving_least_percent=math.nan)
+    counters.update(saving_most_percent=math.nan)
+    stats = perseus.Stats(**{**counters, "overhead_share": 0.02})
     job.client.stats = lambda: stats  # type: ignore[method-assign]
     metrics = job.metrics()
     assert all(type(value) in (int, float) for value in metrics.values())
-    expected = {"following": 1, "clock_mhz": 1305, "plan_version": 4, "clocks_late": 3}
+    expected: dict[str, float] = {
+        "following": 1,
+        "clock_mhz": 1305,
+        "plan_version": 4,
+        "clocks_late": 3,
+    }
+    expected.update(joules=120.5, saving_percent=9.5)
     assert metrics.items() >= expected.items()
+    assert "saving_least_percent" not in metrics  # Not known.
     assert metrics["overhead_percent"] == pytest.approx(2)
     assert Attached(job).metrics() == metrics
     assert Attached(None, "no schedule").metrics() == {}
@@ -313,6 +328,7 @@ def test_a_timeline_that_breaks_is_given_up_and_said_once() -> None:
         for _ in range(3):
             with job.step(), job.forward(0):
                 pass
+        job.close()
     assert len(seen) == 1
     assert "illegal memory access" in str(seen[0].message)
     assert [entry[0] for entry in log].count("instruction_begin") == 3
@@ -327,6 +343,7 @@ def complaints_of(job: perseus.Job, sentences: list[str]) -> list[str]:
         for client.last_error in sentences:
             with job.step(), job.forward(0):
                 pass
+            said_by(job)
         job.close()
     return [str(warning.message) for warning in seen]
 
@@ -403,6 +420,7 @@ def test_an_error_ends_with_the_step_that_had_it() -> None:
         job.client.step_begin = None  # type: ignore[method-assign, assignment]
         assert not job.guarded(job.step_begin)
         assert "not recorded" in job.last_error
+        said_by(job)
     assert len(seen) == 4
 
 
@@ -438,6 +456,7 @@ def test_what_a_cuda_graph_records_is_left_alone(monkeypatch: pytest.MonkeyPatch
                     with job.forward(microbatch):
                         device.run(0.01)
             recording[0] = False
+        said_by(job)
     assert not any(asked)
     assert "close" in [entry[0] for entry in log]
     begins = [entry[0] for entry in log].count("instruction_begin")
@@ -749,6 +768,35 @@ def test_ranks_complain_once_together(complaining: list[int], world: int, named:
     (said,) = [str(one.message) for one in seen]
     assert said.startswith("perseus: GPU ")
     assert said.endswith(f"0f, is away ({named}); training goes on")
+
+
+def test_who_trains_does_not_wait_for_a_log() -> None:
+    """A handler that stands still, as where a pipe is full: steps go on."""
+    job, log = job_with(timeline="host")
+    goes_on = threading.Event()
+    waited: list[bool] = []
+
+    class Stuck(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            waited.append(goes_on.wait(PATIENCE))
+
+    handler = Stuck()
+    logging.getLogger("perseus").addHandler(handler)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with job.step():
+                job.fail("the device is lost", about="device")
+            client: Any = job.client
+            client.last_error = "the server is away"
+            with job.step():
+                pass
+            goes_on.set()
+            said_by(job)
+    finally:
+        logging.getLogger("perseus").removeHandler(handler)
+    assert waited == [True, True]
+    assert [entry[0] for entry in log] == ["step_begin", "step_end"] * 2
 
 
 def test_a_rank_whose_store_is_gone_speaks_for_itself() -> None:

@@ -122,6 +122,10 @@ JOBS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"stages": 4},
         {"schedule": "dualpipev", "virtual_stages": 2, "microbatches": 4, "split_ratio": 0.4},
     ),
+    "early recomputation": (
+        {"stages": 3, "recompute": True},
+        {"schedule": "early-recomputation-1f1b", "microbatches": 5},
+    ),
     "one clock a stage": ({"stages": 3}, {"granularity": "stage", "at": "1.1x"}),
     "two clocks": ({"stages": 3}, {"max_clocks": 2, "at": "1.1x"}),
     "dwell": ({"stages": 3}, {"min_dwell": "20ms", "at": "1.1x"}),
@@ -393,6 +397,17 @@ def test_a_plan_says_what_its_file_says() -> None:
     with pytest.raises(perseus.PlannerError, match="no instruction"):
         plan.clocks(0, "sideways")
     assert "saved" in repr(plan)
+
+
+def test_a_measured_profile_gives_an_interval() -> None:
+    """Where the saving is by the errors that the profile states."""
+    measured = profile(2)
+    measured["error_sources"] = ["0.001|0.004|0.002"] * len(measured["stage"])
+    plan = perseus.plan(measured, **SMALL)
+    assert plan.saving_interval is not None
+    least, most = plan.saving_interval
+    assert least < plan.saving_percent < most < least + 5
+    assert perseus.plan(profile(2), **SMALL).saving_interval is None
 
 
 def test_labels_are_knobs_too() -> None:

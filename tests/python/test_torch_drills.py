@@ -100,7 +100,7 @@ def test_a_rank_without_clocks_is_planned_and_measured_again(drill: Drill) -> No
     (note,) = [n for n in job["profiling"]["notes"] if "cannot be set" in n["note"]]
     assert note["first_ranks"] == [1]
     assert drill.lines(1)[-1]["last_error"]
-    assert len(job["plan"]["saving_interval_percent"]) == 2
+    assert set(job["plan"]["saving_interval"]) == {"least_percent", "most_percent"}
     drill.gpus.set_refuse(1, False)
     drill.until(lambda: drill.job()["state"] == "profiling", "nobody measures again")
     drill.until_both(following, "nobody follows the new plan")

@@ -15,8 +15,6 @@
 namespace perseus::relay {
 namespace {
 
-using ::testing::HasSubstr;
-
 const std::vector<int> kRanks = {0, 1, 2, 3, 4, 5, 6, 7};
 
 TEST_F(RelayTest, EightRanksAreOnePollAtTheServer) {
@@ -206,11 +204,11 @@ TEST_F(RelayTest, GarbageIsNoPlan) {
   StartRelay(server.url());
   const Answer garbage = Plan(0, -1, 30);
   EXPECT_EQ(garbage.status, 503);
-  EXPECT_THAT(garbage.body, HasSubstr("cannot be read"));
+  EXPECT_THAT(garbage.body, Mentions("read"));
   server.SetScript([](const http::Request&) {
     return http::JsonResponse(200, R"({"version":3,"plans":[{"ranks":[9]}]})");
   });
-  EXPECT_THAT(Plan(0, -1, 30).body, HasSubstr("lacks this rank"));
+  EXPECT_THAT(Plan(0, -1, 30).body, Mentions("lacks"));
   server.SetScript({});
   EXPECT_EQ(Plan(0, -1, 30).status, 200);
 }

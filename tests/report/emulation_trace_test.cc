@@ -102,7 +102,7 @@ TEST(TraceWriterTest, PowerOfManyRanksTakesTimeByComputation) {
   pipeline.rank_blocking_power_watts.assign(kRanks, 1);
   std::vector<std::int64_t> starts, ends;
   for (int rank = 0; rank < kRanks; ++rank) {
-    pipeline.dag.computations.push_back({.rank = rank, .action = {}, .fused = {}});
+    pipeline.dag.computations.push_back({.rank = rank, .id = {}, .fused = {}});
     starts.push_back(2 * rank);
     ends.push_back(2 * rank + 3);  // Two at a time.
   }

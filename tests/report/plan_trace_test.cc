@@ -65,11 +65,11 @@ TEST_F(PlanTraceTest, SlicesAreThePlansComputations) {
       double previous_end = 0;
       for (const int i : order) {
         const Json& slice = slices[k++];
-        const Action& action = sample_.pipeline.dag.computations[i].action;
+        const ComputationId& id = sample_.pipeline.dag.computations[i].id;
         const CostOption& option = plan.options[i];
-        EXPECT_EQ(slice.at("name"), std::string(1, ComputationTypeLetter(action.type)) +
-                                        std::to_string(action.microbatch));
-        EXPECT_EQ(slice.at("args").at("stage"), action.stage);
+        EXPECT_EQ(slice.at("name"),
+                  std::string(1, ComputationTypeLetter(id.type)) + std::to_string(id.microbatch));
+        EXPECT_EQ(slice.at("args").at("stage"), id.stage);
         EXPECT_EQ(slice.at("args").at("clock"), sample_.pipeline.knobs[option.knob].number);
         EXPECT_NEAR(slice.at("args").at("energy_j").get<double>(), option.energy_joules, 1e-6);
         EXPECT_NEAR(slice.at("dur").get<double>(), option.time_seconds * 1e6, 2e-3);

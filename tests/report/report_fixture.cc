@@ -29,14 +29,14 @@ CostOption OptionAt(double work_seconds, int knob, double mhz) {
 int TableOf(CostedPipeline* pipeline, const Computation& computation) {
   for (std::size_t t = 0; t < pipeline->tables.size(); ++t) {
     const CostTable& table = pipeline->tables[t];
-    if (table.stage == computation.action.stage && table.type == computation.action.type &&
+    if (table.stage == computation.id.stage && table.type == computation.id.type &&
         table.fused_type.has_value() == computation.fused.has_value()) {
       return static_cast<int>(t);
     }
   }
   CostTable table;
-  table.stage = computation.action.stage;
-  table.type = computation.action.type;
+  table.stage = computation.id.stage;
+  table.type = computation.id.type;
   table.blocking_power_watts = kBlockingWatts;
   double work = table.type == ComputationType::kForward    ? 0.05
                 : table.type == ComputationType::kBackward ? 0.095

@@ -56,9 +56,9 @@ INSTANTIATE_TEST_SUITE_P(Schedules, TimelineTest,
 
 TEST(TimelineLabelTest, NamesComputations) {
   Computation computation;
-  computation.action = {ComputationType::kForward, 2, 3};
+  computation.id = {ComputationType::kForward, 2, 3};
   EXPECT_EQ(ComputationLabel(computation), "F3");
-  computation.fused = Action{ComputationType::kBackward, 5, 1};
+  computation.fused = ComputationId{ComputationType::kBackward, 5, 1};
   EXPECT_EQ(ComputationLabel(computation), "F3+B1");
 }
 

@@ -57,8 +57,7 @@ bool SharesKnobs(const CostedPipeline& pipeline, const std::vector<CostOption>& 
   std::map<std::tuple<int, int, int>, std::set<int>> used;
   for (int i = 0; i < pipeline.dag.size(); ++i) {
     const Computation& computation = pipeline.dag.computations[i];
-    const int type =
-        granularity == Granularity::kStage ? 0 : static_cast<int>(computation.action.type);
+    const int type = granularity == Granularity::kStage ? 0 : static_cast<int>(computation.id.type);
     const int phase = granularity == Granularity::kPhase ? static_cast<int>(phases[i]) : 0;
     used[{computation.rank, type, phase}].insert(options[i].knob);
   }

@@ -103,7 +103,7 @@ TEST(LaneReplayTest, TakesForALateClockWhatTheReplayOfAJobTakes) {
     ASSERT_EQ(pipeline.knobs.size(), 3U);
     std::vector<int> knobs;
     for (int i = 0; i < pipeline.dag.size(); ++i) {
-      const bool forward = pipeline.dag.computations[i].action.type == ComputationType::kForward;
+      const bool forward = pipeline.dag.computations[i].id.type == ComputationType::kForward;
       knobs.push_back(forward ? 1 : labels ? 2 : 0);
     }
     Conditions conditions;

@@ -140,10 +140,10 @@ TEST(ClockMovesTest, RepeatsAStretchSomeMicrobatchesAway) {
   const Planner planner = RandomPlanner(random, 2, 30, 4);
   const PipelineDag& dag = planner.pipeline().dag;
   std::vector<int> knobs(dag.size());
-  for (int i = 0; i < dag.size(); ++i) knobs[i] = dag.computations[i].action.microbatch % 2;
+  for (int i = 0; i < dag.size(); ++i) knobs[i] = dag.computations[i].id.microbatch % 2;
   std::vector<int> stretch;
   for (int i = 0; i < dag.size(); ++i) {
-    const int microbatch = dag.computations[i].action.microbatch;
+    const int microbatch = dag.computations[i].id.microbatch;
     if (microbatch >= 10 && microbatch < 16) stretch.push_back(i);
   }
   Stream stream(1);

@@ -53,7 +53,7 @@ TEST(WavePathTest, AWaveLiesOnNoCommonPath) {
       std::vector<char> one(dag.size(), 0);
       for (int i = 0; i < dag.size(); ++i) {
         const Computation& computation = dag.computations[i];
-        const int shifted = computation.action.microbatch - tried * computation.rank;
+        const int shifted = computation.id.microbatch - tried * computation.rank;
         one[i] = in[i] != 0 && shifted == 7 ? 1 : 0;
       }
       EXPECT_EQ(std::count(one.begin(), one.end(), 1), kRanks);
@@ -69,7 +69,7 @@ TEST(WavePathTest, OnlyRanksThatAreAskedForAreInWaves) {
   for (int i = 0; i < dag.size(); ++i) {
     const Computation& computation = dag.computations[i];
     EXPECT_EQ(in[i] != 0,
-              computation.rank != 1 && computation.action.type == ComputationType::kForward);
+              computation.rank != 1 && computation.id.type == ComputationType::kForward);
   }
 }
 

@@ -21,7 +21,6 @@ namespace perseus::server {
 namespace {
 
 using store::JobState;
-using ::testing::HasSubstr;
 
 using JobLifeTest = ServiceTest;
 
@@ -242,7 +241,7 @@ TEST_F(JobLifeTest, BadDataGetsAReasonAndMaximumClocks) {
   ASSERT_NE(plan, nullptr);
   EXPECT_EQ(plan->version.reason, "no_plan");
   EXPECT_EQ(plan->PlanOf(0), nullptr);
-  EXPECT_THAT(plan->sentence, HasSubstr("run at maximum clocks"));
+  EXPECT_THAT(plan->sentence, Mentions("maximum"));
 }
 
 TEST_F(JobLifeTest, ForATargetThatCannotBeMetTheFastestRuns) {
@@ -288,7 +287,7 @@ TEST_F(JobLifeTest, TheTargetCanBeChanged) {
   EXPECT_EQ(job->View().target, "1.2x");
 
   EXPECT_EQ(sync::SetTarget(*job, "fast").error().field, "at");
-  EXPECT_THAT(sync::SetTarget(*job, "0.5x").error().message, HasSubstr("cannot run in"));
+  EXPECT_THAT(sync::SetTarget(*job, "0.5x").error().message, Mentions("fastest"));
   EXPECT_EQ(job->View().target, "1.2x");
 }
 

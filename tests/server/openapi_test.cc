@@ -90,7 +90,6 @@ TEST_F(OpenapiTest, QueriesThatDoNotFitTheirRowAreRefused) {
     EXPECT_EQ(refused ? refused->status : 422, 422);
     return refused ? *refused->body : "";
   };
-  using ::testing::HasSubstr;
   const RouteRow& list = RowOf("listJobs");
   EXPECT_EQ(refusal(list, {{"state", "running"}, {"limit", "10"}, {"name", "a b"}}), "");
   EXPECT_THAT(refusal(list, {{"status", "running"}}), Mentions("'status'", "client_key"));
@@ -99,7 +98,7 @@ TEST_F(OpenapiTest, QueriesThatDoNotFitTheirRowAreRefused) {
   EXPECT_NE(refusal(list, {{"limit", "0"}}), "");
   EXPECT_NE(refusal(list, {{"limit", "1001"}}), "");
   EXPECT_NE(refusal(list, {{"limit", "1.5"}}), "");
-  EXPECT_THAT(refusal(RowOf("getJob"), {{"verbose", "1"}}), HasSubstr("takes no parameters"));
+  EXPECT_THAT(refusal(RowOf("getJob"), {{"verbose", "1"}}), Mentions("parameters"));
   EXPECT_THAT(refusal(RowOf("getPlan"), {}), Mentions("'rank'"));
   EXPECT_EQ(refusal(RowOf("getPlan"), {{"rank", "0"}, {"after", "-1"}, {"wait", "1e3"}}), "");
   EXPECT_NE(refusal(RowOf("getPlan"), {{"rank", "0"}, {"wait", "-1"}}), "");

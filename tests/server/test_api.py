@@ -245,7 +245,14 @@ def test_notes_of_a_job(server: Server) -> None:
     path = f"/api/v1/jobs/{job['id']}"
     while server.call("GET", path)[1]["plan"] is None:
         time.sleep(0.05)
-    assert server.call("GET", path)[1]["notes"] == job["notes"]
+    shown = server.call("GET", path)[1]
+    assert shown["notes"] == job["notes"]
+    # No door tells its figures as a result.
+    listed = server.call("GET", "/api/v1/jobs")[1]["jobs"][0]
+    assert [each["believable"] for each in (shown, listed, shown["savings"]["promised"])] == [
+        False
+    ] * 3
+    assert "perseus_job_planned_saving_ratio{" not in server.call("GET", "/metrics")[1]
     plan = server.call("GET", path + "/plan.json")[1]
     assert plan["notes"] == job["notes"]
     strict = {"job": SETTINGS | {"strict": True}, "profile_csv": faulty}

@@ -106,7 +106,7 @@ TEST_F(WatchTest, AdvisoryOnlySaysSo) {
   EXPECT_EQ(view.slow[0].pp_rank, 1);
   EXPECT_FALSE(view.slow[0].straggler);
   EXPECT_THAT(view.slow[0].cause, Mentions("3", "1", "node1"));
-  EXPECT_THAT(view.slow[0].cause, HasSubstr("all its computations alike"));
+  EXPECT_THAT(view.slow[0].cause, Mentions("alike"));
   EXPECT_TRUE(job_->View().stragglers.empty());
   EXPECT_EQ(Plan()->version.version, version);
   service_->events().Settle();
@@ -187,7 +187,7 @@ TEST_F(WatchTest, SlowIterationsAreExplainedOrNot) {
   SetMode(DetectionMode::kAdvisory);
   IterateTimes(16);
   IterateTimes(20, {{1, 1.2}, {3, 1.2}});
-  EXPECT_THAT(job_->View().watch.slow_cause, HasSubstr("the stragglers explain"));
+  EXPECT_THAT(job_->View().watch.slow_cause, Mentions("stragglers"));
   EXPECT_EQ(job_->View().watch.together, "all ranks of stage 1");
 }
 

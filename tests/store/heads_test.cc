@@ -31,7 +31,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 class HeadsTest : public AnyStoreTest {};
 INSTANTIATE_TEST_SUITE_P(On, HeadsTest, ::testing::Values(Kind::kSqlite, Kind::kPostgresql),
@@ -111,8 +110,7 @@ TEST_P(HeadsTest, AChangeWhoseDeadlineIsPastIsRefused) {
   const auto late = store->Write({TargetChange{"a", "1.1x"}}, std::nullopt, BootClock::now());
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, kTooLate);
-  EXPECT_THAT(late.error().message,
-              AllOf(HasSubstr("job a came too late"), HasSubstr("nothing was written")));
+  EXPECT_THAT(late.error().message, AllOf(Mentions("a", "late"), Mentions("written")));
   EXPECT_FALSE(store->counters().is_failing);
   EXPECT_TRUE(store->Write({TargetChange{"a", "1.2x"}}, std::nullopt,
                            BootClock::now() + std::chrono::minutes(1)));
@@ -179,8 +177,8 @@ TEST_F(DamageTest, OneDamagedCellSetsOneJobAside) {
   const auto b = store_->LoadJob("b");
   ASSERT_FALSE(b);
   EXPECT_EQ(b.error().code, kDamaged);
-  EXPECT_THAT(b.error().message, HasSubstr("job b is damaged: table plans"));
-  EXPECT_THAT(b.error().message, HasSubstr("delete the job, or restore a copy"));
+  EXPECT_THAT(b.error().message, Mentions("b", "damaged:", "plans"));
+  EXPECT_THAT(b.error().message, Mentions("restore"));
   EXPECT_TRUE(store_->LoadJob("b", Parts::kPhase));
   EXPECT_TRUE(store_->LoadJob("c"));
   // It can still be deleted.
@@ -196,7 +194,7 @@ TEST_F(DamageTest, ADamagedHeadIsLeftOutAndTold) {
   ASSERT_TRUE(heads);
   ASSERT_EQ(heads->size(), 1);
   EXPECT_EQ(heads->front().id, "b");
-  EXPECT_THAT(told_, ElementsAre(HasSubstr("job a is damaged"), HasSubstr("job c is damaged")));
+  EXPECT_THAT(told_, ElementsAre(Mentions("a", "damaged:"), Mentions("c", "damaged:")));
   EXPECT_EQ(store_->LoadJob("c").error().code, kDamaged);
 }
 
@@ -205,7 +203,7 @@ TEST_F(DamageTest, ATargetThatNobodyCanReadSetsItsJobAside) {
   Damage("UPDATE jobs SET target = '1.1' WHERE id = 'a'");
   EXPECT_EQ(store_->LoadJob("a").error().code, kDamaged);
   EXPECT_EQ(store_->LoadJob("a", Parts::kPhase).error().code, kDamaged);
-  EXPECT_THAT(store_->LoadJob("a").error().message, HasSubstr("job a is damaged: table jobs"));
+  EXPECT_THAT(store_->LoadJob("a").error().message, Mentions("a", "damaged:", "jobs"));
   // A job without one goes by its settings.
   Damage("UPDATE jobs SET target = '' WHERE id = 'a'");
   EXPECT_TRUE(store_->LoadJob("a"));

@@ -17,11 +17,10 @@
 #include "store/facts_testing.h"
 #include "store/store.h"
 #include "store/testing_stores.h"
+#include "support/mentions.h"
 
 namespace perseus::store {
 namespace {
-
-using ::testing::HasSubstr;
 
 class MarksTest : public AnyStoreTest {
  protected:
@@ -95,7 +94,7 @@ TEST_P(MarksTest, AnUnexpectedRevisionIsAConflictAndWritesNothing) {
   EXPECT_EQ(next.revision, born.revision + 1);
   const Error late = Refused({TargetChange{"a", "two"}, SampleRank("a", 0)}, born.revision);
   EXPECT_EQ(late.code, ErrorCode::kConflict);
-  EXPECT_THAT(late.message, HasSubstr("has changed meanwhile"));
+  EXPECT_THAT(late.message, Mentions("meanwhile,"));
   const StoredJob job = JobOrThrow(*store_, "a");
   EXPECT_EQ(job.job.target, "1.1x");
   EXPECT_TRUE(job.ranks.empty());

@@ -27,6 +27,7 @@
 #include "store/facts_testing.h"
 #include "store/store.h"
 #include "store/testing_stores.h"
+#include "support/mentions.h"
 
 namespace perseus::store {
 namespace {
@@ -235,19 +236,18 @@ TEST_P(PostgresqlTest, AStoreOfVersion3IsMigratedWithAllItHolds) {
 
 TEST_P(PostgresqlTest, SentencesForWhatLacks) {
   PostgresServer& server = SharedPostgres();
-  EXPECT_THAT(OpenError(server.Uri("nowhere")), HasSubstr("there is no such database or role"));
-  EXPECT_THAT(OpenError(server.Uri("postgres", "nobody")),
-              HasSubstr("there is no such database or role"));
+  EXPECT_THAT(OpenError(server.Uri("nowhere")), Mentions("database", "role;"));
+  EXPECT_THAT(OpenError(server.Uri("postgres", "nobody")), Mentions("database", "role;"));
   const std::string away = OpenError("postgresql:///x?host=/nowhere&password=hush");
-  EXPECT_THAT(away, AllOf(HasSubstr("cannot be reached"), Not(HasSubstr("hush"))));
+  EXPECT_THAT(away, AllOf(Mentions("reached"), Not(HasSubstr("hush"))));
   server.Run("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0");
-  EXPECT_THAT(OpenError(server.Uri("latin")), HasSubstr("encoding is LATIN1"));
+  EXPECT_THAT(OpenError(server.Uri("latin")), Mentions("LATIN1"));
   // Of others, or with something of others in it.
   server.Run("CREATE DATABASE others");
   server.Run("CREATE ROLE guest LOGIN");
-  EXPECT_THAT(OpenError(server.Uri("others", "guest")), HasSubstr("the role lacks a right"));
+  EXPECT_THAT(OpenError(server.Uri("others", "guest")), Mentions("right;"));
   server.Run("CREATE TABLE jobs (x INTEGER)", "others");
-  EXPECT_THAT(OpenError(server.Uri("others")), HasSubstr("no store of Perseus; name another one"));
+  EXPECT_THAT(OpenError(server.Uri("others")), Mentions("store", "another"));
   EXPECT_EQ(server.Ask("SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'", "others"),
             "1");
 }

@@ -23,8 +23,6 @@
 namespace perseus::store {
 namespace {
 
-using ::testing::HasSubstr;
-
 class SchemaTest : public ::testing::Test {
  protected:
   soci::session Session() const { return soci::session(soci::sqlite3, "dbname=" + file_); }
@@ -162,7 +160,7 @@ TEST_F(SchemaTest, AnotherProgramsDatabaseIsLeftAlone) {
   Session() << "CREATE TABLE other (x INTEGER)";
   const auto store = Store::Open("sqlite:" + file_);
   ASSERT_FALSE(store);
-  EXPECT_THAT(store.error().message, HasSubstr("no store of Perseus"));
+  EXPECT_THAT(store.error().message, Mentions("store", "another"));
   int tables = 0;
   Session() << "SELECT COUNT(*) FROM sqlite_master", soci::into(tables);
   EXPECT_EQ(tables, 1);

@@ -14,8 +14,6 @@
 namespace perseus::trace {
 namespace {
 
-using ::testing::HasSubstr;
-
 std::string Gzip(const std::string& text) {
   z_stream stream = {};
   EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
@@ -53,8 +51,8 @@ TEST(GunzipTest, RefusesWhatIsDamaged) {
   }
   std::string changed = good;
   changed[good.size() - 6] ^= 1;  // Of its checksum.
-  EXPECT_THAT(Gunzip(changed, "t", 1000).error().message, HasSubstr("t: not a valid gzip"));
-  EXPECT_THAT(Gunzip(good + "more", "t", 1000).error().message, HasSubstr("follows the packed"));
+  EXPECT_THAT(Gunzip(changed, "t", 1000).error().message, Mentions("t:", "valid"));
+  EXPECT_THAT(Gunzip(good + "more", "t", 1000).error().message, Mentions("follows"));
 }
 
 }  // namespace

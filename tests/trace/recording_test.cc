@@ -15,8 +15,6 @@
 namespace perseus::trace {
 namespace {
 
-using ::testing::HasSubstr;
-
 constexpr const char* kForward = "0,0,0,7,forward-compute,0,1,0,0,0,0\n";
 constexpr const char* kBackward = "0,0,0,7,backward-compute,1,1,0,0,0,0\n";
 
@@ -78,13 +76,13 @@ TEST(RecordingTest, SaysWhereACellIsWrong) {
 }
 
 TEST(RecordingTest, SaysWhatTheHeaderLacks) {
-  EXPECT_THAT(ErrorOf(""), HasSubstr("the trace is empty"));
-  EXPECT_THAT(ErrorOf(kHeader), HasSubstr("a header and no rows"));
+  EXPECT_THAT(ErrorOf(""), Mentions("empty;"));
+  EXPECT_THAT(ErrorOf(kHeader), Mentions("header", "rows"));
   EXPECT_THAT(ErrorOf("dp_rank,stage\n1,2\n"), Mentions("t.csv:1:1:", "'rank'"));
   EXPECT_THAT(ErrorOf(Replaced(kHeader, "stage", "stages") + kForward),
               Mentions("t.csv:1:9:", "'stages'", "'stage'"));
   EXPECT_THAT(ErrorOf(Replaced(kHeader, "stage", "rank") + kForward), Mentions("'rank'"));
-  EXPECT_THAT(ErrorOf(std::string(kHeader) + std::string(1, '\0')), HasSubstr("NUL byte"));
+  EXPECT_THAT(ErrorOf(std::string(kHeader) + std::string(1, '\0')), Mentions("NUL"));
 }
 
 TEST(RecordingTest, RefusesWhatCannotBeOneJob) {
@@ -112,7 +110,7 @@ TEST(RecordingTest, RefusesTransfersThatDoNotFit) {
   const std::size_t end = other.find('\n', computation);
   ASSERT_EQ(other.substr(end - 6, 6), ",0,0,1") << other.substr(computation, end - computation);
   other.replace(end - 6, 6, ",0,9,1");
-  EXPECT_THAT(ErrorOf(other), HasSubstr("on the other side; expected one"));
+  EXPECT_THAT(ErrorOf(other), Mentions("side;"));
 }
 
 TEST(RecordingTest, RefusesCircles) {
@@ -123,7 +121,7 @@ TEST(RecordingTest, RefusesCircles) {
   ASSERT_NE(row, std::string::npos);
   const std::size_t from = row + std::string("backward-compute,").size();
   text.replace(from, text.find(',', from) - from, "0");
-  EXPECT_THAT(ErrorOf(text), HasSubstr("wait for each other in a circle"));
+  EXPECT_THAT(ErrorOf(text), Mentions("circle"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, TypedDict
 
 from perseus.client import State
@@ -57,7 +58,7 @@ def metrics_of(stats: Stats | None) -> dict[str, float]:
     """Return the figures of a client; none where it is closed."""
     if stats is None:
         return {}
-    return {
+    figures = {
         "following": float(stats.state == State.FOLLOWING),
         "plan_version": float(stats.plan_version),
         "clock_mhz": float(stats.clock_mhz),
@@ -65,4 +66,9 @@ def metrics_of(stats: Stats | None) -> dict[str, float]:
         "clock_calls": float(stats.calls),
         "clocks_late": float(stats.late + stats.missed),
         "overhead_percent": 100 * stats.overhead_share,
+        "joules": stats.joules,
+        "saving_percent": stats.saving_percent,
+        "saving_least_percent": stats.saving_least_percent,
+        "saving_most_percent": stats.saving_most_percent,
     }
+    return {name: value for name, value in figures.items() if not math.isnan(value)}

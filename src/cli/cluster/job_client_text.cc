@@ -23,6 +23,7 @@
 #include "common/belief.h"
 #include "common/printable.h"
 #include "job/job_fields.h"
+#include "report/text.h"
 
 namespace perseus::cli {
 namespace {
@@ -41,11 +42,10 @@ std::string SavingOf(const Json& plan) {
 
 // " (10.3 to 10.8 %)": where the saving is by the errors of the profile.
 std::string IntervalOf(const Json& plan) {
-  const Json& interval = ListOf(plan, "saving_interval_percent");
-  if (interval.size() != 2 || !interval[0].is_number() || !interval[1].is_number()) return "";
-  return fmt::format(" (95 %: {} to {}, by the errors of the profile)",
-                     FormatPercent(interval[0].get<double>(), 2),
-                     FormatPercent(interval[1].get<double>(), 2));
+  const Json& interval = ObjectOf(plan, "saving_interval");
+  const auto least = NumberOf(interval, "least_percent");
+  const auto most = NumberOf(interval, "most_percent");
+  return least && most ? fmt::format(" ({})", report::IntervalText({*least, *most})) : "";
 }
 
 // Of all pipelines together; a server of before says the plan's alone.
@@ -59,10 +59,15 @@ bool NobodyFollows(const Json& job) {
   return NumberOf(job, "following") == 0 && MemberText(job, "state") != "finished";
 }
 
+// Of a job, or of what its plan promises. A server of before does not say.
+bool IsBelievable(const Json& object) { return object.value("believable", Json()) != false; }
+
 // What a job saves now, as far as its plan says.
 std::string SavingNow(const Json& job) {
   const std::string saving = SavingOf(WholeJobOf(ObjectOf(job, "plan")));
-  return !saving.empty() && NobodyFollows(job) ? "none now" : saving;
+  if (saving.empty()) return saving;
+  if (NobodyFollows(job)) return "none now";
+  return IsBelievable(job) ? saving : "not believable";
 }
 
 std::string CountText(const Json& value) {
@@ -278,7 +283,9 @@ std::string SavingsText(const Json& savings) {
   std::string text;
   const bool is_estimated = MemberText(savings, "kind") == "estimated";
   const Json& promised = ObjectOf(savings, "promised");
-  if (const auto saving = NumberOf(promised, "saving_percent")) {
+  if (!IsBelievable(promised)) {
+    text += Line("promised", fmt::format("{}; perseus job show says why", kNotBelievable));
+  } else if (const auto saving = NumberOf(promised, "saving_percent")) {
     text +=
         Line(is_estimated ? "ESTIMATED" : "promised",
              fmt::format("saving {}, slowdown {}, against an iteration at maximum clocks{}",
@@ -378,12 +385,6 @@ std::string TroubleText(const Json& job) {
     text += Line("", fmt::format("and {} other complaints", complaints.size() - kMostComplaints));
   }
   return text;
-}
-
-bool IsBelievable(const Json& job) {
-  const Json& notes = ListOf(job, "notes");
-  return std::all_of(notes.begin(), notes.end(),
-                     [](const Json& note) { return MemberText(note, "severity") == "odd"; });
 }
 
 std::string JobText(const Json& job, const Style& style, double now_seconds) {

@@ -165,7 +165,7 @@ class Trainer {
     perseus_step_begin(client_.get(), round);
     busy_seconds_.clear();
     for (const ScheduleStep& step : order_) {
-      Result<bool> ran = Compute(step.action, round);
+      Result<bool> ran = Compute(step.id, round);
       if (!ran || !*ran) return ran;
     }
     // As a trainer with events of its device does: this machine wakes its processes late.
@@ -196,28 +196,28 @@ class Trainer {
     return true;
   }
 
-  Result<bool> Compute(const Action& action, std::uint32_t round) {
-    const bool forward = action.type == ComputationType::kForward;
+  Result<bool> Compute(const ComputationId& id, std::uint32_t round) {
+    const bool forward = id.type == ComputationType::kForward;
     const int kind = forward ? 0 : 1;
     const int neighbour = forward ? stage_ - 1 : stage_ + 1;
     const std::uint32_t number =
-        round * kMicrobatches + static_cast<std::uint32_t>(action.microbatch) + 1;
+        round * kMicrobatches + static_cast<std::uint32_t>(id.microbatch) + 1;
     double ready_seconds = ready_seconds_;
     if (neighbour >= 0 && neighbour < kStages) {
       if (!WaitFor(*memory_, memory_->ended[pipeline_][neighbour][kind], number)) return false;
-      ready_seconds = std::max(
-          ready_seconds, memory_->end_seconds[pipeline_][neighbour][kind][action.microbatch].load(
-                             std::memory_order_relaxed));
+      ready_seconds = std::max(ready_seconds,
+                               memory_->end_seconds[pipeline_][neighbour][kind][id.microbatch].load(
+                                   std::memory_order_relaxed));
     }
-    const auto type = static_cast<perseus_instruction>(action.type);
-    perseus_instruction_begin(client_.get(), type, stage_, action.microbatch);
-    const auto ran = gpus_->RunKernel(rank_, kernels_[action.type], ready_seconds);
-    perseus_instruction_end(client_.get(), type, stage_, action.microbatch);
+    const auto type = static_cast<perseus_instruction>(id.type);
+    perseus_instruction_begin(client_.get(), type, stage_, id.microbatch);
+    const auto ran = gpus_->RunKernel(rank_, kernels_[id.type], ready_seconds);
+    perseus_instruction_end(client_.get(), type, stage_, id.microbatch);
     if (!ran) return tl::unexpected(ran.error());
     ready_seconds_ = ran->end_seconds;
-    busy_seconds_[action.type] += ran->seconds;
-    memory_->end_seconds[pipeline_][stage_][kind][action.microbatch].store(
-        ran->end_seconds, std::memory_order_relaxed);
+    busy_seconds_[id.type] += ran->seconds;
+    memory_->end_seconds[pipeline_][stage_][kind][id.microbatch].store(ran->end_seconds,
+                                                                       std::memory_order_relaxed);
     Raise(&memory_->ended[pipeline_][stage_][kind]);
     return true;
   }

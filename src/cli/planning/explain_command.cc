@@ -37,14 +37,14 @@ using Json = nlohmann::ordered_json;
 using CostKey = std::tuple<int, int, int, int, double, double>;
 
 CostKey KeyOf(const PlannedComputation& planned) {
-  const Action& action = planned.action;
-  const std::optional<Action>& fused = planned.fused;
-  return {static_cast<int>(action.type), action.stage, fused ? static_cast<int>(fused->type) : -1,
-          fused ? fused->stage : -1,     planned.work, planned.fused_work};
+  const ComputationId& id = planned.id;
+  const std::optional<ComputationId>& fused = planned.fused;
+  return {static_cast<int>(id.type), id.stage,     fused ? static_cast<int>(fused->type) : -1,
+          fused ? fused->stage : -1, planned.work, planned.fused_work};
 }
 
-std::string TypeText(const Action& action, const std::optional<Action>& fused) {
-  std::string text(ComputationTypeName(action.type));
+std::string TypeText(const ComputationId& id, const std::optional<ComputationId>& fused) {
+  std::string text(ComputationTypeName(id.type));
   if (fused) text += fmt::format("+{}", ComputationTypeName(fused->type));
   return text;
 }
@@ -79,11 +79,11 @@ Result<ExplainInput> MakeInput(const PlanDocument& plan, const std::string& path
       return InvalidInput(fmt::format(
           "{}: baseline.computations lacks {} of stage {}; write the plan again with 'perseus plan "
           "-o DIR'",
-          path, TypeText(computation.action, computation.fused), computation.action.stage));
+          path, TypeText(computation.id, computation.fused), computation.id.stage));
     }
     ExplainedComputation explained;
-    explained.type = TypeText(computation.action, computation.fused);
-    explained.stage = computation.action.stage;
+    explained.type = TypeText(computation.id, computation.fused);
+    explained.stage = computation.id.stage;
     explained.phase = phases[node];
     explained.blocking_power_watts = rank.blocking_power_watts * plan.tensor_parallel;
     explained.baseline_seconds = cost->second->duration_seconds;

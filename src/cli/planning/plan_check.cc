@@ -109,9 +109,9 @@ class OwnFigures {
       for (std::size_t k = 0; k < run.size(); ++k) {
         const double start = start_seconds[r][k];
         if (!Differ(run[k].start_seconds, start, kRelative * input_.iteration_seconds)) continue;
-        const Action& action = run[k].action;
+        const ComputationId& id = run[k].id;
         return Wrong(fmt::format("start_s of {} of stage {}, microbatch {},",
-                                 ComputationTypeName(action.type), action.stage, action.microbatch),
+                                 ComputationTypeName(id.type), id.stage, id.microbatch),
                      run[k].start_seconds, start);
       }
     }
@@ -161,9 +161,9 @@ int GroupSizeOf(const Schedule& schedule) {
   int size = 0;
   int stage = -1;
   for (const ScheduleStep& step : schedule.ranks.front()) {
-    if (step.action.type != ComputationType::kForward) continue;
-    if (stage >= 0 && step.action.stage != stage) break;
-    stage = step.action.stage;
+    if (step.id.type != ComputationType::kForward) continue;
+    if (stage >= 0 && step.id.stage != stage) break;
+    stage = step.id.stage;
     ++size;
   }
   return size;

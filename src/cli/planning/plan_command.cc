@@ -22,6 +22,7 @@
 #include "common/file.h"
 #include "job/job_fields.h"
 #include "model/constraints.h"
+#include "model/saving_interval.h"
 #include "perseus/effort.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
@@ -262,6 +263,8 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
     summary.held = *std::move(held);
     summary.chosen = summary.held->robust.plan;
   }
+  summary.chosen.saving_interval =
+      model::IntervalOfSaving(planner->pipeline(), summary.chosen.options);
   if (job->settings.output) {
     summary.output_directory = *job->settings.output;
     if (auto written = WriteOutputs(*job, *planner, &summary); !written) {

@@ -228,6 +228,12 @@ std::string Figures(const PlanSummary& summary, const Style& style) {
   out += Prices(summary, style);
   const Plan& chosen = summary.chosen;
   out += '\n';
+  if (chosen.saving_interval && !summary.held) {
+    out += Fact("Saving",
+                fmt::format("{} ({}).", FormatPercent(chosen.saving_percent, 2),
+                            report::IntervalText(*chosen.saving_interval)),
+                style);
+  }
   out += Fact(
       "Plan",
       fmt::format("uses {}; {}.", report::DistinctText(chosen, KnobNoun(summary)),

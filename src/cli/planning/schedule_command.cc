@@ -12,7 +12,7 @@
 #include "common/json_text.h"
 #include "common/nearest_name.h"
 #include "perseus/schedule.h"
-#include "pipeline/action_text.h"
+#include "pipeline/computation_text.h"
 
 namespace perseus::cli {
 namespace {

@@ -54,7 +54,7 @@ void NoteOtherWork(const std::string& path, const PlanDocument& plan,
       alike = alike && replayed == 1;
       return std::abs(factor - replayed) > kRounding * replayed;
     };
-    if (differs(work.FactorOf(each.action), table.work)) same = false;
+    if (differs(work.FactorOf(each.id), table.work)) same = false;
     if (each.fused && differs(work.FactorOf(*each.fused), table.fused_work)) same = false;
   }
   if (same) return;

@@ -57,6 +57,7 @@ Result<JobPlan> MakeJobPlan(const Job& job, const Planner& planner, const JobPla
   Result<PlanDocument> document = job.Document(planner, made.plan, constraints);
   if (!document) return tl::unexpected(document.error());
   made.document = *std::move(document);
+  made.plan.saving_interval = made.document.saving_interval;
   if (made.held) made.document.conditions = made.held->conditions;
   made.document.expected = made.expected;
   return made;

@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "common/word_hash.h"
+#include "switching/replay_at_clocks.h"
 
 namespace perseus::emulate {
 
@@ -44,7 +45,11 @@ void PipelineReplay::Run(const LimitedPlan& plan, int pipeline, std::int64_t ite
 
   const bool noisy = spec_.noise.per_computation > 0;
   const bool late = rules_.late();
-  if (late) StartCallers(plan, pipeline, iteration, forecast, run);
+  if (late) {
+    if (forecast != nullptr) run->forecast = *forecast;
+    switching::StartCallers(rules_, plan.rows, spec_.seed, pipeline, iteration,
+                            forecast == nullptr ? nullptr : &run->forecast, run->clocks, &callers_);
+  }
   const WordHash prefix =
       WordHash(spec_.seed).With(model::kComputationNoise).With(pipeline).With(iteration);
   if (noisy && late) {
@@ -63,91 +68,69 @@ void PipelineReplay::Run(const LimitedPlan& plan, int pipeline, std::int64_t ite
   run->totals.peak_gpu_watts /= pipeline_.tensor_parallel;
 }
 
-void PipelineReplay::Draw(double start, double end, double watts, const RankFactors& rank,
-                          PipelineRun* run) const {
-  run->segments.push_back({start, end, (watts - rank.blocking_watts) * rank.computing_share});
-  run->totals.peak_gpu_watts = std::max(run->totals.peak_gpu_watts, watts * rank.computing_share);
-}
+// What the computations of one pipeline cost.
+template <bool kNoisy>
+class PipelineReplay::Books {
+ public:
+  Books(PipelineReplay* replay, const LimitedPlan& plan, WordHash prefix, PipelineRun* run)
+      : replay_(*replay),
+        plan_(plan),
+        prefix_(prefix),
+        sigma_(replay->spec_.noise.per_computation),
+        run_(*run) {}
 
-void PipelineReplay::StartCallers(const LimitedPlan& plan, int pipeline, std::int64_t iteration,
-                                  const switching::Forecast* forecast, PipelineRun* run) {
-  if (forecast != nullptr) {
-    run->forecast = *forecast;
-    run->forecast.Follow(plan.rows);
-  }
-  callers_.clear();
-  for (int rank = 0; rank < pipeline_.dag.num_ranks; ++rank) {
-    const WordHash draws = model::LatencyDraws(spec_.seed, pipeline, iteration, rank);
-    switching::ClockState* clock = &run->clocks[rank];
-    if (forecast != nullptr) {
-      callers_.emplace_back(rules_, rank, draws, &run->forecast, clock);
-    } else {
-      callers_.emplace_back(rules_, plan.rows->KnobsOf(rank), draws, clock);
+  switching::Planned Begin(int i, double* ready) {
+    i_ = i;
+    planned_ = &plan_.computations[i];
+    rank_ = &replay_.ranks_[planned_->rank];
+    if (!rank_->started) {
+      *ready = std::max(*ready, rank_->stall_seconds);
+      rank_->started = true;
     }
+    if constexpr (kNoisy) noise_ = 1 + sigma_ * prefix_.With(i).StandardDraw();
+    joules_ = 0;
+    return {planned_->rank, planned_->knob};
   }
-}
+  double SecondsAt(int knob) {
+    option_ = knob == planned_->knob ? nullptr : replay_.options_.Find(i_, knob);
+    if (option_ == nullptr) option_ = &planned_->option;
+    return option_->time_seconds * rank_->gpu_noise * rank_->slow * noise_;
+  }
+  void Count(double from, double to, double share) {
+    joules_ += share * (option_->energy_joules * rank_->gpu_mean * rank_->slow * noise_);
+    const double watts = option_->watts;
+    run_.segments.push_back({from, to, (watts - rank_->blocking_watts) * rank_->computing_share});
+    RunTotals& totals = run_.totals;
+    totals.peak_gpu_watts = std::max(totals.peak_gpu_watts, watts * rank_->computing_share);
+  }
+  void End(double start, double end) {
+    replay_.joules_[i_] = joules_;
+    run_.totals.computing_joules += joules_;
+    rank_->busy_seconds += end - start;
+  }
+
+ private:
+  PipelineReplay& replay_;
+  const LimitedPlan& plan_;
+  WordHash prefix_;
+  double sigma_;
+  PipelineRun& run_;
+  // Of the computation that runs:
+  int i_ = 0;
+  const LimitedComputation* planned_ = nullptr;
+  RankFactors* rank_ = nullptr;
+  const TimedOption* option_ = nullptr;  // At the knob that was asked for last.
+  double noise_ = 1;
+  double joules_ = 0;
+};
 
 template <bool kNoisy, bool kLate>
 void PipelineReplay::RunAs(const LimitedPlan& plan, WordHash prefix, PipelineRun* run) {
-  const double switch_stall = spec_.switching.stall_seconds;
-  const double sigma = spec_.noise.per_computation;
-  const auto step = [&](int i, double ready, double* start, double* end) {
-    const LimitedComputation& computation = plan.computations[i];
-    RankFactors& rank = ranks_[computation.rank];
-    switching::ClockState& clock = run->clocks[computation.rank];
-    if (!rank.started) {
-      ready = std::max(ready, rank.stall_seconds);
-      rank.started = true;
-    }
-    const bool changes = computation.knob != clock.planned;
-    if (changes) ready += switch_stall;
-    *start = ready;
-    Factors factors = {.rank = &rank};
-    if constexpr (kNoisy) factors.computation_noise = 1 + sigma * prefix.With(i).StandardDraw();
-    if constexpr (kLate) {
-      switching::RankCaller& caller = callers_[computation.rank];
-      if (caller.Start(ready)) ++run->totals.late_computations;
-      *end = RunAtChangingClocks(plan, i, ready, factors, run, &joules_[i]);
-      caller.End(*end);
-    } else {
-      if (changes) ++run->totals.clock_calls;
-      clock = switching::SettledAt(computation.knob);
-      const TimedOption& option = computation.option;
-      const double noise = factors.computation_noise;
-      *end = ready + option.time_seconds * rank.gpu_noise * rank.slow * noise;
-      joules_[i] = option.energy_joules * rank.gpu_mean * rank.slow * noise;
-      Draw(ready, *end, option.watts, rank, run);
-    }
-    run->totals.computing_joules += joules_[i];
-    rank.busy_seconds += *end - ready;
-  };
-  ReplayBy(pipeline_.dag, step, &timing_);
-  if constexpr (kLate) {
-    for (const switching::ClockState& clock : run->clocks) run->totals.clock_calls += clock.calls;
-  }
-}
-
-// Work goes on at the clock in effect while calls end and others begin. Returns
-// when it is done.
-double PipelineReplay::RunAtChangingClocks(const LimitedPlan& plan, int i, double start,
-                                           const Factors& factors, PipelineRun* run,
-                                           double* joules) {
-  const LimitedComputation& planned = plan.computations[i];
-  const RankFactors& rank = *factors.rank;
-  const TimedOption* option = nullptr;
-  const auto seconds_at = [&](int knob) {
-    option = knob == planned.knob ? nullptr : options_.Find(i, knob);
-    if (option == nullptr) option = &planned.option;
-    return option->time_seconds * rank.gpu_noise * rank.slow * factors.computation_noise;
-  };
-  *joules = 0;
-  const auto piece = [&](int /*knob*/, double from, double to, double share) {
-    const double energy =
-        option->energy_joules * rank.gpu_mean * rank.slow * factors.computation_noise;
-    *joules += share * energy;
-    Draw(from, to, option->watts, rank, run);
-  };
-  return callers_[planned.rank].Run(start, seconds_at, piece);
+  Books<kNoisy> books(this, plan, prefix, run);
+  const switching::ReplayCounts counts = switching::ReplayAtClocks<kLate>(
+      pipeline_.dag, spec_.switching.stall_seconds, run->clocks, callers_, &books, &timing_);
+  run->totals.clock_calls = counts.calls;
+  run->totals.late_computations = counts.late;
 }
 
 }  // namespace perseus::emulate

@@ -67,20 +67,11 @@ class PipelineReplay {
     double busy_seconds = 0;
     bool started = false;
   };
-  // A computation's own numbers, while it is run.
-  struct Factors {
-    double computation_noise = 1;
-    RankFactors* rank = nullptr;
-  };
+  template <bool kNoisy>
+  class Books;
 
   template <bool kNoisy, bool kLate>
   void RunAs(const LimitedPlan& plan, WordHash prefix, PipelineRun* run);
-  void StartCallers(const LimitedPlan& plan, int pipeline, std::int64_t iteration,
-                    const switching::Forecast* forecast, PipelineRun* run);
-  double RunAtChangingClocks(const LimitedPlan& plan, int i, double start, const Factors& factors,
-                             PipelineRun* run, double* joules);
-  void Draw(double start, double end, double watts, const RankFactors& rank,
-            PipelineRun* run) const;
 
   const CostedPipeline& pipeline_;
   const EmulationSpec& spec_;

@@ -15,8 +15,8 @@ constexpr double kSameTime = 1e-9;
 bool IsKnownToEnvPipe(const PipelineDag& dag) {
   if (dag.num_stages != dag.num_ranks) return false;
   return std::all_of(dag.computations.begin(), dag.computations.end(), [](const Computation& c) {
-    return !c.fused && (c.action.type == ComputationType::kForward ||
-                        c.action.type == ComputationType::kBackward);
+    return !c.fused &&
+           (c.id.type == ComputationType::kForward || c.id.type == ComputationType::kBackward);
   });
 }
 
@@ -73,10 +73,10 @@ std::vector<bool> OuterEnvelope(const CostedPipeline& pipeline) {
     return outer;
   }
   for (int i = 0; i < dag.size(); ++i) {
-    const Action& action = dag.computations[i].action;
-    const bool is_forward = action.type == ComputationType::kForward;
-    outer[i] = action.stage == dag.num_stages - 1 ||
-               action.microbatch == (is_forward ? 0 : dag.num_microbatches - 1);
+    const ComputationId& id = dag.computations[i].id;
+    const bool is_forward = id.type == ComputationType::kForward;
+    outer[i] = id.stage == dag.num_stages - 1 ||
+               id.microbatch == (is_forward ? 0 : dag.num_microbatches - 1);
   }
   return outer;
 }

@@ -13,7 +13,7 @@
 #include "common/nearest_name.h"
 #include "formats/zeus_plan_reader.h"
 #include "perseus/policy.h"
-#include "pipeline/action_text.h"
+#include "pipeline/computation_text.h"
 #include "plan/cost_options.h"
 #include "policy/policy_family.h"
 
@@ -50,9 +50,7 @@ std::optional<std::string> WrongShape(const PipelineDag& dag, const std::vector<
   return std::nullopt;
 }
 
-ScheduleStep StepOf(const Computation& computation) {
-  return {computation.action, computation.fused};
-}
+ScheduleStep StepOf(const Computation& computation) { return {computation.id, computation.fused}; }
 
 // The option of a computation at a knob, or why there is none.
 tl::expected<CostOption, std::string> OptionOf(const CostedPipeline& pipeline, int computation,
@@ -94,7 +92,7 @@ Result<std::unique_ptr<Policy>> MakePolicyFromPlan(const PlanDocument& plan,
       const PlannedComputation& planned = plan.ranks[r].computations[k];
       const int i = pipeline.dag.rank_order[r][k];
       const ScheduleStep expected = StepOf(pipeline.dag.computations[i]);
-      const ScheduleStep found = {planned.action, planned.fused};
+      const ScheduleStep found = {planned.id, planned.fused};
       if (found != expected) {
         return InvalidInput(fmt::format("rank {}, position {}: the plan runs {}, the pipeline {}{}",
                                         r, k, StepText(found), StepText(expected), kSameJob));
@@ -136,7 +134,7 @@ Result<std::unique_ptr<Policy>> MakePolicyFromZeusPlan(std::string_view text,
       };
       const int i = pipeline.dag.rank_order[r][k];
       const Computation& computation = pipeline.dag.computations[i];
-      if (computation.fused || computation.action.type != instruction.type) {
+      if (computation.fused || computation.id.type != instruction.type) {
         return fail(fmt::format("the plan runs a {}, the pipeline {}{}",
                                 ComputationTypeName(instruction.type),
                                 StepText(StepOf(computation)), kSameJob));

@@ -91,8 +91,10 @@ class PlanPage {
     }
     document_.figures = {
         {"Saving of energy", SavingPercent(chosen_.saving_percent, 2),
-         fmt::format("{} \u2192 {} an iteration", energy_.Text(baseline_.energy_joules),
-                     energy_.Text(chosen_.energy_joules)),
+         fmt::format(
+             "{} \u2192 {} an iteration{}", energy_.Text(baseline_.energy_joules),
+             energy_.Text(chosen_.energy_joules),
+             chosen_.saving_interval ? "; " + report::IntervalText(*chosen_.saving_interval) : ""),
          report::ClassOfSaving(chosen_.saving_percent)},
         {"Iteration time", time_.Text(chosen_.iteration_time_seconds),
          fmt::format("{} against {}", ChangePercent(slower, 2), baseline_name_)},

@@ -98,7 +98,7 @@ Json PageData(const ReportInput& input, const FrontierPlot& plot) {
   for (const int i : order) {
     const Computation& computation = dag.computations[i];
     kind.push_back(kind_index[pipeline.table_of[i]]);
-    microbatch.push_back(computation.action.microbatch);
+    microbatch.push_back(computation.id.microbatch);
     fused_microbatch.push_back(computation.fused ? computation.fused->microbatch : -1);
   }
   Json rank_power = Json::array();

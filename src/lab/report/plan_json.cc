@@ -39,6 +39,9 @@ Json FiguresJson(const Of& of) {
 Json RowFigures(const ReportRow& row) {
   Json json = FiguresJson<PlanFigures>(row);
   if (row.shared_knobs) json[std::string(model::kSharedKnobGroup)] = FiguresJson(*row.shared_knobs);
+  if (row.saving_interval) {
+    json[std::string(model::kSavingIntervalGroup)] = FiguresJson(*row.saving_interval);
+  }
   if (row.discrete_bound) {
     json[std::string(model::kDiscreteBoundGroup)] = FiguresJson(*row.discrete_bound);
   }

@@ -15,7 +15,7 @@ std::vector<StageSavings> ComputeStageSavings(const CostedPipeline& pipeline, co
 
   for (int i = 0; i < dag.size(); ++i) {
     const Computation& computation = dag.computations[i];
-    StageSavings& stage = stages[computation.action.stage];
+    StageSavings& stage = stages[computation.id.stage];
     const CostOption& before = baseline.options[i];
     const CostOption& after = chosen.options[i];
     const CostTable& table = pipeline.TableOf(i);
@@ -24,12 +24,13 @@ std::vector<StageSavings> ComputeStageSavings(const CostedPipeline& pipeline, co
     stage.rank = computation.rank;
     stage.busy_seconds_before += before.time_seconds;
     stage.busy_seconds_after += after.time_seconds;
-    if (!computation.fused && computation.action.type == ComputationType::kForward) {
+    const bool is_forward = computation.id.type == ComputationType::kForward;
+    if (is_forward && !computation.fused) {
       stage.forward_joules += saved;
       stage.forward_clock += clock_seconds;
       forward_seconds[stage.stage] += after.time_seconds;
     } else {
-      (computation.fused ? stage.fused_joules : stage.backward_joules) += saved;
+      (is_forward ? stage.fused_joules : stage.backward_joules) += saved;
       stage.backward_clock += clock_seconds;
       backward_seconds[stage.stage] += after.time_seconds;
     }

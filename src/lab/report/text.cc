@@ -140,6 +140,11 @@ std::string SavingPercent(double saving_percent, int decimals) {
   return fmt::format("{}{}\u00a0%", saving_percent < 0 && !is_zero ? "\u2212" : "", digits);
 }
 
+std::string IntervalText(const SavingInterval& interval) {
+  return fmt::format("95 %: {} to {} %, by the errors of the profile",
+                     FixedText(interval.least_percent, 2), FixedText(interval.most_percent, 2));
+}
+
 std::string SharedKnobText(const SharedKnobBound& bound, Granularity granularity,
                            std::string_view knob) {
   const std::string head = fmt::format("of all plans with one {} per {} and this time, ", knob,

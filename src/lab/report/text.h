@@ -41,6 +41,8 @@ DisplayUnit PowerUnit(double watts);
 
 // With its sign: 5 -> "+5.0 %". For slowdowns, and for what a change does.
 std::string ChangePercent(double change_percent, int decimals);
+// "95 %: 10.30 to 10.80 %, by the errors of the profile"
+std::string IntervalText(const SavingInterval& interval);
 // A saving: 12.3 -> "12.3 %"; "−1.0 %" of what costs more.
 std::string SavingPercent(double saving_percent, int decimals);
 

@@ -59,8 +59,8 @@ Timeline LayOut(const CostedPipeline& pipeline, const Plan& plan) {
 }
 
 std::string ComputationLabel(const Computation& computation) {
-  const Action& action = computation.action;
-  std::string label = fmt::format("{}{}", ComputationTypeLetter(action.type), action.microbatch);
+  const ComputationId& id = computation.id;
+  std::string label = fmt::format("{}{}", ComputationTypeLetter(id.type), id.microbatch);
   if (computation.fused) {
     label += fmt::format("+{}{}", ComputationTypeLetter(computation.fused->type),
                          computation.fused->microbatch);
@@ -71,7 +71,7 @@ std::string ComputationLabel(const Computation& computation) {
 std::vector<std::vector<int>> StagesOfRanks(const PipelineDag& dag) {
   std::vector<std::set<int>> stages(dag.num_ranks);
   for (const Computation& computation : dag.computations) {
-    stages[computation.rank].insert(computation.action.stage);
+    stages[computation.rank].insert(computation.id.stage);
     if (computation.fused) stages[computation.rank].insert(computation.fused->stage);
   }
   std::vector<std::vector<int>> result;

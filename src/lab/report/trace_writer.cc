@@ -102,7 +102,7 @@ std::vector<std::string> RankNames(const PipelineDag& dag) {
 }
 
 std::string_view Category(const Computation& computation) {
-  return computation.fused ? "fused" : ComputationTypeName(computation.action.type);
+  return computation.fused ? "fused" : ComputationTypeName(computation.id.type);
 }
 
 }  // namespace
@@ -253,9 +253,9 @@ void TraceWriter::PipelinePower(int pid, const CostedPipeline& pipeline,
 
 Json ComputationArgs(const CostedPipeline& pipeline, int computation, int knob) {
   const Computation& what = pipeline.dag.computations[computation];
-  Json args = {{"stage", what.action.stage},
-               {"type", ComputationTypeName(what.action.type)},
-               {"microbatch", what.action.microbatch}};
+  Json args = {{"stage", what.id.stage},
+               {"type", ComputationTypeName(what.id.type)},
+               {"microbatch", what.id.microbatch}};
   if (what.fused) {
     args["fused_stage"] = what.fused->stage;
     args["fused_type"] = ComputationTypeName(what.fused->type);

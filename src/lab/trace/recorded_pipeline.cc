@@ -92,10 +92,10 @@ class DagBuilder {
     Computation computation;
     computation.rank = each.stage;
     computation.position = static_cast<int>(dag.rank_order[each.stage].size());
-    computation.action.stage = each.block;
-    computation.action.type = each.kind == OperationKind::kForward ? ComputationType::kForward
-                                                                   : ComputationType::kBackward;
-    computation.action.microbatch = each.microbatch;
+    computation.id.stage = each.block;
+    computation.id.type = each.kind == OperationKind::kForward ? ComputationType::kForward
+                                                               : ComputationType::kBackward;
+    computation.id.microbatch = each.microbatch;
     dag.computations.push_back(computation);
     dag.rank_order[each.stage].push_back(number);
     dag.start_delay_seconds.push_back(start.seconds);

@@ -58,19 +58,19 @@ Result<CostedPipeline> CostRecorded(const RecordedPipeline& pipeline,
   costed.rank_blocking_power_watts.assign(costed.dag.num_ranks, rank_watts);
   costed.total_blocking_power_watts = rank_watts * costed.dag.num_ranks;
   for (int i = 0; i < costed.dag.size(); ++i) {
-    const Action& action = costed.dag.computations[i].action;
-    const int stage = ProfileStage(action.stage, costed.dag.num_stages, profile.num_stages);
-    const OptionTable* from = profile.Find(stage, action.type);
+    const ComputationId& id = costed.dag.computations[i].id;
+    const int stage = ProfileStage(id.stage, costed.dag.num_stages, profile.num_stages);
+    const OptionTable* from = profile.Find(stage, id.type);
     if (from == nullptr) {
       return InvalidInput(
           fmt::format("{}: the trace runs {}, and the profile has no such rows of stage {}; give a "
                       "profile with "
                       "forward and backward",
-                      profile.source, ComputationTypeName(action.type), stage));
+                      profile.source, ComputationTypeName(id.type), stage));
     }
     CostTable table = ScaledTable(*from, seconds[i], summed > 0 ? gpus / summed : gpus, rank_watts);
-    table.stage = action.stage;
-    table.type = action.type;
+    table.stage = id.stage;
+    table.type = id.type;
     costed.table_of.push_back(static_cast<int>(costed.tables.size()));
     costed.tables.push_back(std::move(table));
   }

@@ -136,8 +136,8 @@ class EnergyAnalysis {
 
   void PutKnobs(PolicyNumber policy, const Costed& of, const StaticPlans::Knobs& knobs) {
     for (int i = 0; i < of.costs.dag.size(); ++i) {
-      const Action& action = of.costs.dag.computations[i].action;
-      const auto knob = knobs.of.find({action.stage, action.type, action.microbatch});
+      const ComputationId& id = of.costs.dag.computations[i].id;
+      const auto knob = knobs.of.find({id.stage, id.type, id.microbatch});
       const CostTable& table = of.costs.TableOf(i);
       // A microbatch that the first step had not runs at the highest clock.
       const CostOption* option =

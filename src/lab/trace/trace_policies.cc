@@ -61,8 +61,8 @@ Result<const StaticPlans::Knobs*> StaticPlans::For(double factor) {
   Knobs knobs;
   const PipelineDag& dag = planner_.pipeline().dag;
   for (int i = 0; i < dag.size(); ++i) {
-    const Action& action = dag.computations[i].action;
-    knobs.of[{action.stage, action.type, action.microbatch}] = plan->options[i].knob;
+    const ComputationId& id = dag.computations[i].id;
+    knobs.of[{id.stage, id.type, id.microbatch}] = plan->options[i].knob;
   }
   return &known_.emplace(key, std::move(knobs)).first->second;
 }

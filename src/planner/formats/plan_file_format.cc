@@ -68,16 +68,16 @@ class LineList {
 };
 
 void AddComputation(LineList* lines, const PlannedComputation& computation, bool is_number) {
-  const auto add = [&](const Action& action, double work) {
+  const auto add = [&](const ComputationId& id, double work) {
     lines->Add(fmt::format(
         "{{\"type\": \"{}\", \"stage\": {}, \"microbatch\": {}, \"knob\": {}, \"start_s\": {}, "
         "\"duration_s\": {}, \"energy_j\": {}{}{}}}",
-        ComputationTypeName(action.type), action.stage, action.microbatch,
+        ComputationTypeName(id.type), id.stage, id.microbatch,
         KnobValue(computation.knob, is_number), computation.start_seconds,
         computation.duration_seconds, computation.energy_joules, WorkMember("work", work),
         computation.fused ? ", \"fused\": true" : ""));
   };
-  add(computation.action, computation.work);
+  add(computation.id, computation.work);
   if (computation.fused) add(*computation.fused, computation.fused_work);
 }
 
@@ -107,6 +107,10 @@ void AddFigures(std::string* json, const PlanDocument& plan) {
   if (plan.shared_knobs) {
     fmt::format_to(out, "  \"{}\": {{{}}},\n", model::kSharedKnobGroup,
                    formats::FigureMembers(*plan.shared_knobs));
+  }
+  if (plan.saving_interval) {
+    fmt::format_to(out, "  \"{}\": {{{}}},\n", model::kSavingIntervalGroup,
+                   formats::FigureMembers(*plan.saving_interval));
   }
   fmt::format_to(out,
                  "  \"certificate\": {{\"lower_bound_j\": {}, \"gap_percent\": {}, "

@@ -81,12 +81,8 @@ std::string StringOr(const TreeCursor& table, std::string_view key) {
 
 ComputationType ReadType(const TreeCursor& cursor) {
   const std::optional<ComputationType> type = ParseComputationType(cursor.String());
-  if (!type) cursor.FailExpected("forward, backward, backward_input or backward_weight");
+  if (!type) cursor.FailExpected(kComputationTypeList);
   return type.value_or(ComputationType::kForward);
-}
-
-bool IsBackward(ComputationType type) {
-  return type == ComputationType::kBackward || type == ComputationType::kBackwardInput;
 }
 
 constexpr std::string_view kBaselineList = "baseline.computations";
@@ -165,6 +161,9 @@ class HeadParser {
     }
     if (const auto shared = root.Find(model::kSharedKnobGroup)) {
       formats::ReadFigures(*shared, &plan_.shared_knobs.emplace());
+    }
+    if (const auto interval = root.Find(model::kSavingIntervalGroup)) {
+      formats::ReadFigures(*interval, &plan_.saving_interval.emplace());
     }
     if (const auto certificate = root.Find("certificate")) {
       plan_.slope_quantum_watts = NumberOr(*certificate, "slope_quantum_w", 0);
@@ -282,18 +281,17 @@ class ComputationsParser : public ListConsumer {
   Result<void> Finish() {
     plan_.knobs_are_numbers = knobs_are_numbers_.value_or(true);
     std::stable_sort(seen_.begin(), seen_.end(),
-                     [](const Seen& a, const Seen& b) { return a.action < b.action; });
-    const auto twin =
-        std::adjacent_find(seen_.begin(), seen_.end(),
-                           [](const Seen& a, const Seen& b) { return a.action == b.action; });
+                     [](const Seen& a, const Seen& b) { return a.id < b.id; });
+    const auto twin = std::adjacent_find(seen_.begin(), seen_.end(),
+                                         [](const Seen& a, const Seen& b) { return a.id == b.id; });
     if (twin == seen_.end()) return {};
     const Seen& again = *std::next(twin);
-    return tl::unexpected(TreeError(
-        name_, again.position,
-        fmt::format("{}: {} of stage {}, microbatch {} is already on line {}; each "
-                    "computation runs once an iteration",
-                    Place(again.rank, again.index), ComputationTypeName(again.action.type),
-                    again.action.stage, again.action.microbatch, twin->position.line)));
+    return tl::unexpected(
+        TreeError(name_, again.position,
+                  fmt::format("{}: {} of stage {}, microbatch {} is already on line {}; each "
+                              "computation runs once an iteration",
+                              Place(again.rank, again.index), ComputationTypeName(again.id.type),
+                              again.id.stage, again.id.microbatch, twin->position.line)));
   }
 
  private:
@@ -302,9 +300,9 @@ class ComputationsParser : public ListConsumer {
     PlannedComputation computation;
     bool fused = false;
   };
-  // An action that was read, and where.
+  // A computation that was read, and where.
   struct Seen {
-    Action action;
+    ComputationId id;
     Position position;
     int rank = 0;
     int index = 0;
@@ -333,9 +331,9 @@ class ComputationsParser : public ListConsumer {
   Entry ReadEntry(const TreeCursor& cursor) {
     Entry entry;
     PlannedComputation& computation = entry.computation;
-    computation.action.type = ReadType(cursor.Get("type"));
-    computation.action.stage = ReadIndex(cursor.Get("stage"), plan_.stages);
-    computation.action.microbatch = ReadIndex(cursor.Get("microbatch"), plan_.microbatches);
+    computation.id.type = ReadType(cursor.Get("type"));
+    computation.id.stage = ReadIndex(cursor.Get("stage"), plan_.stages);
+    computation.id.microbatch = ReadIndex(cursor.Get("microbatch"), plan_.microbatches);
     computation.knob = ReadKnob(cursor.Get("knob"));
     computation.start_seconds = cursor.Get("start_s").Number(kNotNegative);
     computation.duration_seconds = cursor.Get("duration_s").Number(kNotNegative);
@@ -348,10 +346,10 @@ class ComputationsParser : public ListConsumer {
   // The halves of a fused computation follow each other.
   void AddEntry(Entry entry, Position position, TreeReader* reader) {
     if (reader->failed()) return;
-    seen_.push_back({entry.computation.action, position, rank_, index_});
+    seen_.push_back({entry.computation.id, position, rank_, index_});
     if (half_) {
       if (!AreFusedPair(*half_, entry)) return reader->FailWith(HalfMissing());
-      half_->computation.fused = entry.computation.action;
+      half_->computation.fused = entry.computation.id;
       half_->computation.fused_work = entry.computation.work;
       entry.computation = std::move(half_->computation);
       half_.reset();
@@ -366,19 +364,19 @@ class ComputationsParser : public ListConsumer {
   // The entry that was read last is the first half.
   Error HalfMissing() const {
     const auto first = std::find_if(seen_.rbegin(), seen_.rend(), [this](const Seen& seen) {
-      return seen.action == half_->computation.action;
+      return seen.id == half_->computation.id;
     });
-    return TreeError(name_, first->position,
-                     Place(first->rank, first->index) +
-                         ": a fused forward must be followed by the backward that runs with it, "
-                         "with the same knob, start_s, duration_s and energy_j");
+    return TreeError(
+        name_, first->position,
+        Place(first->rank, first->index) +
+            ": a fused computation must be followed by the backward that runs with it, "
+            "with the same knob, start_s, duration_s and energy_j");
   }
 
   static bool AreFusedPair(const Entry& first, const Entry& second) {
     const PlannedComputation& a = first.computation;
     const PlannedComputation& b = second.computation;
-    return second.fused && a.action.type == ComputationType::kForward &&
-           IsBackward(b.action.type) && a.knob.label == b.knob.label &&
+    return second.fused && MayRunAsOne(a.id, b.id) && a.knob.label == b.knob.label &&
            a.start_seconds == b.start_seconds && a.duration_seconds == b.duration_seconds &&
            a.energy_joules == b.energy_joules;
   }

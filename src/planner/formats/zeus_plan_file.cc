@@ -23,12 +23,12 @@ namespace {
 // Why Zeus' format cannot hold a computation.
 std::optional<std::string> WhyNot(const PlannedComputation& computation) {
   if (computation.fused) {
-    return "the schedule fuses forwards with backwards, and Zeus knows them only one by one";
+    return "the schedule runs two computations as one, and Zeus knows them only one by one";
   }
-  if (computation.action.type != ComputationType::kForward &&
-      computation.action.type != ComputationType::kBackward) {
+  if (computation.id.type != ComputationType::kForward &&
+      computation.id.type != ComputationType::kBackward) {
     return fmt::format("the schedule has {} computations, and Zeus knows only forward and backward",
-                       ComputationTypeName(computation.action.type));
+                       ComputationTypeName(computation.id.type));
   }
   const double clock = computation.knob.number;
   if (!(clock > 0 && clock <= std::numeric_limits<int>::max()) || std::trunc(clock) != clock) {
@@ -67,7 +67,7 @@ Result<std::string> FormatZeusPlan(const PlanDocument& plan) {
       const PlannedComputation& computation = rank.computations[i];
       if (const std::optional<std::string> reason = WhyNot(computation)) return cannot(*reason);
       fmt::format_to(std::back_inserter(text), "{}('{}', {})", i == 0 ? "" : ", ",
-                     ComputationTypeName(computation.action.type),
+                     ComputationTypeName(computation.id.type),
                      static_cast<int>(computation.knob.number));
     }
     text += "],\n";

@@ -128,7 +128,7 @@ Result<Work> WorkOfJob(const JobFile& settings, const Profile& profile, const Pi
   }
   std::set<std::pair<int, ComputationType>> kinds;
   for (const Computation& computation : dag.computations) {
-    kinds.emplace(computation.action.stage, computation.action.type);
+    kinds.emplace(computation.id.stage, computation.id.type);
     if (computation.fused) kinds.emplace(computation.fused->stage, computation.fused->type);
   }
   return MakeWork(*table, rule, profile, dag.num_microbatches, {kinds.begin(), kinds.end()});

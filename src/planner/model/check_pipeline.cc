@@ -129,10 +129,10 @@ class Hash {
     Add(static_cast<std::uint64_t>(text.size()));
     for (const char c : text) Add(static_cast<std::uint64_t>(static_cast<unsigned char>(c)));
   }
-  void Add(const Action& action) {
-    Add(static_cast<int>(action.type));
-    Add(action.stage);
-    Add(action.microbatch);
+  void Add(const ComputationId& id) {
+    Add(static_cast<int>(id.type));
+    Add(id.stage);
+    Add(id.microbatch);
   }
   void Add(const CostOption& option) {
     Add(option.knob);
@@ -183,7 +183,7 @@ std::uint64_t CostedPipeline::Fingerprint() const {
   hash.Add(dag.num_microbatches);
   for (const Computation& computation : dag.computations) {
     hash.Add(computation.rank);
-    hash.Add(computation.action);
+    hash.Add(computation.id);
     if (computation.fused) hash.Add(*computation.fused);
   }
   for (const Precedence& precedence : dag.precedences) {
@@ -245,13 +245,12 @@ Result<void> CheckPlan(const CostedPipeline& pipeline, const Plan& plan) {
   return CheckOptions(pipeline, plan.options);
 }
 
-Result<Knob> Plan::KnobOf(const CostedPipeline& of, const Action& action) const {
+Result<Knob> Plan::KnobOf(const CostedPipeline& of, const ComputationId& id) const {
   if (auto good = CheckPlan(of, *this); !good) return tl::unexpected(good.error());
-  const std::optional<int> i = of.dag.Find(action);
+  const std::optional<int> i = of.dag.Find(id);
   if (i) return of.knobs[static_cast<std::size_t>(options[static_cast<std::size_t>(*i)].knob)];
-  return Wrong("action",
-               fmt::format("the pipeline runs no {} of stage {}, microbatch {}",
-                           ComputationTypeName(action.type), action.stage, action.microbatch));
+  return Wrong("id", fmt::format("the pipeline runs no {} of stage {}, microbatch {}",
+                                 ComputationTypeName(id.type), id.stage, id.microbatch));
 }
 
 }  // namespace v0

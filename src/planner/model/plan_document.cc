@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "model/saving_interval.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
@@ -58,7 +59,7 @@ std::vector<PlannedRank> MakeRanks(const CostedPipeline& pipeline, const Plan& p
     for (const int node : dag.rank_order[r]) {
       const Computation& computation = dag.computations[node];
       const CostOption& option = plan.options[node];
-      ranks[r].computations.push_back({.action = computation.action,
+      ranks[r].computations.push_back({.id = computation.id,
                                        .fused = computation.fused,
                                        .knob = pipeline.knobs[option.knob],
                                        .start_seconds = timing.start_seconds[node],
@@ -94,6 +95,9 @@ Result<PlanDocument> MakePlanDocument(const CostedPipeline& pipeline, const Plan
   document.profile_modelled = pipeline.modelled;
   document.knobs_are_numbers = pipeline.knobs_are_numbers;
   static_cast<PlanFigures&>(document) = plan;
+  if (!document.saving_interval) {
+    document.saving_interval = model::IntervalOfSaving(pipeline, plan.options);
+  }
   document.baseline = MakeBaseline(pipeline, baseline);
   document.slope_quantum_watts = bound.slope_quantum_watts;
   document.exponential_fit = bound.exponential_fit;
@@ -115,7 +119,7 @@ Work WorkOf(const PlanDocument& plan) {
   bool differs = false;
   for (const PlannedRank& rank : plan.ranks) {
     for (const PlannedComputation& computation : rank.computations) {
-      work.Set(computation.action, computation.work);
+      work.Set(computation.id, computation.work);
       if (computation.fused) work.Set(*computation.fused, computation.fused_work);
       differs = differs || computation.work != 1 || computation.fused_work != 1;
     }
@@ -133,7 +137,7 @@ Schedule ScheduleOf(const PlanDocument& plan) {
     std::vector<ScheduleStep>& steps = schedule.ranks.emplace_back();
     steps.reserve(rank.computations.size());
     for (const PlannedComputation& computation : rank.computations) {
-      steps.push_back({computation.action, computation.fused});
+      steps.push_back({computation.id, computation.fused});
     }
   }
   return schedule;

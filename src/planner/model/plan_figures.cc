@@ -43,6 +43,14 @@ constexpr Figure<SharedKnobBound> kOfSharedKnobs[] = {
      "energy over an iteration of that length, up to 1e-10 of the energies."},
 };
 
+constexpr Figure<SavingInterval> kOfSavingInterval[] = {
+    {"least_percent", kPercent, &SavingInterval::least_percent, kAnyNumber, true,
+     "The saving is between this and `most_percent` with a probability of 95 %, as far as the "
+     "errors of the measured profile go."},
+    {"most_percent", kPercent, &SavingInterval::most_percent, kAnyNumber, true,
+     "The upper end of that."},
+};
+
 constexpr Figure<DiscreteBound> kOfDiscreteBound[] = {
     {"lower_bound_j", kJoules, &DiscreteBound::lower_bound_joules, kAnyNumber, true,
      "No plan of the same time with one clock for each computation can use less energy."},
@@ -112,6 +120,11 @@ std::span<const Figure<SharedKnobBound>> Figures() {
 }
 
 template <>
+std::span<const Figure<SavingInterval>> Figures() {
+  return kOfSavingInterval;
+}
+
+template <>
 std::span<const Figure<DiscreteBound>> Figures() {
   return kOfDiscreteBound;
 }
@@ -125,6 +138,7 @@ std::vector<FigureValue> FigureValues(const PlanDocument& plan) {
   std::vector<FigureValue> values;
   AddValues<PlanFigures>("", &plan, &values);
   AddValues(kSharedKnobGroup, Pointer(plan.shared_knobs), &values);
+  AddValues(kSavingIntervalGroup, Pointer(plan.saving_interval), &values);
   AddValues(kExpectedGroup, Pointer(plan.expected), &values);
   return values;
 }

@@ -45,7 +45,7 @@ double CommDelay(const FixedTimes& fixed, int boundary) {
 }
 
 bool LoadsData(const ScheduleStep& step) {
-  return step.action.type == ComputationType::kForward && step.action.stage == 0;
+  return step.id.type == ComputationType::kForward && step.id.stage == 0;
 }
 
 // Steps by their start when everything takes its unit time, ranks in order: a
@@ -84,8 +84,7 @@ Result<PipelineDag> BuildDag(const Schedule& schedule, const FixedTimes& fixed) 
     const auto& steps = schedule.ranks[rank];
     for (int position = 0; position < static_cast<int>(steps.size()); ++position) {
       const int computation = computation_of[graph->first_step(rank) + position];
-      dag.computations[computation] = {rank, position, steps[position].action,
-                                       steps[position].fused};
+      dag.computations[computation] = {rank, position, steps[position].id, steps[position].fused};
       dag.rank_order[rank].push_back(computation);
     }
   }
@@ -95,7 +94,7 @@ Result<PipelineDag> BuildDag(const Schedule& schedule, const FixedTimes& fixed) 
   dag.first_precedence.push_back(0);
   std::vector<Precedence> incoming;
   for (int to = 0; to < graph->size(); ++to) {
-    const auto& [rank, position, action, fused] = dag.computations[to];
+    const auto& [rank, position, id, fused] = dag.computations[to];
     const ScheduleStep& step = schedule.ranks[rank][position];
     const double loading = LoadsData(step) ? fixed.data_loading_seconds : 0;
     incoming.clear();

@@ -18,14 +18,14 @@ using pipeline::StepGraph;
 constexpr std::int64_t kMostCharacters = std::int64_t{1} << 26;
 
 // "F3"; with its stage, "2F3", where a rank has several.
-std::string ActionLabel(const Action& action, bool with_stage) {
-  const std::string stage = with_stage ? fmt::format("{}", action.stage) : std::string();
-  return fmt::format("{}{}{}", stage, ComputationTypeLetter(action.type), action.microbatch);
+std::string LabelOf(const ComputationId& id, bool with_stage) {
+  const std::string stage = with_stage ? fmt::format("{}", id.stage) : std::string();
+  return fmt::format("{}{}{}", stage, ComputationTypeLetter(id.type), id.microbatch);
 }
 
 std::string StepLabel(const ScheduleStep& step, bool with_stage) {
-  std::string label = ActionLabel(step.action, with_stage);
-  if (step.fused) label.append("+").append(ActionLabel(*step.fused, with_stage));
+  std::string label = LabelOf(step.id, with_stage);
+  if (step.fused) label.append("+").append(LabelOf(*step.fused, with_stage));
   return label;
 }
 
@@ -48,9 +48,9 @@ std::string DrawSchedule(const Schedule& schedule) {
 
   const bool with_stage = schedule.num_stages != schedule.num_ranks;
   const std::int64_t end_units = graph->end_units();
-  const Action longest{ComputationType::kForward, schedule.num_stages - 1,
-                       schedule.num_microbatches - 1};
-  const auto unit_width = static_cast<int>(ActionLabel(longest, with_stage).size()) + 1;
+  const ComputationId longest{ComputationType::kForward, schedule.num_stages - 1,
+                              schedule.num_microbatches - 1};
+  const auto unit_width = static_cast<int>(LabelOf(longest, with_stage).size()) + 1;
   const std::string last_rank = fmt::format("{}", schedule.num_ranks - 1);
   const std::size_t margin = std::string_view("rank ").size() + last_rank.size() + 2;
   if (schedule.num_ranks * (end_units * unit_width) > kMostCharacters) {
@@ -60,6 +60,7 @@ std::string DrawSchedule(const Schedule& schedule) {
 
   std::string drawing;
   std::int64_t busy_units = 0;
+  bool recomputes = false;
   for (int rank = 0; rank < schedule.num_ranks; ++rank) {
     std::string line = fmt::format("rank {:>{}}  ", rank, last_rank.size());
     const auto idle_until = [&](std::int64_t unit) {
@@ -73,6 +74,7 @@ std::string DrawSchedule(const Schedule& schedule) {
       const ScheduleStep& step = order[position];
       const int units = StepGraph::DurationUnits(step);
       busy_units += units;
+      recomputes = recomputes || step.id.type == ComputationType::kRecompute;
       idle_until(graph->start_units(graph->first_step(rank) + static_cast<int>(position)));
       // A box as wide as its time, with one space to its neighbour.
       line += fmt::format("{:-<{}} ", StepLabel(step, with_stage), units * unit_width - 1);
@@ -82,9 +84,10 @@ std::string DrawSchedule(const Schedule& schedule) {
   }
   drawing += Axis(end_units, unit_width, margin) + "\n";
   drawing += fmt::format(
-      "{}F forward 1 unit, B backward 2, I input and W weight gradient 1 each; '.' idle: {:.1f} % "
+      "{}F forward 1 unit, B backward 2, I input and W weight gradient 1 each{}; '.' idle: {:.1f} "
+      "% "
       "of {} units\n",
-      std::string(margin, ' '),
+      std::string(margin, ' '), recomputes ? ", R recompute 1" : "",
       100.0 * (1.0 - static_cast<double>(busy_units) /
                          static_cast<double>(end_units * schedule.num_ranks)),
       end_units);

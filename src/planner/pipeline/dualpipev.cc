@@ -22,7 +22,7 @@ class DualPipeVRank {
   void Forward(int chunk) { order_.push_back({NextForward(chunk), std::nullopt}); }
   void Backward(int chunk) { order_.push_back({NextBackward(chunk, kBackward), std::nullopt}); }
   void Input(int chunk) {
-    const Action input = NextBackward(chunk, kBackwardInput);
+    const ComputationId input = NextBackward(chunk, kBackwardInput);
     order_.push_back({input, std::nullopt});
     pending_weights_.push_back({kBackwardWeight, input.stage, input.microbatch});
   }
@@ -31,21 +31,21 @@ class DualPipeVRank {
     pending_weights_.pop_front();
   }
   void Overlap(int forward_chunk, int backward_chunk) {
-    const Action forward = NextForward(forward_chunk);
+    const ComputationId forward = NextForward(forward_chunk);
     order_.push_back({forward, NextBackward(backward_chunk, kBackward)});
   }
   RankOrder Take() { return std::move(order_); }
 
  private:
-  Action NextForward(int chunk) { return {kForward, stages_[chunk], forwards_[chunk]++}; }
-  Action NextBackward(int chunk, ComputationType type) {
+  ComputationId NextForward(int chunk) { return {kForward, stages_[chunk], forwards_[chunk]++}; }
+  ComputationId NextBackward(int chunk, ComputationType type) {
     return {type, stages_[chunk], backwards_[chunk]++};
   }
 
   int stages_[2];
   int forwards_[2] = {0, 0};
   int backwards_[2] = {0, 0};
-  std::deque<Action> pending_weights_;
+  std::deque<ComputationId> pending_weights_;
   RankOrder order_;
 };
 

@@ -51,7 +51,7 @@ std::vector<bool> CriticalComputations(const PipelineDag& dag, const Timing& tim
 std::vector<Phase> ComputationPhases(const PipelineDag& dag) {
   std::vector<Phase> phases(dag.size(), Phase::kSteady);
   const auto is_forward = [&](int i) {
-    return dag.computations[i].action.type == ComputationType::kForward;
+    return dag.computations[i].id.type == ComputationType::kForward;
   };
   const auto is_backward = [&](int i) {
     return !is_forward(i) || dag.computations[i].fused.has_value();

@@ -16,7 +16,7 @@
 #include "common/located_error.h"
 #include "common/numbers.h"
 #include "perseus/schedule.h"
-#include "pipeline/action_text.h"
+#include "pipeline/computation_text.h"
 #include "pipeline/limits.h"
 
 namespace perseus {
@@ -29,10 +29,10 @@ using pipeline::StepText;
 using pipeline::TooManyComputations;
 
 template <typename Function>
-void ForEachAction(std::vector<std::vector<ScheduleStep>>& ranks, Function function) {
+void ForEachComputation(std::vector<std::vector<ScheduleStep>>& ranks, Function function) {
   for (auto& order : ranks) {
     for (ScheduleStep& step : order) {
-      function(step.action);
+      function(step.id);
       if (step.fused) function(*step.fused);
     }
   }
@@ -42,9 +42,9 @@ void ForEachAction(std::vector<std::vector<ScheduleStep>>& ranks, Function funct
 void ReadOldSplitBackwards(Schedule& schedule) {
   std::vector<int> with_input;
   std::vector<int> with_weight;
-  ForEachAction(schedule.ranks, [&](Action& action) {
-    if (action.type == ComputationType::kBackwardInput) with_input.push_back(action.stage);
-    if (action.type == ComputationType::kBackwardWeight) with_weight.push_back(action.stage);
+  ForEachComputation(schedule.ranks, [&](ComputationId& id) {
+    if (id.type == ComputationType::kBackwardInput) with_input.push_back(id.stage);
+    if (id.type == ComputationType::kBackwardWeight) with_weight.push_back(id.stage);
   });
   const auto sort_unique = [](std::vector<int>& stages) {
     std::sort(stages.begin(), stages.end());
@@ -56,10 +56,10 @@ void ReadOldSplitBackwards(Schedule& schedule) {
   std::set_difference(with_weight.begin(), with_weight.end(), with_input.begin(), with_input.end(),
                       std::back_inserter(old));
   if (old.empty()) return;
-  ForEachAction(schedule.ranks, [&](Action& action) {
-    if (action.type == ComputationType::kBackward &&
-        std::binary_search(old.begin(), old.end(), action.stage)) {
-      action.type = ComputationType::kBackwardInput;
+  ForEachComputation(schedule.ranks, [&](ComputationId& id) {
+    if (id.type == ComputationType::kBackward &&
+        std::binary_search(old.begin(), old.end(), id.stage)) {
+      id.type = ComputationType::kBackwardInput;
     }
   });
 }
@@ -84,7 +84,7 @@ Parsed<std::vector<std::vector<ScheduleStep>>> ReadRanks(std::string_view text) 
   std::vector<std::vector<ScheduleStep>> ranks;
   CsvRecords records(text, 0, BlankLines::kRecords);
   CsvRecord record;
-  std::int64_t actions = 0;
+  std::int64_t computations = 0;
   std::int64_t rows = 0;
   std::optional<std::size_t> empty_row;  // The offset of the first.
   while (true) {
@@ -97,8 +97,8 @@ Parsed<std::vector<std::vector<ScheduleStep>>> ReadRanks(std::string_view text) 
       const auto step = ReadStep(text, cell);
       if (!step) return tl::unexpected(step.error());
       if (!*step) continue;
-      actions += (*step)->fused ? 2 : 1;
-      if (actions > kMaxComputations) return ProblemAt(cell.offset, TooManyComputations());
+      computations += (*step)->fused ? 2 : 1;
+      if (computations > kMaxComputations) return ProblemAt(cell.offset, TooManyComputations());
       steps.push_back(**step);
     }
     if (steps.empty()) {
@@ -140,20 +140,20 @@ Result<Schedule> ParseSchedule(std::string_view text, const std::string& name) {
   schedule.num_ranks = static_cast<int>(schedule.ranks.size());
   int last_stage = 0;
   int last_microbatch = 0;
-  std::int64_t actions = 0;
-  ForEachAction(schedule.ranks, [&](const Action& action) {
-    last_stage = std::max(last_stage, action.stage);
-    last_microbatch = std::max(last_microbatch, action.microbatch);
-    ++actions;
+  std::int64_t computations = 0;
+  ForEachComputation(schedule.ranks, [&](const ComputationId& id) {
+    last_stage = std::max(last_stage, id.stage);
+    last_microbatch = std::max(last_microbatch, id.microbatch);
+    ++computations;
   });
   // More than there are computations cannot be complete. The bound also keeps
   // the count, one more than the largest number, within an int.
   for (const auto& [what, last] :
        {std::pair{"stage", last_stage}, std::pair{"microbatch", last_microbatch}}) {
-    if (last < actions) continue;
+    if (last < computations) continue;
     return InvalidInput(fmt::format(
         "{}: has {} {}, but only {} computations: every stage must run every microbatch", name,
-        what, last, actions));
+        what, last, computations));
   }
   schedule.num_stages = last_stage + 1;
   schedule.num_microbatches = last_microbatch + 1;

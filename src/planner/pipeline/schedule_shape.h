@@ -23,13 +23,14 @@ struct ScheduleShape {
 using RankOrder = std::vector<ScheduleStep>;
 
 inline ScheduleStep Step(ComputationType type, int stage, int microbatch) {
-  return {Action{type, stage, microbatch}, std::nullopt};
+  return {ComputationId{type, stage, microbatch}, std::nullopt};
 }
 
 // The order of one rank under each schedule (spec: docs/reference/schedules.md).
 // Precondition: the shape is one that the schedule accepts.
 RankOrder GPipeOrder(const ScheduleShape& shape, int rank);
 RankOrder OneForwardOneBackwardOrder(const ScheduleShape& shape, int rank);
+RankOrder EarlyRecomputationOrder(const ScheduleShape& shape, int rank);
 RankOrder LoopedBreadthFirstOrder(const ScheduleShape& shape, int rank);
 RankOrder InterleavedOrder(const ScheduleShape& shape, int rank);
 RankOrder MegatronInterleavedOrder(const ScheduleShape& shape, int rank);

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <utility>
 
-#include "pipeline/action_text.h"
+#include "pipeline/computation_text.h"
 #include "pipeline/limits.h"
 
 namespace perseus::pipeline {
@@ -18,11 +18,11 @@ namespace {
 using enum ComputationType;
 
 template <typename Function>
-Result<void> ForEachAction(const Schedule& schedule, Function function) {
+Result<void> ForEachComputation(const Schedule& schedule, Function function) {
   int step = 0;
   for (int rank = 0; rank < schedule.num_ranks; ++rank) {
     for (const ScheduleStep& item : schedule.ranks[rank]) {
-      if (auto ok = function(item.action, rank, step); !ok) return ok;
+      if (auto ok = function(item.id, rank, step); !ok) return ok;
       if (item.fused) {
         if (auto ok = function(*item.fused, rank, step); !ok) return ok;
       }
@@ -32,7 +32,7 @@ Result<void> ForEachAction(const Schedule& schedule, Function function) {
   return {};
 }
 
-int ActionUnits(ComputationType type) { return type == kBackward ? 2 : 1; }
+int ComputationUnits(ComputationType type) { return type == kBackward ? 2 : 1; }
 
 }  // namespace
 
@@ -52,6 +52,8 @@ StepGraph::Pass StepGraph::PassOf(ComputationType type) {
       return Pass::kForward;
     case kBackwardWeight:
       return Pass::kWeight;
+    case kRecompute:
+      return Pass::kRecompute;
     case kBackward:
     case kBackwardInput:
       break;
@@ -75,7 +77,7 @@ const ScheduleStep& StepGraph::StepAt(int step) const {
 }
 
 int StepGraph::DurationUnits(const ScheduleStep& step) {
-  return ActionUnits(step.action.type) + (step.fused ? ActionUnits(step.fused->type) : 0);
+  return ComputationUnits(step.id.type) + (step.fused ? ComputationUnits(step.fused->type) : 0);
 }
 
 // The numbers of the schedule agree with each other and are not absurd.
@@ -91,7 +93,7 @@ Result<void> StepGraph::CheckShape() {
     return InvalidInput(fmt::format("the schedule says {} ranks but has the orders of {}",
                                     schedule.num_ranks, schedule.ranks.size()));
   }
-  std::int64_t actions = 0;
+  std::int64_t computations = 0;
   first_step_.push_back(0);
   for (int rank = 0; rank < schedule.num_ranks; ++rank) {
     const auto& order = schedule.ranks[rank];
@@ -99,24 +101,24 @@ Result<void> StepGraph::CheckShape() {
       return InvalidInput(fmt::format(
           "rank {} has no computations: every rank of a pipeline holds at least one stage", rank));
     }
-    for (const ScheduleStep& step : order) actions += step.fused ? 2 : 1;
-    if (actions > kMaxComputations) return InvalidInput(TooManyComputations());
+    for (const ScheduleStep& step : order) computations += step.fused ? 2 : 1;
+    if (computations > kMaxComputations) return InvalidInput(TooManyComputations());
     first_step_.push_back(first_step_.back() + static_cast<int>(order.size()));
     for (const ScheduleStep& step : order) {
-      if (step.fused && (step.action.type != kForward ||
-                         (step.fused->type != kBackward && step.fused->type != kBackwardInput))) {
+      if (step.fused && !MayRunAsOne(step.id, *step.fused)) {
         return InvalidInput(
-            fmt::format("rank {} fuses {}: only a forward with a backward (F;B) or (F;I) can be",
+            fmt::format("rank {} fuses {}: only a forward with a backward (F;B) or (F;I) can be, "
+                        "and a recompute (R;B) or (R;I) with its own",
                         rank, StepText(step)));
       }
     }
   }
-  return ForEachAction(schedule, [&](const Action& action, int rank, int) -> Result<void> {
-    if (action.stage < 0 || action.stage >= schedule.num_stages || action.microbatch < 0 ||
-        action.microbatch >= schedule.num_microbatches) {
+  return ForEachComputation(schedule, [&](const ComputationId& id, int rank, int) -> Result<void> {
+    if (id.stage < 0 || id.stage >= schedule.num_stages || id.microbatch < 0 ||
+        id.microbatch >= schedule.num_microbatches) {
       return InvalidInput(
           fmt::format("rank {} has {}, outside of stages 0 to {} and microbatches 0 to {}", rank,
-                      ActionText(action), schedule.num_stages - 1, schedule.num_microbatches - 1));
+                      ComputationText(id), schedule.num_stages - 1, schedule.num_microbatches - 1));
     }
     return {};
   });
@@ -125,40 +127,40 @@ Result<void> StepGraph::CheckShape() {
 // Every stage has the forward of every microbatch. Comes before anything is
 // allocated per (stage, microbatch): a file may name stage 99,999,999.
 Result<void> StepGraph::CheckForwards() const {
-  std::vector<Action> forwards;
-  (void)ForEachAction(*schedule_, [&](const Action& action, int, int) -> Result<void> {
-    if (action.type == kForward) forwards.push_back(action);
+  std::vector<ComputationId> forwards;
+  (void)ForEachComputation(*schedule_, [&](const ComputationId& id, int, int) -> Result<void> {
+    if (id.type == kForward) forwards.push_back(id);
     return {};
   });
   const std::int64_t expected =
       static_cast<std::int64_t>(schedule_->num_stages) * schedule_->num_microbatches;
   if (static_cast<std::int64_t>(forwards.size()) == expected) return {};
   std::sort(forwards.begin(), forwards.end());
-  Action next{kForward, 0, 0};
-  for (const Action& forward : forwards) {
+  ComputationId next{kForward, 0, 0};
+  for (const ComputationId& forward : forwards) {
     if (forward < next) {
-      return InvalidInput(fmt::format("{} is in the schedule twice", ActionText(forward)));
+      return InvalidInput(fmt::format("{} is in the schedule twice", ComputationText(forward)));
     }
     if (forward != next) break;
     if (++next.microbatch == schedule_->num_microbatches) next = {kForward, next.stage + 1, 0};
   }
   return InvalidInput(
       fmt::format("{} is missing: each of the {} stages must run microbatches 0 to {} forward",
-                  ActionText(next), schedule_->num_stages, schedule_->num_microbatches - 1));
+                  ComputationText(next), schedule_->num_stages, schedule_->num_microbatches - 1));
 }
 
-Result<void> StepGraph::IndexAction(const Action& action, int rank, int step) {
-  int& holder = rank_of_stage_[action.stage];
+Result<void> StepGraph::IndexComputation(const ComputationId& id, int rank, int step) {
+  int& holder = rank_of_stage_[id.stage];
   if (holder == -1) holder = rank;
   if (holder != rank) {
     return InvalidInput(
         fmt::format("stage {} is on rank {} but rank {} has {}: a stage must stay on one rank",
-                    action.stage, holder, rank, ActionText(action)));
+                    id.stage, holder, rank, ComputationText(id)));
   }
-  int& slot = step_of_[Slot(PassOf(action.type), action.stage, action.microbatch)];
+  int& slot = step_of_[Slot(PassOf(id.type), id.stage, id.microbatch)];
   if (slot != -1) {
     return InvalidInput(fmt::format("rank {} has {} after {}: it must run only once", rank,
-                                    ActionText(action), StepText(StepAt(slot))));
+                                    ComputationText(id), StepText(StepAt(slot))));
   }
   slot = step;
   return {};
@@ -166,26 +168,28 @@ Result<void> StepGraph::IndexAction(const Action& action, int rank, int step) {
 
 Result<void> StepGraph::IndexSteps() {
   rank_of_stage_.assign(schedule_->num_stages, -1);
-  step_of_.assign(Slot(Pass::kWeight, schedule_->num_stages, 0), -1);
-  return ForEachAction(*schedule_, [this](const Action& action, int rank, int step) {
-    return IndexAction(action, rank, step);
+  step_of_.assign(Slot(Pass::kRecompute, schedule_->num_stages, 0), -1);
+  return ForEachComputation(*schedule_, [this](const ComputationId& id, int rank, int step) {
+    return IndexComputation(id, rank, step);
   });
 }
 
-Result<void> StepGraph::CheckAction(const Action& action, int step) const {
-  const auto [type, stage, microbatch] = action;
+Result<void> StepGraph::CheckComputation(const ComputationId& id, int step) const {
+  const auto [type, stage, microbatch] = id;
   const int forward = StepOf(Pass::kForward, stage, microbatch);
   const int backward = StepOf(Pass::kBackward, stage, microbatch);
   const int weight = StepOf(Pass::kWeight, stage, microbatch);
-  const auto text = [&action](ComputationType other) {
-    return ActionText({other, action.stage, action.microbatch});
+  const int recompute = StepOf(Pass::kRecompute, stage, microbatch);
+  const auto text = [&id](ComputationType other) {
+    return ComputationText({other, id.stage, id.microbatch});
   };
   const auto missing = [&](ComputationType other) {
-    return InvalidInput(fmt::format("{} is missing: {} needs it", text(other), ActionText(action)));
+    return InvalidInput(
+        fmt::format("{} is missing: {} needs it", text(other), ComputationText(id)));
   };
   const auto too_late = [&](ComputationType other) {
     return InvalidInput(
-        fmt::format("{} does not come before {} on their rank", text(other), ActionText(action)));
+        fmt::format("{} does not come before {} on their rank", text(other), ComputationText(id)));
   };
   switch (type) {
     case kForward:
@@ -195,12 +199,17 @@ Result<void> StepGraph::CheckAction(const Action& action, int step) const {
       if (weight != -1) {
         return InvalidInput(
             fmt::format("{} is whole, but there is {} too: a backward is either B or I and W",
-                        ActionText(action), text(kBackwardWeight)));
+                        ComputationText(id), text(kBackwardWeight)));
       }
       if (forward >= step) return too_late(kForward);
+      if (recompute > step) return too_late(kRecompute);
       break;
     case kBackwardInput:
       if (weight == -1) return missing(kBackwardWeight);
+      if (forward >= step) return too_late(kForward);
+      if (recompute > step) return too_late(kRecompute);
+      break;
+    case kRecompute:
       if (forward >= step) return too_late(kForward);
       break;
     case kBackwardWeight:
@@ -212,13 +221,13 @@ Result<void> StepGraph::CheckAction(const Action& action, int step) const {
 }
 
 Result<void> StepGraph::CheckBackwards() const {
-  return ForEachAction(*schedule_, [this](const Action& action, int, int step) {
-    return CheckAction(action, step);
+  return ForEachComputation(*schedule_, [this](const ComputationId& id, int, int step) {
+    return CheckComputation(id, step);
   });
 }
 
-void StepGraph::AddDependencies(const Action& action, StepDependencies& dependencies) const {
-  const auto [type, stage, microbatch] = action;
+void StepGraph::AddDependencies(const ComputationId& id, StepDependencies& dependencies) const {
+  const auto [type, stage, microbatch] = id;
   switch (type) {
     case kForward:
       if (stage > 0) {
@@ -235,12 +244,14 @@ void StepGraph::AddDependencies(const Action& action, StepDependencies& dependen
     case kBackwardWeight:
       dependencies.Add({StepOf(Pass::kBackward, stage, microbatch), -1});
       break;
+    case kRecompute:
+      break;
   }
 }
 
 StepDependencies StepGraph::DependenciesOf(const ScheduleStep& step) const {
   StepDependencies dependencies;
-  AddDependencies(step.action, dependencies);
+  AddDependencies(step.id, dependencies);
   if (step.fused) AddDependencies(*step.fused, dependencies);
   return dependencies;
 }

@@ -23,21 +23,20 @@ tl::unexpected<Error> Wrong(const char* field, const std::string& message) {
 bool IsDelay(double seconds) { return seconds >= 0 && std::isfinite(seconds); }
 
 Result<void> CheckComputations(const PipelineDag& dag) {
-  const auto is_good = [&dag](const Action& action) {
-    return static_cast<int>(action.type) < kNumComputationTypes && action.stage >= 0 &&
-           action.stage < dag.num_stages && action.microbatch >= 0 &&
-           action.microbatch < dag.num_microbatches;
+  const auto is_good = [&dag](const ComputationId& id) {
+    return static_cast<int>(id.type) < kNumComputationTypes && id.stage >= 0 &&
+           id.stage < dag.num_stages && id.microbatch >= 0 && id.microbatch < dag.num_microbatches;
   };
   for (int i = 0; i < dag.size(); ++i) {
     const Computation& computation = dag.computations[i];
-    const Action& action = computation.action;
-    if (is_good(action) && (!computation.fused || is_good(*computation.fused))) continue;
+    const ComputationId& id = computation.id;
+    if (is_good(id) && (!computation.fused || is_good(*computation.fused))) continue;
     return Wrong(
         "computations",
         fmt::format("computation {} is {} of stage {}, microbatch {}, or runs with what is "
                     "none; there are {} stages and {} microbatches",
-                    i, ComputationTypeName(action.type), action.stage, action.microbatch,
-                    dag.num_stages, dag.num_microbatches));
+                    i, ComputationTypeName(id.type), id.stage, id.microbatch, dag.num_stages,
+                    dag.num_microbatches));
   }
   return {};
 }
@@ -108,9 +107,9 @@ Result<void> CheckPrecedences(const PipelineDag& dag) {
 
 }  // namespace
 
-std::optional<int> PipelineDag::Find(const Action& action) const {
+std::optional<int> PipelineDag::Find(const ComputationId& id) const {
   for (int i = 0; i < size(); ++i) {
-    if (computations[i].action == action || computations[i].fused == action) return i;
+    if (computations[i].id == id || computations[i].fused == id) return i;
   }
   return std::nullopt;
 }

@@ -99,12 +99,22 @@ class OptionSource {
       : profile_(profile),
         energy_factor_(energy_factor),
         split_ratio_(split_ratio),
+        has_recompute_(std::any_of(
+            profile.tables.begin(), profile.tables.end(),
+            [](const OptionTable& t) { return t.type == ComputationType::kRecompute; })),
         used_(profile.tables.size()) {}
 
   Result<RankOptions> Find(int stage, ComputationType type) {
     using enum ComputationType;
     if (const OptionTable* table = Use(stage, type)) {
       return Scaled(*table, 1.0, energy_factor_);
+    }
+    // Where only some stages were measured, the others do not recompute, or in their backward.
+    if (type == kRecompute && !has_recompute_) {
+      if (const OptionTable* forward = Use(stage, kForward)) {
+        takes_forward_ = true;
+        return Scaled(*forward, 1.0, energy_factor_);
+      }
     }
     const OptionTable* backward = Use(stage, kBackward);
     if (backward != nullptr && (type == kBackwardInput || type == kBackwardWeight)) {
@@ -136,6 +146,13 @@ class OptionSource {
   // A sentence for each type of which something was never used.
   std::vector<Note> Notes() const {
     std::vector<Note> notes;
+    if (takes_forward_) {
+      notes.push_back(
+          {.severity = Severity::kOdd,
+           .text = "there are no rows of recompute, so it is taken to cost what forward does; "
+                   "rows of backward must then be without the recomputation",
+           .source = profile_.source});
+    }
     for (int type = 0; type < kNumComputationTypes; ++type) {
       int unused = 0;
       int first = 0;
@@ -193,7 +210,9 @@ class OptionSource {
   const Profile& profile_;
   double energy_factor_;
   double split_ratio_;
-  std::vector<bool> used_;  // [table of the profile]
+  bool has_recompute_;
+  bool takes_forward_ = false;  // For recompute.
+  std::vector<bool> used_;      // [table of the profile]
 };
 
 // Options of all tables together, about 2 GB.
@@ -205,19 +224,18 @@ Result<void> CheckWork(const Work& work, const PipelineDag& dag) {
     return InvalidInput(fmt::format("the work of {} microbatches is given, but the pipeline has {}",
                                     work.num_microbatches(), dag.num_microbatches));
   }
-  const auto check = [&work](const Action& action) -> Result<void> {
-    const double factor = work.FactorOf(action);
+  const auto check = [&work](const ComputationId& id) -> Result<void> {
+    const double factor = work.FactorOf(id);
     if (factor >= kLeastWork && factor <= kMostWork) return {};
-    return InvalidInput(
-        fmt::format("the work of {} of stage {}, microbatch {} is {} times the profile's; expected "
-                    "{:g} to {:g}",
-                    ComputationTypeName(action.type), action.stage, action.microbatch, factor,
-                    kLeastWork, kMostWork));
+    return InvalidInput(fmt::format(
+        "the work of {} of stage {}, microbatch {} is {} times the profile's; expected "
+        "{:g} to {:g}",
+        ComputationTypeName(id.type), id.stage, id.microbatch, factor, kLeastWork, kMostWork));
   };
   std::set<std::pair<int, ComputationType>> kinds;
   for (const Computation& computation : dag.computations) {
-    if (auto good = check(computation.action); !good) return good;
-    kinds.emplace(computation.action.stage, computation.action.type);
+    if (auto good = check(computation.id); !good) return good;
+    kinds.emplace(computation.id.stage, computation.id.type);
     if (!computation.fused) continue;
     if (auto good = check(*computation.fused); !good) return good;
     kinds.emplace(computation.fused->stage, computation.fused->type);
@@ -228,15 +246,14 @@ Result<void> CheckWork(const Work& work, const PipelineDag& dag) {
            (type == ComputationType::kBackward &&
             kinds.contains({stage, ComputationType::kBackwardInput}));
   };
-  for (const auto& [action, factor] : work.Given()) {
-    if (action.microbatch >= 0 && action.microbatch < dag.num_microbatches &&
-        is_run(action.stage, action.type)) {
+  for (const auto& [id, factor] : work.Given()) {
+    if (id.microbatch >= 0 && id.microbatch < dag.num_microbatches && is_run(id.stage, id.type)) {
       continue;
     }
     return InvalidInput(fmt::format(
         "the work of {} of stage {}, microbatch {} is given ({} times the profile's), but the "
         "pipeline runs no such computation",
-        ComputationTypeName(action.type), action.stage, action.microbatch, factor));
+        ComputationTypeName(id.type), id.stage, id.microbatch, factor));
   }
   return {};
 }
@@ -318,21 +335,21 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
   };
   pipeline.table_of.reserve(dag.computations.size());
   for (const Computation& computation : dag.computations) {
-    const Action& action = computation.action;
-    const Kind kind = {action.stage, action.type, computation.fused ? computation.fused->stage : -1,
+    const ComputationId& id = computation.id;
+    const Kind kind = {id.stage, id.type, computation.fused ? computation.fused->stage : -1,
                        computation.fused ? static_cast<int>(computation.fused->type) : -1};
-    const double work = spec.work.FactorOf(action);
+    const double work = spec.work.FactorOf(id);
     const double fused_work = computation.fused ? spec.work.FactorOf(*computation.fused) : 1;
     const auto [entry, added] =
         known.try_emplace({kind, work, fused_work}, static_cast<int>(pipeline.tables.size()));
     pipeline.table_of.push_back(entry->second);
     if (!added) continue;
-    const auto found = find(action.stage, action.type);
+    const auto found = find(id.stage, id.type);
     if (!found) return tl::unexpected(found.error());
     RankOptions options = WithWork(**found, work);
     CostTable table;
-    table.stage = action.stage;
-    table.type = action.type;
+    table.stage = id.stage;
+    table.type = id.type;
     table.work = work;
     if (computation.fused) {
       auto other = find(computation.fused->stage, computation.fused->type);
@@ -342,7 +359,7 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
         return InvalidInput(fmt::format(
             "{}: {} of stage {} and {} of stage {} run as one, but have no knob in common; measure "
             "both at the same knobs",
-            profile.source, ComputationTypeName(action.type), action.stage,
+            profile.source, ComputationTypeName(id.type), id.stage,
             ComputationTypeName(computation.fused->type), computation.fused->stage));
       }
       options = *std::move(joined);
@@ -371,6 +388,7 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
   }
   pipeline.notes = source.Notes();
   pipeline.modelled = profile.modelled;
+  pipeline.errors = profile.errors;
   pipeline.split_ratio = spec.split_ratio;
   pipeline.dag = std::move(dag);
   return pipeline;

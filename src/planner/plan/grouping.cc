@@ -181,12 +181,12 @@ Result<std::vector<int>> CommonKnobs(const CostedPipeline& pipeline, const Guard
     if (tables_with[knob] == tables) knobs.push_back(knob);
   }
   if (knobs.empty()) {
-    const Action& action = pipeline.dag.computations[members.front()].action;
+    const ComputationId& id = pipeline.dag.computations[members.front()].id;
     return MakeError(
         ErrorCode::kInfeasible,
         fmt::format("the computations of stage {} that have to share a knob have none in common; "
                     "measure them at the same knobs or choose a finer granularity",
-                    action.stage));
+                    id.stage));
   }
   // Knobs are numbered from the highest clock (or the first row) on.
   std::stable_sort(knobs.begin() + 1, knobs.end(),

@@ -21,8 +21,20 @@ namespace {
 
 using Kind = std::pair<int, ComputationType>;
 
-bool IsHalf(ComputationType type) {
-  return type == ComputationType::kBackwardInput || type == ComputationType::kBackwardWeight;
+// The type whose rows hold for this one, too, where it has none of its own.
+std::optional<ComputationType> StandInOf(ComputationType type) {
+  using enum ComputationType;
+  switch (type) {
+    case kBackwardInput:
+    case kBackwardWeight:
+      return kBackward;
+    case kRecompute:
+      return kForward;
+    case kForward:
+    case kBackward:
+      break;
+  }
+  return std::nullopt;
 }
 
 tl::unexpected<Error> WrongRow(const WorkTable& table, const WorkRow& row,
@@ -33,8 +45,7 @@ tl::unexpected<Error> WrongRow(const WorkTable& table, const WorkRow& row,
 // Whether a row of this stage and type says something of what is run.
 bool IsRun(const std::vector<Kind>& kinds, int stage, ComputationType type) {
   return std::any_of(kinds.begin(), kinds.end(), [&](const Kind& kind) {
-    return kind.first == stage &&
-           (kind.second == type || (type == ComputationType::kBackward && IsHalf(kind.second)));
+    return kind.first == stage && (kind.second == type || StandInOf(kind.second) == type);
   });
 }
 
@@ -64,11 +75,12 @@ Work OfFactors(const WorkTable& table, int num_microbatches, const std::vector<K
     return Work(std::move(factors));
   }
   Work work;
-  // Those of backward first: rows of its halves win over them.
+  // Those that stand in for others first: rows of these win over them.
   for (const WorkRow& row : table.rows) {
-    if (row.type != ComputationType::kBackward) continue;
     for (const auto& [stage, type] : kinds) {
-      if (stage == row.stage && IsHalf(type)) work.Set({type, stage, row.microbatch}, row.value);
+      if (stage == row.stage && StandInOf(type) == row.type) {
+        work.Set({type, stage, row.microbatch}, row.value);
+      }
     }
   }
   for (const WorkRow& row : table.rows) {
@@ -98,8 +110,8 @@ struct FittedKind {
   double profiled_seconds = 0;
 };
 
-// By the rows of the kind itself, else of the whole that it is half of, else of
-// the halves that it is made of.
+// By the rows of the kind itself, else of what stands in for it, else of the
+// halves that it is made of.
 Result<FittedKind> FittedOf(const WorkFit& fit, const Profile& profile, const Kind& kind) {
   const auto add = [&](ComputationType type, FittedKind* sum) {
     const WorkFitRow* row = fit.Find(kind.first, type);
@@ -112,7 +124,8 @@ Result<FittedKind> FittedOf(const WorkFit& fit, const Profile& profile, const Ki
   };
   FittedKind fitted;
   if (add(kind.second, &fitted)) return fitted;
-  if (IsHalf(kind.second) && add(ComputationType::kBackward, &fitted)) return fitted;
+  const auto stand_in = StandInOf(kind.second);
+  if (stand_in && add(*stand_in, &fitted)) return fitted;
   if (kind.second == ComputationType::kBackward && add(ComputationType::kBackwardInput, &fitted) &&
       add(ComputationType::kBackwardWeight, &fitted)) {
     return fitted;
@@ -123,13 +136,13 @@ Result<FittedKind> FittedOf(const WorkFit& fit, const Profile& profile, const Ki
       fit.source, ComputationTypeName(kind.second), kind.first));
 }
 
-Result<double> CheckedFactor(const WorkTable& table, const Action& action, double factor) {
+Result<double> CheckedFactor(const WorkTable& table, const ComputationId& id, double factor) {
   if (factor >= kLeastWork && factor <= kMostWork) return factor;
   return InvalidInput(fmt::format(
       "{}: {} of stage {}, microbatch {} would be {:.3g} times the profile's work; expected {:g} "
       "to {:g}",
-      table.source, ComputationTypeName(action.type), action.stage, action.microbatch, factor,
-      kLeastWork, kMostWork));
+      table.source, ComputationTypeName(id.type), id.stage, id.microbatch, factor, kLeastWork,
+      kMostWork));
 }
 
 Result<Work> OfTokens(const WorkTable& table, const TokenRule& rule, const Profile& profile,
@@ -144,8 +157,8 @@ Result<Work> OfTokens(const WorkTable& table, const TokenRule& rule, const Profi
     }
     std::vector<double> factors;
     for (const double each : *tokens) {
-      const Action action = {.microbatch = static_cast<int>(factors.size())};
-      const Result<double> factor = CheckedFactor(table, action, each / reference);
+      const ComputationId id = {.microbatch = static_cast<int>(factors.size())};
+      const Result<double> factor = CheckedFactor(table, id, each / reference);
       if (!factor) return tl::unexpected(factor.error());
       factors.push_back(*factor);
     }
@@ -156,12 +169,11 @@ Result<Work> OfTokens(const WorkTable& table, const TokenRule& rule, const Profi
     const Result<FittedKind> fitted = FittedOf(*rule.fit, profile, kind);
     if (!fitted) return tl::unexpected(fitted.error());
     for (int m = 0; m < num_microbatches; ++m) {
-      const Action action = {kind.second, kind.first, m};
+      const ComputationId id = {kind.second, kind.first, m};
       const double seconds = fitted->seconds + fitted->seconds_per_token * (*tokens)[m];
-      const Result<double> factor =
-          CheckedFactor(table, action, seconds / fitted->profiled_seconds);
+      const Result<double> factor = CheckedFactor(table, id, seconds / fitted->profiled_seconds);
       if (!factor) return tl::unexpected(factor.error());
-      work.Set(action, *factor);
+      work.Set(id, *factor);
     }
   }
   return work;
@@ -176,71 +188,71 @@ constexpr std::size_t kMostCells = std::size_t{1} << 27;
 
 }  // namespace
 
-void Work::Set(const Action& action, double factor) {
-  const auto place = [](const Action& a, int stages) {
+void Work::Set(const ComputationId& id, double factor) {
+  const auto place = [](const ComputationId& a, int stages) {
     return (static_cast<std::size_t>(a.microbatch) * stages + a.stage) * kNumComputationTypes +
            static_cast<std::size_t>(a.type);
   };
-  const bool is_placed = action.stage >= 0 && action.microbatch >= 0 &&
-                         static_cast<int>(action.type) < kNumComputationTypes;
+  const bool is_placed =
+      id.stage >= 0 && id.microbatch >= 0 && static_cast<int>(id.type) < kNumComputationTypes;
   // Twice as many stages as are asked for may be made room for.
   constexpr std::size_t kMostRows = kMostCells / (2 * kNumComputationTypes);
-  if (!is_placed || static_cast<std::size_t>(std::max(action.stage + 1.0, 1.0 * stages_)) >
+  if (!is_placed || static_cast<std::size_t>(std::max(id.stage + 1.0, 1.0 * stages_)) >
                         kMostRows / (static_cast<std::size_t>(num_microbatches()) + 1 +
-                                     static_cast<std::size_t>(std::max(action.microbatch, 0)))) {
-    if (misplaced_.empty()) misplaced_.emplace_back(action, factor);
+                                     static_cast<std::size_t>(std::max(id.microbatch, 0)))) {
+    if (misplaced_.empty()) misplaced_.emplace_back(id, factor);
     return;
   }
-  if (action.stage >= stages_) {
+  if (id.stage >= stages_) {
     // Doubling, so that stages may come one by one.
-    const int stages = std::max(action.stage + 1, 2 * stages_);
+    const int stages = std::max(id.stage + 1, 2 * stages_);
     std::vector<double> wider;
     const std::size_t old_row = static_cast<std::size_t>(stages_) * kNumComputationTypes;
     const std::size_t row = static_cast<std::size_t>(stages) * kNumComputationTypes;
-    if (old_row > 0) wider.resize(of_action_.size() / old_row * row, 0.0);
-    for (std::size_t k = 0; k < of_action_.size(); ++k) {
-      wider[k / old_row * row + k % old_row] = of_action_[k];
+    if (old_row > 0) wider.resize(of_computation_.size() / old_row * row, 0.0);
+    for (std::size_t k = 0; k < of_computation_.size(); ++k) {
+      wider[k / old_row * row + k % old_row] = of_computation_[k];
     }
-    of_action_ = std::move(wider);
+    of_computation_ = std::move(wider);
     stages_ = stages;
   }
   const std::size_t row = static_cast<std::size_t>(stages_) * kNumComputationTypes;
-  const std::size_t needed = (static_cast<std::size_t>(action.microbatch) + 1) * row;
-  if (needed > of_action_.size()) of_action_.resize(needed, 0.0);
+  const std::size_t needed = (static_cast<std::size_t>(id.microbatch) + 1) * row;
+  if (needed > of_computation_.size()) of_computation_.resize(needed, 0.0);
   // 0 stands for "not given"; given, it is as wrong as any other number that is none.
-  of_action_[place(action, stages_)] =
+  of_computation_[place(id, stages_)] =
       factor == 0 ? std::numeric_limits<double>::quiet_NaN() : factor;
 }
 
-std::vector<std::pair<Action, double>> Work::Given() const {
-  std::vector<std::pair<Action, double>> given = misplaced_;
+std::vector<std::pair<ComputationId, double>> Work::Given() const {
+  std::vector<std::pair<ComputationId, double>> given = misplaced_;
   const std::size_t row = static_cast<std::size_t>(stages_) * kNumComputationTypes;
-  for (std::size_t k = 0; k < of_action_.size(); ++k) {
-    if (of_action_[k] == 0) continue;
+  for (std::size_t k = 0; k < of_computation_.size(); ++k) {
+    if (of_computation_[k] == 0) continue;
     const auto type = static_cast<ComputationType>(k % kNumComputationTypes);
     given.push_back(
         {{type, static_cast<int>(k % row / kNumComputationTypes), static_cast<int>(k / row)},
-         of_action_[k]});
+         of_computation_[k]});
   }
   return given;
 }
 
-double Work::FactorOf(const Action& action) const {
-  if (action.stage < 0 || action.microbatch < 0) return 1.0;
-  if (action.stage < stages_) {
-    const std::size_t k = (static_cast<std::size_t>(action.microbatch) * stages_ + action.stage) *
-                              kNumComputationTypes +
-                          static_cast<std::size_t>(action.type);
-    if (k < of_action_.size() && of_action_[k] != 0) return of_action_[k];
+double Work::FactorOf(const ComputationId& id) const {
+  if (id.stage < 0 || id.microbatch < 0) return 1.0;
+  if (id.stage < stages_) {
+    const std::size_t k =
+        (static_cast<std::size_t>(id.microbatch) * stages_ + id.stage) * kNumComputationTypes +
+        static_cast<std::size_t>(id.type);
+    if (k < of_computation_.size() && of_computation_[k] != 0) return of_computation_[k];
   }
-  const auto microbatch = static_cast<std::size_t>(action.microbatch);
+  const auto microbatch = static_cast<std::size_t>(id.microbatch);
   return microbatch < of_microbatch_.size() ? of_microbatch_[microbatch] : 1.0;
 }
 
 int Work::num_microbatches() const {
   const std::size_t row = static_cast<std::size_t>(stages_) * kNumComputationTypes;
-  const std::size_t by_action = row > 0 ? of_action_.size() / row : 0;
-  return static_cast<int>(std::max(of_microbatch_.size(), by_action));
+  const std::size_t by_computation = row > 0 ? of_computation_.size() / row : 0;
+  return static_cast<int>(std::max(of_microbatch_.size(), by_computation));
 }
 
 const WorkFitRow* WorkFit::Find(int stage, ComputationType type) const {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "model/noise.h"
+
 namespace perseus::switching {
 
 RankCaller::RankCaller(const SwitchingRules& rules, std::span<const int> knobs,
@@ -193,6 +195,21 @@ void RankCaller::Begin(int knob, double now) {
   clock_->call_end_seconds = now + latency;
   clock_->allowed_seconds = now + switching.min_interval_seconds;
   ++clock_->calls;
+}
+
+void StartCallers(const SwitchingRules& rules, const std::shared_ptr<const PlannedRows>& rows,
+                  std::uint64_t seed, int pipeline, std::int64_t iteration, Forecast* forecast,
+                  std::span<ClockState> clocks, std::vector<RankCaller>* callers) {
+  if (forecast != nullptr) forecast->Follow(rows);
+  callers->clear();
+  for (int rank = 0; rank < static_cast<int>(clocks.size()); ++rank) {
+    const WordHash draws = model::LatencyDraws(seed, pipeline, iteration, rank);
+    if (forecast != nullptr) {
+      callers->emplace_back(rules, rank, draws, forecast, &clocks[rank]);
+    } else {
+      callers->emplace_back(rules, rows->KnobsOf(rank), draws, &clocks[rank]);
+    }
+  }
 }
 
 int EndIteration(const SwitchingRules& rules, WordHash latency_draws, double iteration_seconds,

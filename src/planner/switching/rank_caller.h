@@ -5,7 +5,9 @@
 #define PERSEUS_SWITCHING_RANK_CALLER_H_
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -98,6 +100,12 @@ class RankCaller {
   std::vector<double> seconds_before_;
   double wake_seconds_ = kNever;  // When to decide again if no call is under way.
 };
+
+// Makes the callers of a pipeline's ranks for an iteration. `forecast`: what its clients expect,
+// who follow `rows` from now on; null unless calls are predicted. All must outlive the callers.
+void StartCallers(const SwitchingRules& rules, const std::shared_ptr<const PlannedRows>& rows,
+                  std::uint64_t seed, int pipeline, std::int64_t iteration, Forecast* forecast,
+                  std::span<ClockState> clocks, std::vector<RankCaller>* callers);
 
 // Ends the job's iteration: handles calls that begin or end after the rank's last computation, and
 // makes times relative to the start of the next iteration. Returns how many calls began.

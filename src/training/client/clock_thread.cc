@@ -141,10 +141,11 @@ std::int64_t ClockThread::Follow(std::int64_t now_ns) {
     wake_at_ns = 0;  // Look at once: it may have taken long.
   }
   if (!follower_.in_iteration()) return wake_at_ns;
-  const std::int64_t poll_ns = follower_.Follows() ? std::clamp(follower_.shortest_row_ns() / 8,
-                                                                kShortestPollNs, kLongestPollNs)
-                                                   : kIdlePollNs;
-  return std::min(wake_at_ns, now_ns + poll_ns);
+  if (!follower_.Follows()) return std::min(wake_at_ns, now_ns + kIdlePollNs);
+  // Each wake-up takes the processor from the trainer where no other is idle. Half of the time to
+  // the next call: a trainer that is twice as fast as expected is still noticed in time.
+  const std::int64_t poll_ns = std::max(follower_.shortest_row_ns() / 8, (wake_at_ns - now_ns) / 2);
+  return std::min(wake_at_ns, now_ns + std::clamp(poll_ns, kShortestPollNs, kLongestPollNs));
 }
 
 // Where the server has asked for a profile (again) since the last sweep began.
@@ -254,10 +255,11 @@ void ClockThread::CollectIterations() {
     if (as_planned) state_->Recovered(SharedState::About::kOrder);
     last_iteration_seconds_ = record.seconds;
     // From the end of one iteration to the end of the next.
-    if (state_->settings().server.empty()) continue;
     const std::optional<double> joules = caller_.EnergyJoules();
     if (joules && last_joules_ && *joules > *last_joules_) report.joules = *joules - *last_joules_;
     last_joules_ = joules;
+    joules_ += report.joules.value_or(0);
+    if (state_->settings().server.empty()) continue;
     if (const std::int64_t now_ns = MonotonicNs(); now_ns >= next_kinds_ns_) {
       report.kinds = follower_.TakeKinds();
       if (!report.kinds.empty()) {
@@ -307,11 +309,17 @@ void ClockThread::Publish() {
   stats.latency_seconds = static_cast<double>(caller_.latency().MedianNs()) * 1e-9;
   stats.overhead_share = follower_.overhead_share();
   stats.last_iteration_seconds = last_iteration_seconds_;
+  stats.joules = joules_;
+  const RankPlan* const plan = follower_.plan();
+  const bool promises = plan != nullptr && follower_.Follows();
+  stats.saving_percent = promises ? plan->saving_percent : kUnknown;
+  stats.saving_least_percent = promises ? plan->saving_least_percent : kUnknown;
+  stats.saving_most_percent = promises ? plan->saving_most_percent : kUnknown;
   const auto& buckets = caller_.latency().buckets();
   std::copy(buckets.begin(), buckets.end(), stats.latency);
   state_->SetStats(stats);
-  const bool waits = (stats.state == PERSEUS_STATE_CONNECTING || device_failed_) &&
-                     stats.plan_version <= 0 && !state_->plans_steps();
+  const bool waits =
+      stats.state != PERSEUS_STATE_PROFILING && stats.plan_version <= 0 && !state_->plans_steps();
   state_->page().listens.store(waits ? 0 : 1, std::memory_order_relaxed);
 }
 

@@ -64,6 +64,7 @@ class ClockThread {
   std::int64_t next_release_ns_ = 0;
   std::optional<double> last_joules_;
   double last_iteration_seconds_ = 0;
+  double joules_ = 0;  // Of all iterations so far.
   std::int64_t next_kinds_ns_ = 0;
 };
 

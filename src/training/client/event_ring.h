@@ -59,7 +59,7 @@ class EventRing {
     Slot& slot = slots_[number % kCapacity];
     slot.sequence.store(2 * number + 1, std::memory_order_relaxed);
     // Release, so that none of these is seen before the odd number is.
-    slot.action.store(Pack(event), std::memory_order_release);
+    slot.id.store(Pack(event), std::memory_order_release);
     slot.value.store(event.value, std::memory_order_release);
     slot.ticks.store(event.ticks, std::memory_order_release);
     slot.sequence.store(2 * number + 2, std::memory_order_release);
@@ -92,7 +92,7 @@ class EventRing {
         ++reader->next;
         continue;
       }
-      Unpack(slot.action.load(std::memory_order_acquire), event);
+      Unpack(slot.id.load(std::memory_order_acquire), event);
       event->value = slot.value.load(std::memory_order_acquire);
       event->ticks = slot.ticks.load(std::memory_order_acquire);
       if (before == expected && slot.sequence.load(std::memory_order_relaxed) == expected) {
@@ -107,7 +107,7 @@ class EventRing {
  private:
   struct alignas(32) Slot {
     std::atomic<std::uint64_t> sequence;
-    std::atomic<std::uint64_t> action;
+    std::atomic<std::uint64_t> id;
     std::atomic<std::int64_t> value;
     std::atomic<std::uint64_t> ticks;
   };
@@ -125,7 +125,7 @@ class EventRing {
   }
   static void Unpack(std::uint64_t word, Event* event) {
     event->kind = static_cast<EventKind>(word & 15);
-    event->type = static_cast<ComputationType>(word >> 4 & 3);
+    event->type = static_cast<ComputationType>(word >> 4 & 15);
     event->stage = Field(word, 8);
     event->microbatch = Field(word, 36);
   }

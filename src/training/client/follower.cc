@@ -19,7 +19,7 @@ constexpr std::size_t kRemembered = 16;  // Changes and calls that a row may ove
 // what made calls dear may be over.
 constexpr std::uint64_t kTryFinerAfter = 1000;
 
-bool MatchesAction(const Action& planned, const Action& seen) {
+bool MatchesComputation(const ComputationId& planned, const ComputationId& seen) {
   return planned.type == seen.type && (seen.stage < 0 || seen.stage == planned.stage) &&
          (seen.microbatch < 0 || seen.microbatch == planned.microbatch);
 }
@@ -122,7 +122,7 @@ void Follower::SetLevel(Level level) {
 
 void Follower::Handle(const Event& event, std::int64_t at_ns) {
   last_event_ns_ = at_ns;
-  const Action action{event.type, event.stage, event.microbatch};
+  const ComputationId id{event.type, event.stage, event.microbatch};
   switch (event.kind) {
     case EventKind::kStepBegin:
       BeginIteration(event.value, at_ns);
@@ -132,10 +132,10 @@ void Follower::Handle(const Event& event, std::int64_t at_ns) {
       break;
     case EventKind::kBegin:
       ++counters_.instructions;
-      if (in_iteration_) BeginRow(action, at_ns);  // Outside: an evaluation, say.
+      if (in_iteration_) BeginRow(id, at_ns);  // Outside: an evaluation, say.
       break;
     case EventKind::kEnd:
-      if (in_iteration_) EndRow(action, at_ns);
+      if (in_iteration_) EndRow(id, at_ns);
       break;
     case EventKind::kStepAbandon:
       AbandonIteration();
@@ -232,39 +232,39 @@ void Follower::Mismatch(const std::string& sentence) {
   }
 }
 
-void Follower::BeginRow(const Action& action, std::int64_t at_ns) {
+void Follower::BeginRow(const ComputationId& id, std::int64_t at_ns) {
   if (!Follows() || lost_) {
     lost_ = true;  // Where following goes on within the iteration, its place is not known.
-    spans_.push_back({.type = open_ == 0 ? action.type : open_type_, .joins = open_ > 0});
+    spans_.push_back({.type = open_ == 0 ? id.type : open_type_, .joins = open_ > 0});
     if (open_++ == 0) {
       row_begin_ns_ = at_ns;
-      open_type_ = action.type;
+      open_type_ = id.type;
     }
     return;
   }
   if (row_ >= 0) {
     const PlanRow& current = plan_->rows[static_cast<std::size_t>(row_)];
     // The other half of two computations that run as one.
-    if (current.fused && (MatchesAction(*current.fused, action) ||
-                          (open_ > 0 && MatchesAction(current.action, action)))) {
+    if (current.fused && (MatchesComputation(*current.fused, id) ||
+                          (open_ > 0 && MatchesComputation(current.id, id)))) {
       spans_.push_back({.row = row_, .type = open_type_, .joins = true});
       ++open_;
       return;
     }
     if (open_ > 0) {  // Its end was never said.
       open_ = 1;
-      EndRow(current.action, at_ns);
+      EndRow(current.id, at_ns);
     }
   }
   const std::ptrdiff_t next = row_ + 1;
   if (next >= std::ssize(clocks_)) {
     Mismatch(
-        fmt::format("it began {} after the last computation of the plan", DescribeAction(action)));
+        fmt::format("it began {} after the last computation of the plan", DescribeComputation(id)));
   } else if (const PlanRow& planned = plan_->rows[static_cast<std::size_t>(next)];
-             !MatchesAction(planned.action, action) &&
-             !(planned.fused && MatchesAction(*planned.fused, action))) {
-    Mismatch(fmt::format("it began {} where the plan has {}", DescribeAction(action),
-                         DescribeAction(planned.action)));
+             !MatchesComputation(planned.id, id) &&
+             !(planned.fused && MatchesComputation(*planned.fused, id))) {
+    Mismatch(fmt::format("it began {} where the plan has {}", DescribeComputation(id),
+                         DescribeComputation(planned.id)));
   } else {
     Row& row = rows_[static_cast<std::size_t>(next)];
     const std::int64_t since = next == 0 ? iteration_begin_ns_ : row_end_ns_;
@@ -280,12 +280,12 @@ void Follower::BeginRow(const Action& action, std::int64_t at_ns) {
   }
   open_ = 1;
   // Of two that run as one, whichever begins first: as the plan counts it.
-  open_type_ = lost_ ? action.type : plan_->rows[static_cast<std::size_t>(row_)].action.type;
+  open_type_ = lost_ ? id.type : plan_->rows[static_cast<std::size_t>(row_)].id.type;
   row_begin_ns_ = at_ns;
   spans_.push_back({.row = lost_ ? -1 : row_, .type = open_type_});
 }
 
-void Follower::EndRow(const Action& /*action*/, std::int64_t at_ns) {
+void Follower::EndRow(const ComputationId& /*computation*/, std::int64_t at_ns) {
   if (open_ == 0 || --open_ > 0) return;
   const std::int64_t lasted_ns = at_ns - row_begin_ns_;
   busy_ns_[static_cast<std::size_t>(open_type_)] += lasted_ns;
@@ -302,7 +302,7 @@ void Follower::EndRow(const Action& /*action*/, std::int64_t at_ns) {
     const int mhz = ClockAt(at_ns);
     if (span != spans_.rend()) span->mhz = mhz;
     if (!has_device_times_ && !plan_->IsOfOneStep()) {
-      CountKind(planned.action, mhz, static_cast<double>(lasted_ns) * 1e-9);
+      CountKind(planned.id, mhz, static_cast<double>(lasted_ns) * 1e-9);
     }
   }
   // At another level the planned duration is of another clock. A clock that came too
@@ -312,7 +312,7 @@ void Follower::EndRow(const Action& /*action*/, std::int64_t at_ns) {
     const bool disturbed = DuringCall(row_begin_ns_, at_ns) || (mhz != 0 && mhz < planned.mhz);
     if (span != spans_.rend()) span->disturbed = disturbed;
     if (!has_device_times_) {
-      guard_.AddComputation(planned.action.type, planned.duration_seconds,
+      guard_.AddComputation(planned.id.type, planned.duration_seconds,
                             static_cast<double>(lasted_ns) * 1e-9, disturbed);
     }
   }

@@ -131,6 +131,7 @@ class Follower {
   Level level() const { return level_; }
   int clock_mhz() const { return clock_mhz_; }  // 0: the driver chooses; or kUnknownMhz.
   double overhead_share() const { return guard_.share(); }
+  const RankPlan* plan() const { return plan_.get(); }
   std::int64_t plan_version() const { return plan_ ? plan_->version : -1; }
   std::int64_t shortest_row_ns() const;
   // If there is no event until then, the clock must be given back.
@@ -188,14 +189,14 @@ class Follower {
 
   void BeginIteration(std::int64_t iteration, std::int64_t at_ns);
   void EndIteration(std::int64_t tokens, std::int64_t at_ns);
-  void CountKind(const Action& action, int mhz, double seconds);
+  void CountKind(const ComputationId& id, int mhz, double seconds);
   static void Learn(double measured, double* value, bool* is_measured);
   void AbandonIteration();
   static void SetBusy(const BusyNs& busy_ns, const BusyNs& told_ns, IterationRecord* record);
   void Keep(PastIteration past);
   void LearnTimes(const PastIteration& past, const StepTimes& times);
-  void BeginRow(const Action& action, std::int64_t at_ns);
-  void EndRow(const Action& action, std::int64_t at_ns);
+  void BeginRow(const ComputationId& id, std::int64_t at_ns);
+  void EndRow(const ComputationId& id, std::int64_t at_ns);
   void Mismatch(const std::string& sentence);
   Clocks ClocksOfIteration(bool good) const;
   void Adopt();

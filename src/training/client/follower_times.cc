@@ -74,17 +74,17 @@ void Follower::HandleTimes(const StepTimes& times) {
   past_.erase(past_.begin(), found + 1);
 }
 
-void Follower::CountKind(const Action& action, int mhz, double seconds) {
+void Follower::CountKind(const ComputationId& id, int mhz, double seconds) {
   constexpr std::size_t kMostKinds = 4096;  // The server takes no more.
   if (mhz <= 0) return;
   const auto found = std::find_if(kinds_.begin(), kinds_.end(), [&](const KindTimes& kind) {
-    return kind.type == action.type && kind.stage == action.stage && kind.mhz == mhz;
+    return kind.type == id.type && kind.stage == id.stage && kind.mhz == mhz;
   });
   if (found != kinds_.end()) {
     ++found->count;
     found->seconds += seconds;
   } else if (kinds_.size() < kMostKinds) {
-    kinds_.push_back({action.type, action.stage, mhz, 1, seconds});
+    kinds_.push_back({id.type, id.stage, mhz, 1, seconds});
   }
 }
 
@@ -121,9 +121,9 @@ void Follower::LearnTimes(const PastIteration& past, const StepTimes& times) {
     }
     Learn(gap_ns, &row.gap_ns, &row.gap_measured);
     Learn(lasted_ns, &row.duration_ns, &row.measured);
-    if (!plan_->IsOfOneStep()) CountKind(planned.action, past.spans[i].mhz, lasted_ns * 1e-9);
+    if (!plan_->IsOfOneStep()) CountKind(planned.id, past.spans[i].mhz, lasted_ns * 1e-9);
     if (past.level == level_ && clocks_[index] == planned.mhz) {
-      guard_.AddComputation(planned.action.type, planned.duration_seconds, lasted_ns * 1e-9,
+      guard_.AddComputation(planned.id.type, planned.duration_seconds, lasted_ns * 1e-9,
                             past.spans[i].disturbed);
     }
   }

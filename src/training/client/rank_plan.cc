@@ -27,14 +27,14 @@ std::optional<ComputationType> TypeOfLetter(std::string_view letter) {
   return std::nullopt;
 }
 
-Action ReadAction(const TreeCursor& row, std::size_t at) {
-  Action action;
+ComputationId ReadComputation(const TreeCursor& row, std::size_t at) {
+  ComputationId id;
   const std::optional<ComputationType> type = TypeOfLetter(row.At(at).String());
-  if (!type) row.At(at).FailExpected("F, B, I or W");
-  action.type = type.value_or(ComputationType::kForward);
-  action.stage = row.At(at + 1).Integer(0);
-  action.microbatch = row.At(at + 2).Integer(0);
-  return action;
+  if (!type) row.At(at).FailExpected("F, B, I, W or R");
+  id.type = type.value_or(ComputationType::kForward);
+  id.stage = row.At(at + 1).Integer(0);
+  id.microbatch = row.At(at + 2).Integer(0);
+  return id;
 }
 
 // ["F", stage, microbatch, mhz, start, duration], fused: and "B", stage, microbatch.
@@ -45,11 +45,11 @@ PlanRow ReadRow(const TreeCursor& cursor) {
     cursor.FailExpected("6 values, or 9 of two computations that run as one");
     return row;
   }
-  row.action = ReadAction(cursor, 0);
+  row.id = ReadComputation(cursor, 0);
   row.mhz = cursor.At(3).Integer(1, kMaxMhz);
   row.start_seconds = cursor.At(4).Number(kSeconds);
   row.duration_seconds = cursor.At(5).Number(kSeconds);
-  if (size == 9) row.fused = ReadAction(cursor, 6);
+  if (size == 9) row.fused = ReadComputation(cursor, 6);
   return row;
 }
 
@@ -64,22 +64,15 @@ std::string TextOr(const TreeCursor& object, std::string_view key) {
   return found && found->IsString() ? found->String() : std::string();
 }
 
-bool IsBackward(ComputationType type) {
-  return type == ComputationType::kBackward || type == ComputationType::kBackwardInput;
-}
+// If fused, the forward is first.
+bool IsForward(const PlanRow& row) { return row.id.type == ComputationType::kForward; }
 
-bool Has(const PlanRow& row, bool (*is)(ComputationType)) {
-  return is(row.action.type) || (row.fused && is(row.fused->type));
-}
-
-// Where the steady phase begins (the first backward) and where it ends (after
+// Where the steady phase begins (the first computation that is no forward) and where it ends (after
 // the last forward): the warm-up is before, the cool-down after it.
 std::pair<std::size_t, std::size_t> SteadyRows(const std::vector<PlanRow>& rows) {
   const auto first = std::find_if(rows.begin(), rows.end(),
-                                  [](const PlanRow& row) { return Has(row, IsBackward); });
-  const auto last = std::find_if(rows.rbegin(), rows.rend(), [](const PlanRow& row) {
-    return Has(row, [](ComputationType type) { return type == ComputationType::kForward; });
-  });
+                                  [](const PlanRow& row) { return !IsForward(row) || row.fused; });
+  const auto last = std::find_if(rows.rbegin(), rows.rend(), IsForward);
   const auto begin = static_cast<std::size_t>(first - rows.begin());
   return {begin, std::max(begin, static_cast<std::size_t>(rows.rend() - last))};
 }
@@ -102,7 +95,11 @@ Result<RankPlan> ParseRankPlan(std::string_view json) {
   plan.sentence = TextOr(root, "sentence");
   plan.iteration_time_seconds = NumberOr(root, "iteration_time_s", 0, kSeconds);
   plan.baseline_time_seconds = NumberOr(root, "baseline_iteration_time_s", 0, kSeconds);
-  plan.saving_percent = NumberOr(root, "saving_percent", 0);
+  plan.saving_percent = NumberOr(root, "saving_percent", kUnknown);
+  if (const auto interval = root.Find("saving_interval"); interval && !interval->IsList()) {
+    plan.saving_least_percent = NumberOr(*interval, "least_percent", kUnknown);
+    plan.saving_most_percent = NumberOr(*interval, "most_percent", kUnknown);
+  }
   if (const auto wanted = root.Find("profile_wanted");
       wanted && std::holds_alternative<bool>(wanted->node().value)) {
     plan.profile_wanted = wanted->Bool();
@@ -124,10 +121,9 @@ Result<RankPlan> ParseRankPlan(std::string_view json) {
 }
 
 bool SameOrder(const RankPlan& left, const RankPlan& right) {
-  return std::equal(left.rows.begin(), left.rows.end(), right.rows.begin(), right.rows.end(),
-                    [](const PlanRow& a, const PlanRow& b) {
-                      return a.action == b.action && a.fused == b.fused;
-                    });
+  return std::equal(
+      left.rows.begin(), left.rows.end(), right.rows.begin(), right.rows.end(),
+      [](const PlanRow& a, const PlanRow& b) { return a.id == b.id && a.fused == b.fused; });
 }
 
 std::vector<int> ClocksAtLevel(const RankPlan& plan, Level level) {
@@ -152,10 +148,10 @@ std::vector<int> ClocksAtLevel(const RankPlan& plan, Level level) {
   return clocks;
 }
 
-std::string DescribeAction(const Action& action) {
-  std::string text(ComputationTypeName(action.type));
-  if (action.stage >= 0) text += fmt::format(" of stage {}", action.stage);
-  if (action.microbatch >= 0) text += fmt::format(", microbatch {}", action.microbatch);
+std::string DescribeComputation(const ComputationId& id) {
+  std::string text(ComputationTypeName(id.type));
+  if (id.stage >= 0) text += fmt::format(" of stage {}", id.stage);
+  if (id.microbatch >= 0) text += fmt::format(", microbatch {}", id.microbatch);
   return text;
 }
 

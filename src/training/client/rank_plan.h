@@ -5,6 +5,7 @@
 #define PERSEUS_CLIENT_RANK_PLAN_H_
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,10 +20,12 @@ namespace perseus::client {
 // Limit of plans for single iterations that wait for their iteration.
 inline constexpr std::size_t kMostStepPlans = 4;
 
+inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
 // One computation of a rank, or two that its schedule runs as one.
 struct PlanRow {
-  Action action;
-  std::optional<Action> fused;
+  ComputationId id;
+  std::optional<ComputationId> fused;
   int mhz = 0;
   double start_seconds = 0;  // Planned start, since the begin of the iteration.
   double duration_seconds = 0;
@@ -36,7 +39,10 @@ struct RankPlan {
   std::string sentence;  // Why there is no plan.
   double iteration_time_seconds = 0;
   double baseline_time_seconds = 0;
-  double saving_percent = 0;
+  // Percent; NaN: not known, or nothing to believe.
+  double saving_percent = kUnknown;
+  double saving_least_percent = kUnknown;  // Of its 95 % interval.
+  double saving_most_percent = kUnknown;
   bool profile_wanted = false;  // The server wants the clocks swept (again).
   ComparisonBlocks comparison;  // Iterations that run at maximum clocks to measure the saving.
   std::vector<PlanRow> rows;    // In order of execution; empty: maximum clocks.
@@ -60,7 +66,7 @@ enum class Level : std::uint8_t { kComputation, kPhase, kStage, kOff };
 std::vector<int> ClocksAtLevel(const RankPlan& plan, Level level);
 
 // "backward of stage 2, microbatch 5". Members that are -1 are left out.
-std::string DescribeAction(const Action& action);
+std::string DescribeComputation(const ComputationId& id);
 
 }  // namespace perseus::client
 

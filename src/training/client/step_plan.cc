@@ -31,7 +31,7 @@ Result<PlanRow> RowOf(const perseus_step_row& row) {
   }
   if (row.reserved != 0) return InvalidInput("'reserved' is not 0");
   PlanRow known;
-  known.action = {static_cast<ComputationType>(row.type), row.stage, row.microbatch};
+  known.id = {static_cast<ComputationType>(row.type), row.stage, row.microbatch};
   if (row.fused_type != -1) {
     if (!is_type(row.fused_type) || row.fused_stage < 0 || row.fused_microbatch < 0) {
       return InvalidInput(
@@ -72,14 +72,14 @@ Result<std::shared_ptr<const RankPlan>> StepPlanOf(std::int64_t iteration,
   auto plan = std::make_shared<RankPlan>();
   plan->version = -1;
   plan->iteration = iteration;
-  std::set<Action> seen;
+  std::set<ComputationId> seen;
   for (std::size_t i = 0; i < count; ++i) {
     const auto given = c_boundary::CopyElement(kName, rows, row_size, i);
     if (!given) return WrongRow(i, given.error());
     const Result<PlanRow> row = RowOf(*given);
     if (!row) return WrongRow(i, row.error());
     const bool is_new =
-        seen.insert(row->action).second && (!row->fused || seen.insert(*row->fused).second);
+        seen.insert(row->id).second && (!row->fused || seen.insert(*row->fused).second);
     if (!is_new) {
       return WrongRow(
           i, {ErrorCode::kInvalidInput, "a computation of it is in a row before; give each once"});

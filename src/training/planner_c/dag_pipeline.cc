@@ -224,7 +224,7 @@ Result<DagPipeline> MakeDagPipeline(const perseus_dag& dag) {
     const int operation = (*order)[i];
     made.computation_of[operation] = i;
     Computation computation;
-    computation.action.microbatch = operation;
+    computation.id.microbatch = operation;
     out.computations.push_back(computation);
     costs.table_of.push_back(table_of[dag.curve_of[operation]]);
   }

@@ -188,11 +188,11 @@ PlanColumns::PlanColumns(const PlanDocument& document)
     : num_ranks(static_cast<int>(document.ranks.size())) {
   for (int r = 0; r < num_ranks; ++r) {
     for (const PlannedComputation& computation : document.ranks[r].computations) {
-      const std::optional<Action>& fused = computation.fused;
+      const std::optional<ComputationId>& fused = computation.fused;
       rank.push_back(r);
-      type.push_back(static_cast<std::int32_t>(computation.action.type));
-      stage.push_back(computation.action.stage);
-      microbatch.push_back(computation.action.microbatch);
+      type.push_back(static_cast<std::int32_t>(computation.id.type));
+      stage.push_back(computation.id.stage);
+      microbatch.push_back(computation.id.microbatch);
       fused_type.push_back(fused ? static_cast<std::int32_t>(fused->type) : -1);
       fused_stage.push_back(fused ? fused->stage : -1);
       fused_microbatch.push_back(fused ? fused->microbatch : -1);

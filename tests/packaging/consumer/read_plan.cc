@@ -28,8 +28,8 @@ int main(int argc, char** argv) {
     return 1;
   }
   const auto& computation = plan->ranks[rank].computations[position];
-  std::cout << perseus::ComputationTypeLetter(computation.action.type) << computation.action.stage
-            << '.' << computation.action.microbatch << ' ' << computation.knob.label
+  std::cout << perseus::ComputationTypeLetter(computation.id.type) << computation.id.stage << '.'
+            << computation.id.microbatch << ' ' << computation.knob.label
             << (plan->knobs_are_numbers ? " MHz\n" : "\n");
   return 0;
 }

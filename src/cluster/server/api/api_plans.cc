@@ -48,6 +48,7 @@ constexpr Member kSharedPlanMembers[] = {
     Number("requested_time_s").Sometimes(),
     Number("baseline_iteration_time_s").Sometimes(),
     Number("saving_percent").Sometimes(),
+    Object("saving_interval", "SavingInterval").Sometimes(),
     Array("computations")
         .List()
         .Says("In execution order: [type, stage, microbatch, MHz, start_s, duration_s], and of "

@@ -10,7 +10,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "common/belief.h"
 #include "common/json_text.h"
+#include "formats/figures_json.h"
 #include "formats/note_json.h"
 #include "server/api/api_schemas.h"
 #include "server/api/profile_json.h"
@@ -31,6 +33,8 @@ constexpr Member kWholeJobMembers[] = {
         .Says("Of all pipelines, with waiting for the slowest at blocking power"),
     Number("saving_percent").Sometimes().Says("Against maximum clocks with the same stragglers"),
     Boolean("straggling").Sometimes()};
+constexpr Member kSavingIntervalMembers[] = {Number("least_percent").Says("As in plan.json."),
+                                             Number("most_percent")};
 constexpr Member kPipelinePlanMembers[] = {Number("requested_time_s"), Number("iteration_time_s"),
                                            Number("energy_j"), Number("saving_percent")};
 constexpr Member kPlanShownMembers[] = {
@@ -42,11 +46,7 @@ constexpr Member kPlanShownMembers[] = {
     Number("iteration_time_s").Sometimes(),
     Number("energy_j").Sometimes(),
     Number("saving_percent").Sometimes(),
-    Number("saving_interval_percent")
-        .List()
-        .Sometimes()
-        .Says("Two numbers: the saving is between them with a probability of 95 %, as far as the "
-              "errors of the measured profile go."),
+    Object("saving_interval", "SavingInterval").Sometimes(),
     Object("whole_job", "WholeJob").Sometimes(),
     Object("pipelines")
         .Sometimes()
@@ -81,6 +81,9 @@ constexpr Member kJobSummaryMembers[] = {
     Text("at").Sometimes(),
     Number("progress").Sometimes(),
     Boolean("refined").Sometimes(),
+    Boolean("believable")
+        .Sometimes()
+        .Says("false: the job has an implausible note, and its planned figures are no result."),
     Object("plan", "PlanShown")
         .Optional()
         .Says("Its figures are those of the pipelines that do not straggle, an iteration of one "
@@ -123,6 +126,7 @@ constexpr Member kJobListMembers[] = {
     Text("next").Nullable().Says("`after` of the next page; null: this was the last.")};
 constexpr ObjectSchema kJobSchemas[] = {
     {"WholeJob", kWholeJobMembers},
+    {"SavingInterval", kSavingIntervalMembers},
     {"PipelinePlan", kPipelinePlanMembers},
     {"PlanShown", kPlanShownMembers,
      "Its figures are those of the pipelines that do not straggle, an iteration of one pipeline "
@@ -189,8 +193,8 @@ Json PublishedJson(const PublishedPlan& published, int pipelines) {
   if (const CurvePlan* const plan = published.curve->Find(published.version.plan)) {
     json.update(CurvePlanJson(*plan));
     if (plan->saving_interval) {
-      json["saving_interval_percent"] = {plan->saving_interval->least_percent,
-                                         plan->saving_interval->most_percent};
+      json["saving_interval"] =
+          Json::parse("{" + formats::FigureMembers(*plan->saving_interval) + "}");
     }
     json["whole_job"] = WholeJobJson(published, pipelines);
   }
@@ -246,7 +250,8 @@ Json JobSummaryJson(const JobView& view) {
       {"at", view.target},
       {"progress", view.progress},
       {"refined", view.refined},
-      {"stragglers", view.stragglers.size()}};
+      {"stragglers", view.stragglers.size()},
+      {"believable", AreBelievable(view.notes)}};
   std::int64_t heard = 0;
   for (const auto& [state, ranks] : view.client_states) heard += ranks;
   const auto found = view.client_states.find("following");
@@ -310,6 +315,19 @@ Json RankJson(const store::RankRecord& rank) {
           {"node", rank.node},       {"gpu", {{"uuid", rank.gpu_uuid}, {"name", rank.gpu_name}}}};
 }
 
+namespace {
+
+std::string SavingMembers(const CurvePlan& plan) {
+  std::string members = fmt::format("\"saving_percent\":{},", plan.saving_percent);
+  if (plan.saving_interval) {
+    members += fmt::format("\"saving_interval\":{{{}}},",
+                           formats::FigureMembers(*plan.saving_interval, ","));
+  }
+  return members;
+}
+
+}  // namespace
+
 RankPlanText RankPlanJson(const std::string& job, const PublishedPlan& plan, int pipeline,
                           int pp_rank, const std::string& for_ranks, PlanTexts* texts) {
   const std::string head = fmt::format(
@@ -331,10 +349,10 @@ RankPlanText RankPlanJson(const std::string& job, const PublishedPlan& plan, int
                       : fmt::format("\"comparison\":{{\"every\":{},\"iterations\":{}}},",
                                     blocks.every, blocks.iterations);
   return {fmt::format("{},\"reason\":\"{}\",\"iteration_time_s\":{},\"requested_time_s\":{},"
-                      "\"baseline_iteration_time_s\":{},\"saving_percent\":{},{}\"computations\":",
+                      "\"baseline_iteration_time_s\":{},{}{}\"computations\":",
                       head, plan.version.reason, curve_plan->iteration_time_seconds,
                       curve_plan->requested_time_seconds, plan.curve->baseline_time_seconds(),
-                      curve_plan->saving_percent, comparison),
+                      plan.curve->believable() ? SavingMembers(*curve_plan) : "", comparison),
           texts->Of(plan.curve, *curve_plan, pp_rank)};
 }
 

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "common/belief.h"
+
 namespace perseus::server {
 namespace {
 
@@ -47,9 +49,9 @@ constexpr Member kDetectionMembers[] = {
 constexpr Member kComparisonMembers[] = {Integer("every"), Integer("iterations")};
 constexpr Member kComparisonNowMembers[] = {Object("comparison", "Comparison").Nullable()};
 constexpr Member kEstimateMembers[] = {Number("mean"), Number("least"), Number("most")};
-constexpr Member kPromiseMembers[] = {Integer("plan_version").Sometimes(),
-                                      Number("time_percent").Sometimes(),
-                                      Number("saving_percent").Sometimes()};
+constexpr Member kPromiseMembers[] = {
+    Integer("plan_version").Sometimes(), Boolean("believable").Sometimes(),
+    Number("time_percent").Sometimes(), Number("saving_percent").Sometimes()};
 constexpr Member kRealisedMembers[] = {Integer("plan_version"),
                                        Integer("pairs"),
                                        Number("with_plan_s").Sometimes(),
@@ -118,6 +120,7 @@ Json PromiseJson(const JobView& view) {
   if (plan == nullptr) return nullptr;
   const double baseline = view.plan->curve->baseline_time_seconds();
   return {{"plan_version", view.plan->version.version},
+          {"believable", AreBelievable(view.notes)},
           {"time_percent", 100 * (plan->iteration_time_seconds / baseline - 1)},
           {"saving_percent", plan->saving_percent}};
 }

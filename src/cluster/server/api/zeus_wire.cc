@@ -208,7 +208,7 @@ Response MaximumClocks(const ManagedJob& job, const store::RankRecord& rank) {
   const int clock = *std::max_element(rank.clocks_mhz.begin(), rank.clocks_mhz.end());
   std::vector<ZeusStep> steps;
   for (const ScheduleStep& step : schedule->ranks[static_cast<std::size_t>(rank.pp_rank)]) {
-    const std::optional<std::string> name = StepName(step.action.type);
+    const std::optional<std::string> name = StepName(step.id.type);
     if (step.fused || !name) return PartsResponse();
     steps.push_back({*name, clock});
   }
@@ -223,7 +223,7 @@ Response PublishedSchedule(const PublishedPlan& plan, const store::RankRecord& r
   std::vector<ZeusStep> steps;
   for (const int i : pipeline.dag.rank_order[static_cast<std::size_t>(rank.pp_rank)]) {
     const Computation& computation = pipeline.dag.computations[static_cast<std::size_t>(i)];
-    const std::optional<std::string> name = StepName(computation.action.type);
+    const std::optional<std::string> name = StepName(computation.id.type);
     if (computation.fused || !name) return PartsResponse();
     const int knob = found == nullptr ? pipeline.TableOf(i).baseline.knob
                                       : found->knobs[static_cast<std::size_t>(i)];

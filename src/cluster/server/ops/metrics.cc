@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/belief.h"
 #include "store/facts.h"
 
 namespace perseus::server {
@@ -160,7 +161,7 @@ std::vector<MetricFamily> JobFamilies(const JobService& service) {
     }
     if (view.plan == nullptr) continue;
     AddValue(&versions, static_cast<double>(view.plan->version.version), labels);
-    if (view.plan->curve == nullptr) continue;
+    if (view.plan->curve == nullptr || !AreBelievable(view.notes)) continue;
     if (const CurvePlan* const plan = view.plan->curve->Find(view.plan->version.plan)) {
       AddValue(&savings, plan->saving_percent / 100, labels);
     }

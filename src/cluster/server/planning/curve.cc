@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/belief.h"
+#include "model/saving_interval.h"
 #include "perseus/computation.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/pipeline.h"
@@ -37,9 +39,9 @@ std::vector<double> DurationsOf(const std::vector<CostOption>& options) {
   return durations;
 }
 
-void AppendAction(const Action& action, fmt::memory_buffer* text) {
-  fmt::format_to(fmt::appender(*text), "\"{}\",{},{}", ComputationTypeLetter(action.type),
-                 action.stage, action.microbatch);
+void AppendComputation(const ComputationId& id, fmt::memory_buffer* text) {
+  fmt::format_to(fmt::appender(*text), "\"{}\",{},{}", ComputationTypeLetter(id.type), id.stage,
+                 id.microbatch);
 }
 
 }  // namespace
@@ -85,6 +87,8 @@ Result<std::shared_ptr<const Curve>> Curve::Make(std::shared_ptr<const Job> job,
                    [](const CurvePlan& a, const CurvePlan& b) {
                      return a.requested_time_seconds < b.requested_time_seconds;
                    });
+  curve->believable_ =
+      AreBelievable(curve->job_->NotesAt(curve->frontier_, curve->frontier_.fastest_seconds));
   curve->FindInterval();
   return curve;
 }
@@ -96,8 +100,7 @@ void Curve::FindInterval() {
   const Result<double> seconds = TargetSeconds(*target);
   if (!seconds) return;
   CurvePlan& plan = plans_[static_cast<std::size_t>(&At(*seconds) - plans_.data())];
-  plan.saving_interval =
-      perseus::plan::IntervalOfSaving(job_->profile, job_->pipeline, OptionsOf(plan));
+  plan.saving_interval = model::IntervalOfSaving(job_->pipeline, OptionsOf(plan));
 }
 
 Plan Curve::Realised(const std::vector<CostOption>& options,
@@ -278,13 +281,13 @@ std::vector<std::string> Curve::ComputationsTails(const CurvePlan& plan) const {
     for (const int i : dag.rank_order[rank]) {
       const Computation& computation = dag.computations[i];
       fmt::format_to(fmt::appender(text), "{}[", text.size() == 0 ? "[" : ",");
-      AppendAction(computation.action, &text);
+      AppendComputation(computation.id, &text);
       fmt::format_to(fmt::appender(text), ",{:.9g},{:.9g},{:.9g}",
                      pipeline.knobs[options[i].knob].number, timing.start_seconds[i],
                      options[i].time_seconds);
       if (computation.fused) {
         text.push_back(',');
-        AppendAction(*computation.fused, &text);
+        AppendComputation(*computation.fused, &text);
       }
       text.push_back(']');
     }

@@ -19,7 +19,6 @@
 #include "perseus/plan_document.h"
 #include "perseus/planner.h"
 #include "perseus/result.h"
-#include "plan/saving_interval.h"
 #include "server/planning/held_plan.h"
 #include "store/facts.h"
 
@@ -38,7 +37,7 @@ struct CurvePlan {
   double energy_joules = 0;
   double saving_percent = 0;
   // Only of the plan for the target, of a profile that says its errors, and without conditions.
-  std::optional<perseus::plan::SavingInterval> saving_interval;
+  std::optional<SavingInterval> saving_interval;
   std::vector<std::uint16_t> knobs;  // [computation]
   // Only for a job with conditions. The figures above then hold under these conditions.
   std::optional<ExpectedFigures> expected;
@@ -92,6 +91,9 @@ class Curve {
   // order, [["F",stage,microbatch,mhz,start_s,duration_s],...], and the closing brace of the plan.
   std::vector<std::string> ComputationsTails(const CurvePlan& plan) const;
 
+  // Whether what was found in profile and job lets savings be shown.
+  bool believable() const { return believable_; }
+
   PlanDocument Document(const CurvePlan& plan) const;
 
   // A record of these plans and, unless `more` is null, of the plan `more` for `target`, which gets
@@ -121,6 +123,7 @@ class Curve {
   std::vector<CostOption> baseline_;
   double baseline_time_seconds_ = 0;
   double baseline_energy_joules_ = 0;
+  bool believable_ = true;
   Plan planned_baseline_;  // Without conditions.
   std::optional<ExpectedFigures> expected_baseline_;
   std::vector<CurvePlan> plans_;

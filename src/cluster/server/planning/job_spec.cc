@@ -253,11 +253,15 @@ Result<Measurable> MeasurableOf(const std::string& settings_json) {
   Measurable measurable;
   measurable.num_stages = schedule->num_stages;
   const auto is_part = [](const ScheduleStep& step) {
-    return step.action.type == ComputationType::kBackwardInput ||
-           step.action.type == ComputationType::kBackwardWeight;
+    return step.id.type == ComputationType::kBackwardInput ||
+           step.id.type == ComputationType::kBackwardWeight;
+  };
+  const auto is_recompute = [](const ScheduleStep& step) {
+    return step.id.type == ComputationType::kRecompute;
   };
   for (const auto& steps : schedule->ranks) {
     measurable.splits_backward |= std::any_of(steps.begin(), steps.end(), is_part);
+    measurable.recomputes |= std::any_of(steps.begin(), steps.end(), is_recompute);
   }
   return measurable;
 }

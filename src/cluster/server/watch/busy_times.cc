@@ -26,7 +26,7 @@ std::vector<SecondsByType> BusyTimes(const Curve& curve, const CurvePlan* plan) 
     }
     const Computation& computation = dag.computations[static_cast<std::size_t>(i)];
     busy[static_cast<std::size_t>(computation.rank)]
-        [static_cast<std::size_t>(computation.action.type)] += seconds;
+        [static_cast<std::size_t>(computation.id.type)] += seconds;
   }
   return busy;
 }

@@ -15,6 +15,7 @@
 #include "switching/clock_state.h"
 #include "switching/forecast.h"
 #include "switching/rank_caller.h"
+#include "switching/replay_at_clocks.h"
 
 namespace perseus::robust {
 namespace {
@@ -80,65 +81,72 @@ class JobReplay {
   }
 
  private:
+  // What the computations of pipeline `p` cost.
+  class Books {
+   public:
+    Books(const JobReplay& job, int p, std::int64_t iteration, double* joules)
+        : job_(job),
+          sigma_(job.conditions_.noise.per_computation),
+          prefix_(WordHash(job.seed_).With(model::kComputationNoise).With(p).With(iteration)),
+          first_gpus_(static_cast<std::size_t>(p) * job.pipeline_.dag.num_ranks),
+          joules_(joules) {}
+
+    switching::Planned Begin(int i, double* /*ready*/) {
+      const int rank = job_.pipeline_.dag.computations[i].rank;
+      const int table = job_.pipeline_.table_of[i];
+      planned_ = &job_.options_[i];
+      nearest_ = &job_.nearest_[table];
+      if (!job_.noise_.gpus_of_rank.empty()) gpus_ = job_.noise_.gpus_of_rank[first_gpus_ + rank];
+      drawn_ = sigma_ > 0 ? 1 + sigma_ * prefix_.With(i).StandardDraw() : 1;
+      stage_ = job_.noise_.stage[job_.pipeline_.tables[table].stage];
+      blocked_watts_ =
+          job_.pipeline_.rank_blocking_power_watts[rank] * (gpus_.mean / gpus_.slowest);
+      return {rank, planned_->knob};
+    }
+    double SecondsAt(int knob) {
+      option_ = knob == planned_->knob ? planned_ : (*nearest_)[knob];
+      if (option_ == nullptr) option_ = planned_;
+      return option_->time_seconds * stage_ * gpus_.slowest * drawn_;
+    }
+    void Count(double from, double to, double share) {
+      *joules_ += share * option_->energy_joules * gpus_.mean * (stage_ * drawn_) -
+                  blocked_watts_ * (to - from);
+    }
+    void End(double /*start*/, double /*end*/) {}
+
+   private:
+    const JobReplay& job_;
+    double sigma_;
+    WordHash prefix_;
+    std::size_t first_gpus_;
+    double* joules_;
+    // Of the computation that runs:
+    const CostOption* planned_ = nullptr;
+    const CostOption* option_ = nullptr;  // At the knob that was asked for last.
+    const std::vector<const CostOption*>* nearest_ = nullptr;  // [knob]
+    model::GpuNoise gpus_;
+    double drawn_ = 1;
+    double stage_ = 1;
+    double blocked_watts_ = 0;
+  };
+
   double Pipeline(int p, std::int64_t iteration, double* joules, double* calls) {
     const PipelineDag& dag = pipeline_.dag;
-    const WordHash prefix = WordHash(seed_).With(model::kComputationNoise).With(p).With(iteration);
-    const double sigma = conditions_.noise.per_computation;
-    switching::ClockState* const clocks =
-        state_.clocks.data() + static_cast<std::ptrdiff_t>(p) * dag.num_ranks;
-    callers_.clear();
+    const std::span<switching::ClockState> clocks =
+        std::span(state_.clocks)
+            .subspan(static_cast<std::size_t>(p) * dag.num_ranks, dag.num_ranks);
+    const double stall = conditions_.switching.stall_seconds;
+    Books books(*this, p, iteration, joules);
+    switching::ReplayCounts counts;
     if (rules_.late()) {
-      if (!state_.forecasts.empty()) state_.forecasts[p].Follow(rows_);
-      for (int rank = 0; rank < dag.num_ranks; ++rank) {
-        const WordHash draws = model::LatencyDraws(seed_, p, iteration, rank);
-        if (state_.forecasts.empty()) {
-          callers_.emplace_back(rules_, rows_->KnobsOf(rank), draws, &clocks[rank]);
-        } else {
-          callers_.emplace_back(rules_, rank, draws, &state_.forecasts[p], &clocks[rank]);
-        }
-      }
+      switching::StartCallers(rules_, rows_, seed_, p, iteration,
+                              state_.forecasts.empty() ? nullptr : &state_.forecasts[p], clocks,
+                              &callers_);
+      counts = switching::ReplayAtClocks<true>(dag, stall, clocks, callers_, &books, &timing_);
+    } else {
+      counts = switching::ReplayAtClocks<false>(dag, stall, clocks, {}, &books, &timing_);
     }
-    const auto step = [&](int i, double ready, double* start, double* end) {
-      const int rank = dag.computations[i].rank;
-      const CostOption& planned = options_[i];
-      const bool changes = planned.knob != clocks[rank].planned;
-      if (changes) ready += conditions_.switching.stall_seconds;
-      *start = ready;
-      const model::GpuNoise gpus =
-          noise_.gpus_of_rank.empty()
-              ? model::GpuNoise{}
-              : noise_.gpus_of_rank[static_cast<std::size_t>(p) * dag.num_ranks + rank];
-      const double watts = pipeline_.rank_blocking_power_watts[rank];
-      const double drawn = sigma > 0 ? 1 + sigma * prefix.With(i).StandardDraw() : 1;
-      const double stage = noise_.stage[pipeline_.tables[pipeline_.table_of[i]].stage];
-      const double noise = stage * drawn;
-      const double blocked = watts * (gpus.mean / gpus.slowest);
-      if (rules_.late()) {
-        const auto& nearest = nearest_[pipeline_.table_of[i]];
-        const CostOption* option = nullptr;
-        const auto seconds_at = [&](int knob) {
-          option = knob == planned.knob ? &planned : nearest[knob];
-          if (option == nullptr) option = &planned;
-          return option->time_seconds * stage * gpus.slowest * drawn;
-        };
-        const auto piece = [&](int /*knob*/, double from, double to, double share) {
-          *joules += share * option->energy_joules * gpus.mean * noise - blocked * (to - from);
-        };
-        switching::RankCaller& caller = callers_[rank];
-        caller.Start(ready);
-        *end = caller.Run(ready, seconds_at, piece);
-        caller.End(*end);
-      } else {
-        if (changes) ++*calls;
-        clocks[rank] = switching::SettledAt(planned.knob);
-        *end = ready + planned.time_seconds * stage * gpus.slowest * drawn;
-        *joules += planned.energy_joules * gpus.mean * noise - blocked * (*end - ready);
-      }
-    };
-    ReplayBy(dag, step, &timing_);
-    if (rules_.late()) {
-      for (int rank = 0; rank < dag.num_ranks; ++rank) *calls += clocks[rank].calls;
-    }
+    *calls += static_cast<double>(counts.calls);
     return timing_.iteration_time_seconds;
   }
 

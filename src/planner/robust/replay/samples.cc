@@ -73,9 +73,8 @@ Samples DrawSamples(const CostedPipeline& pipeline, const TimeNoise& noise, int 
       }
       if (noise.per_stage > 0) {
         const int job = lane / samples.pipelines;
-        factor *=
-            1 + noise.per_stage *
-                    root.With(kStageDraw).With(job).With(computation.action.stage).StandardDraw();
+        factor *= 1 + noise.per_stage *
+                          root.With(kStageDraw).With(job).With(computation.id.stage).StandardDraw();
       }
       row[lane] = factor;
       sum += factor * samples.energy[of_rank];

@@ -31,7 +31,7 @@ ClockMoves::ClockMoves(const CostedPipeline& pipeline, Stream* stream)
   number_.resize(dag.size());
   for (int rank = 0; rank < dag.num_ranks; ++rank) {
     for (const int i : dag.rank_order[rank]) {
-      const auto type = static_cast<std::size_t>(dag.computations[i].action.type);
+      const auto type = static_cast<std::size_t>(dag.computations[i].id.type);
       std::vector<int>& alike = alike_[rank * kMoveTypes + type];
       number_[i] = static_cast<int>(alike.size());
       alike.push_back(i);
@@ -71,8 +71,7 @@ void ClockMoves::Add(int i, int knob) {
 // each rank between.
 int ClockMoves::Beside(int computation, int rank, int slant) const {
   const Computation& own = pipeline_.dag.computations[computation];
-  const std::vector<int>& alike =
-      alike_[rank * kMoveTypes + static_cast<std::size_t>(own.action.type)];
+  const std::vector<int>& alike = alike_[rank * kMoveTypes + static_cast<std::size_t>(own.id.type)];
   const int at = number_[computation] + slant * (rank - own.rank);
   return at < 0 || at >= static_cast<int>(alike.size()) ? -1 : alike[at];
 }
@@ -144,7 +143,7 @@ std::span<const KnobChange> ClockMoves::ProposeRepeat(const std::vector<int>& kn
   for (const int i : stretch) {
     const Computation& own = pipeline_.dag.computations[i];
     const std::vector<int>& alike =
-        alike_[own.rank * kMoveTypes + static_cast<std::size_t>(own.action.type)];
+        alike_[own.rank * kMoveTypes + static_cast<std::size_t>(own.id.type)];
     const int at = number_[i] + shift;
     if (at >= 0 && at < static_cast<int>(alike.size())) Add(i, knobs[alike[at]]);
   }

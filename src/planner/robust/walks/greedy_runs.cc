@@ -120,7 +120,7 @@ class RunAdder {
     const std::vector<int>& order = pipeline_.dag.rank_order[rank];
     const int size = static_cast<int>(order.size());
     std::vector<int> cuts = {0, 1, 2, size - 2, size - 1, size};
-    const auto type_of = [&](int at) { return pipeline_.dag.computations[order[at]].action.type; };
+    const auto type_of = [&](int at) { return pipeline_.dag.computations[order[at]].id.type; };
     int first = 0;
     while (first < size && type_of(first) == type_of(0)) ++first;
     int last = size;

@@ -54,7 +54,7 @@ class WaveSearch {
     const PipelineDag& dag = pipeline_.dag;
     std::array<bool, kNumComputationTypes> present = {};
     for (const Computation& computation : dag.computations) {
-      present[static_cast<std::size_t>(computation.action.type)] = true;
+      present[static_cast<std::size_t>(computation.id.type)] = true;
     }
     // So many that their changes would be all that is allowed.
     const int full = std::max(1, limits_.most_changes / (2 * std::max(1, dag.num_ranks)));
@@ -144,11 +144,11 @@ std::vector<char> InWaves(const PipelineDag& dag, const Waves& waves, std::span<
     if (ranks[rank] == 0) continue;
     std::int64_t size = 0;
     for (const int i : dag.rank_order[rank]) {
-      if (dag.computations[i].action.type == waves.type) ++size;
+      if (dag.computations[i].id.type == waves.type) ++size;
     }
     std::int64_t number = 0;
     for (const int i : dag.rank_order[rank]) {
-      if (dag.computations[i].action.type != waves.type) continue;
+      if (dag.computations[i].id.type != waves.type) continue;
       const std::int64_t shifted = number++ - static_cast<std::int64_t>(waves.slant) * rank;
       const std::int64_t at = ((shifted % size) + size) % size;
       const std::int64_t count = std::min<std::int64_t>(waves.count, size);

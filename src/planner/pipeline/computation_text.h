@@ -1,8 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PERSEUS_PIPELINE_ACTION_TEXT_H_
-#define PERSEUS_PIPELINE_ACTION_TEXT_H_
+#ifndef PERSEUS_PIPELINE_COMPUTATION_TEXT_H_
+#define PERSEUS_PIPELINE_COMPUTATION_TEXT_H_
 
 #include <optional>
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace perseus::pipeline {
 
-// PyTorch's spelling: "0F3", "(0F3;1B0)OVERLAP_F_B".
-std::string ActionText(const Action& action);
+// PyTorch's spelling: "0F3", "(0F3;1B0)OVERLAP_F_B"; and "0R3", "(0R3;0B3)OVERLAP_F_B".
+std::string ComputationText(const ComputationId& id);
 std::string StepText(const ScheduleStep& step);
 
 // What one cell of PyTorch's CSV says.
@@ -27,7 +27,7 @@ struct CellError {
   std::string problem;
 };
 
-// Reads a cell; strict: nothing may follow the action.
+// Reads a cell; strict: nothing may follow the computation.
 tl::expected<ParsedCell, CellError> ParseCell(std::string_view text);
 
 }  // namespace perseus::pipeline

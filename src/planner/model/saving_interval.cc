@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "plan/saving_interval.h"
+#include "model/saving_interval.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 
 #include "perseus/pipeline.h"
 
-namespace perseus::plan {
+namespace perseus::model {
 namespace {
 
 constexpr int kDraws = 256;
@@ -41,27 +41,29 @@ class Normal {
   std::mt19937_64 random_{1};
 };
 
-const OptionErrors* Find(const Profile& profile, int stage, ComputationType type, int knob) {
+const OptionErrors* Find(const std::vector<OptionErrors>& all, int stage, ComputationType type,
+                         int knob) {
   const auto found = std::lower_bound(
-      profile.errors.begin(), profile.errors.end(), std::tuple(stage, type, knob),
+      all.begin(), all.end(), std::tuple(stage, type, knob),
       [](const OptionErrors& errors, const std::tuple<int, ComputationType, int>& key) {
         return std::tuple(errors.stage, errors.type, errors.knob) < key;
       });
-  const bool is_it = found != profile.errors.end() && found->stage == stage &&
-                     found->type == type && found->knob == knob;
+  const bool is_it =
+      found != all.end() && found->stage == stage && found->type == type && found->knob == knob;
   return is_it ? &*found : nullptr;
 }
 
-// Halves of a backward that was measured whole have its errors, and the other way round.
-const OptionErrors* ErrorsOf(const Profile& profile, const CostTable& table, int knob) {
-  const OptionErrors* errors = Find(profile, table.stage, table.type, knob);
-  for (const ComputationType other :
-       {ComputationType::kBackward, ComputationType::kBackwardInput}) {
-    if (errors == nullptr && table.type != ComputationType::kForward) {
-      errors = Find(profile, table.stage, other, knob);
-    }
+// Halves of a backward that was measured whole have its errors, and the other way round; a
+// recompute that was not measured has the forward's.
+const OptionErrors* ErrorsOf(const std::vector<OptionErrors>& all, const CostTable& table,
+                             int knob) {
+  const OptionErrors* errors = Find(all, table.stage, table.type, knob);
+  if (errors != nullptr || table.type == ComputationType::kForward) return errors;
+  if (table.type == ComputationType::kRecompute) {
+    return Find(all, table.stage, ComputationType::kForward, knob);
   }
-  return errors;
+  errors = Find(all, table.stage, ComputationType::kBackward, knob);
+  return errors != nullptr ? errors : Find(all, table.stage, ComputationType::kBackwardInput, knob);
 }
 
 double Own(double std, const std::vector<double>& sources) {
@@ -82,9 +84,8 @@ struct Cell {
 
 class Draws {
  public:
-  Draws(const Profile& profile, const CostedPipeline& pipeline)
-      : profile_(profile), pipeline_(pipeline) {
-    for (const OptionErrors& errors : profile.errors) {
+  explicit Draws(const CostedPipeline& pipeline) : pipeline_(pipeline) {
+    for (const OptionErrors& errors : pipeline.errors) {
       times_ = std::max(times_, errors.time_sources.size());
       powers_ = std::max(powers_, errors.power_sources.size());
     }
@@ -99,7 +100,7 @@ class Draws {
     for (int i = 0; i < pipeline_.dag.size(); ++i) {
       const CostTable& table = pipeline_.TableOf(i);
       const int knob = options[static_cast<std::size_t>(i)].knob;
-      const OptionErrors* const errors = ErrorsOf(profile_, table, knob);
+      const OptionErrors* const errors = ErrorsOf(pipeline_.errors, table, knob);
       if (errors == nullptr) return false;
       const int rank = pipeline_.dag.computations[static_cast<std::size_t>(i)].rank;
       const auto [known, is_new] = known_.emplace(errors, cells_.size());
@@ -163,7 +164,6 @@ class Draws {
     }
   }
 
-  const Profile& profile_;
   const CostedPipeline& pipeline_;
   std::size_t times_ = 0;
   std::size_t powers_ = 0;
@@ -179,14 +179,13 @@ class Draws {
 
 }  // namespace
 
-std::optional<SavingInterval> IntervalOfSaving(const Profile& profile,
-                                               const CostedPipeline& pipeline,
+std::optional<SavingInterval> IntervalOfSaving(const CostedPipeline& pipeline,
                                                const std::vector<CostOption>& options) {
-  if (profile.errors.empty() || options.empty()) return std::nullopt;
+  if (pipeline.errors.empty() || options.empty()) return std::nullopt;
   std::vector<CostOption> baseline;
   baseline.reserve(static_cast<std::size_t>(pipeline.dag.size()));
   for (int i = 0; i < pipeline.dag.size(); ++i) baseline.push_back(pipeline.TableOf(i).baseline);
-  Draws draws(profile, pipeline);
+  Draws draws(pipeline);
   std::vector<std::size_t> cells;
   std::vector<std::size_t> baseline_cells;
   if (!draws.Use(options, &cells) || !draws.Use(baseline, &baseline_cells)) return std::nullopt;
@@ -206,4 +205,4 @@ std::optional<SavingInterval> IntervalOfSaving(const Profile& profile,
   return SavingInterval{mean - spread, mean + spread};
 }
 
-}  // namespace perseus::plan
+}  // namespace perseus::model

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "pipeline/action_text.h"
+#include "pipeline/computation_text.h"
 
 #include <fmt/core.h>
 
@@ -29,6 +29,7 @@ constexpr std::array kKeywords = {
     Keyword{"B", kBackward},
     Keyword{"I", kBackwardInput},
     Keyword{"W", kBackwardWeight},
+    Keyword{"R", kRecompute},
     Keyword{"SEND_F", std::nullopt},
     Keyword{"RECV_F", std::nullopt},
     Keyword{"SEND_B", std::nullopt},
@@ -46,18 +47,18 @@ class CellParser {
   tl::expected<ParsedCell, CellError> Parse() {
     if (text_.empty()) return ParsedCell{};
     if (text_.front() == '(') return ParseOverlap();
-    auto action = ParseAction();
-    if (!action) return tl::unexpected(action.error());
+    auto id = ParseComputation();
+    if (!id) return tl::unexpected(id.error());
     if (position_ != text_.size()) {
       return Fail(position_,
                   fmt::format("unexpected {} after the action", Shown(text_.substr(position_))));
     }
-    if (!*action) return ParsedCell{};
-    return ParsedCell{ScheduleStep{**action, std::nullopt}};
+    if (!*id) return ParsedCell{};
+    return ParsedCell{ScheduleStep{**id, std::nullopt}};
   }
 
  private:
-  using ActionOrNothing = tl::expected<std::optional<Action>, CellError>;
+  using ComputationOrNothing = tl::expected<std::optional<ComputationId>, CellError>;
 
   static tl::unexpected<CellError> Fail(std::size_t offset, std::string problem) {
     return tl::unexpected(CellError{offset, std::move(problem)});
@@ -76,7 +77,7 @@ class CellParser {
     // from_chars would take a minus sign.
     if (first == last || *first < '0' || *first > '9') {
       return Fail(position_, fmt::format("expected the number of a {} in {}: actions look like "
-                                         "0F3 (stage, F B I or W, microbatch)",
+                                         "0F3 (stage, F B I W or R, microbatch)",
                                          what, Shown(text_)));
     }
     const auto [end, error] = std::from_chars(first, last, number);
@@ -88,8 +89,8 @@ class CellParser {
     return number;
   }
 
-  // An action; nothing where it is communication.
-  ActionOrNothing ParseAction() {
+  // A computation; nothing where it is communication.
+  ComputationOrNothing ParseComputation() {
     const auto stage = ParseNumber("stage");
     if (!stage) return tl::unexpected(stage.error());
     const std::size_t word_start = position_;
@@ -101,39 +102,41 @@ class CellParser {
     const auto* const keyword = std::find_if(kKeywords.begin(), kKeywords.end(),
                                              [&](const Keyword& k) { return k.text == word; });
     if (keyword == kKeywords.end()) {
-      return Fail(word_start, fmt::format("{} is no action that we know in {}: expected F, B, "
-                                          "I, W, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD "
-                                          "or REDUCE_GRAD after the stage",
-                                          Shown(word), Shown(text_)));
+      return Fail(word_start,
+                  fmt::format("{} is no action that we know in {}: expected F, B, "
+                              "I, W, R, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD "
+                              "or REDUCE_GRAD after the stage",
+                              Shown(word), Shown(text_)));
     }
     if (!keyword->has_microbatch) return std::nullopt;
     const auto microbatch = ParseNumber("microbatch");
     if (!microbatch) return tl::unexpected(microbatch.error());
     if (!keyword->type) return std::nullopt;
-    return Action{*keyword->type, *stage, *microbatch};
+    return ComputationId{*keyword->type, *stage, *microbatch};
   }
 
-  // "(" forward ";" backward ")" "OVERLAP_F_B".
+  // "(" (forward | recompute) ";" backward ")" "OVERLAP_F_B".
   tl::expected<ParsedCell, CellError> ParseOverlap() {
-    std::array<Action, 2> halves;
+    std::array<ComputationId, 2> halves;
     for (std::size_t half = 0; half < halves.size(); ++half) {
       if (!Skip(half == 0 ? "(" : ";")) return FailOverlap(position_);
       const std::size_t start = position_;
-      const auto action = ParseAction();
-      if (!action) return tl::unexpected(action.error());
-      if (!*action || ((*action)->type == kForward) != (half == 0) ||
-          (*action)->type == kBackwardWeight) {
-        return FailOverlap(start);
-      }
-      halves[half] = **action;
+      const auto id = ParseComputation();
+      if (!id) return tl::unexpected(id.error());
+      if (!*id) return FailOverlap(start);
+      halves[half] = **id;
+      const bool is_right = half == 0 ? halves[0].type == kForward || halves[0].type == kRecompute
+                                      : MayRunAsOne(halves[0], halves[1]);
+      if (!is_right) return FailOverlap(start);
     }
     if (!Skip(")") || !Skip(kOverlap) || position_ != text_.size()) return FailOverlap(position_);
     return ParsedCell{ScheduleStep{halves[0], halves[1]}};
   }
 
   tl::unexpected<CellError> FailOverlap(std::size_t offset) const {
-    return Fail(offset, fmt::format("{} is not an overlap of a forward with a backward: expected "
-                                    "the form (0F3;1B0){}",
+    return Fail(offset, fmt::format("{0} is not an overlap of a forward with a backward: expected "
+                                    "the form (0F3;1B0){1}, or (0R3;0B3){1} for a recompute with "
+                                    "its own backward",
                                     Shown(text_), kOverlap));
   }
 
@@ -143,13 +146,13 @@ class CellParser {
 
 }  // namespace
 
-std::string ActionText(const Action& action) {
-  return fmt::format("{}{}{}", action.stage, ComputationTypeLetter(action.type), action.microbatch);
+std::string ComputationText(const ComputationId& id) {
+  return fmt::format("{}{}{}", id.stage, ComputationTypeLetter(id.type), id.microbatch);
 }
 
 std::string StepText(const ScheduleStep& step) {
-  if (!step.fused) return ActionText(step.action);
-  return fmt::format("({};{}){}", ActionText(step.action), ActionText(*step.fused), kOverlap);
+  if (!step.fused) return ComputationText(step.id);
+  return fmt::format("({};{}){}", ComputationText(step.id), ComputationText(*step.fused), kOverlap);
 }
 
 tl::expected<ParsedCell, CellError> ParseCell(std::string_view text) {
