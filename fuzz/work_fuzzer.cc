@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       "stage,instruction,frequency,time,energy\n0,forward,1400,1,100\n0,backward,1400,2,200\n",
       "profile.csv");
   const std::vector<std::pair<int, perseus::ComputationType>> kinds = {
-      {0, kForward}, {0, kBackwardInput}, {0, kBackwardWeight}};
+      {0, kForward}, {0, kBackwardInput}, {0, kBackwardWeight}, {0, kRecompute}};
   constexpr int kMicrobatches = 8;
   const auto work = perseus::MakeWork(*table, rule, *profile, kMicrobatches, kinds);
   if (!work) {

@@ -58,6 +58,7 @@ typedef enum perseus_instruction PERSEUS_ENUM {
   PERSEUS_BACKWARD = 1,        /* B: gradients of input and weight in one */
   PERSEUS_BACKWARD_INPUT = 2,  /* I */
   PERSEUS_BACKWARD_WEIGHT = 3, /* W */
+  PERSEUS_RECOMPUTE = 4,       /* R, not PyTorch's: a forward again, before its backward */
 } perseus_instruction;
 
 /* What a client is doing now. */
@@ -281,6 +282,10 @@ PERSEUS_CLIENT_API int64_t perseus_client_plan_version(perseus_client* client); 
  * perseus_step_begin() and perseus_step_end() are enough. If the answer changes during an
  * iteration, end that one with perseus_step_abandon(). */
 PERSEUS_CLIENT_API int perseus_client_listens(perseus_client* client);
+
+/* Changes when perseus_client_last_error() may have: a sentence need not be fetched to see that it
+ * is the same. As perseus_client_listens(), no lock and no system call. */
+PERSEUS_CLIENT_API uint32_t perseus_client_problems(perseus_client* client);
 
 /* The job's id, once the server gave one, else "". Return the full length, as snprintf does. */
 PERSEUS_CLIENT_API size_t perseus_client_job_id(perseus_client* client, char* text, size_t size);

@@ -26,23 +26,27 @@ enum class ComputationType : std::uint8_t {
   kBackward,        // (B) input and weight gradient in one
   kBackwardInput,   // (I)
   kBackwardWeight,  // (W)
+  kRecompute,       // (R, not PyTorch's) a forward again, of which only the input was kept
 };
 
-inline constexpr int kNumComputationTypes = 4;
+inline constexpr int kNumComputationTypes = 5;
 
-// "forward", "backward", "backward_input" or "backward_weight", as in profiles and plan files. "?"
-// for any other value.
+// As in profiles and plan files, and as messages list them.
+inline constexpr std::array<std::string_view, kNumComputationTypes> kComputationTypeNames = {
+    "forward", "backward", "backward_input", "backward_weight", "recompute"};
+inline constexpr std::string_view kComputationTypeList =
+    "forward, backward, backward_input, backward_weight or recompute";
+
+// One of kComputationTypeNames; "?" for a value that is no type.
 constexpr std::string_view ComputationTypeName(ComputationType type) {
-  constexpr std::array<std::string_view, kNumComputationTypes> kNames = {
-      "forward", "backward", "backward_input", "backward_weight"};
   const auto index = static_cast<std::size_t>(type);
-  return index < kNames.size() ? kNames[index] : "?";
+  return index < kComputationTypeNames.size() ? kComputationTypeNames[index] : "?";
 }
 
-// 'F', 'B', 'I' or 'W'.
+// 'F', 'B', 'I', 'W' or 'R'.
 constexpr char ComputationTypeLetter(ComputationType type) {
   const auto index = static_cast<std::size_t>(type);
-  return index < std::size_t{kNumComputationTypes} ? "FBIW"[index] : '?';
+  return index < std::size_t{kNumComputationTypes} ? "FBIWR"[index] : '?';
 }
 
 // The inverse of ComputationTypeName (exact spelling).
@@ -63,6 +67,15 @@ struct ComputationId {
 
   friend auto operator<=>(const ComputationId&, const ComputationId&) = default;
 };
+
+// Whether two may run as one operation: a forward with any backward (B or I), or a recompute with
+// the backward that needs it.
+constexpr bool MayRunAsOne(const ComputationId& first, const ComputationId& second) {
+  using enum ComputationType;
+  if (second.type != kBackward && second.type != kBackwardInput) return false;
+  return first.type == kForward || (first.type == kRecompute && first.stage == second.stage &&
+                                    first.microbatch == second.microbatch);
+}
 
 }  // namespace v0
 }  // namespace perseus

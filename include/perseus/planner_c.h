@@ -161,7 +161,8 @@ typedef struct perseus_plan_columns {
   int32_t num_ranks;
   size_t count;
   const int32_t* rank;
-  const int32_t* type; /* 0 forward, 1 backward, 2 backward_input, 3 backward_weight. */
+  const int32_t*
+      type; /* 0 forward, 1 backward, 2 backward_input, 3 backward_weight, 4 recompute. */
   const int32_t* stage;
   const int32_t* microbatch;
   const int32_t* fused_type;       /* -1, or of the computation that runs with it. */

@@ -19,10 +19,10 @@ PERSEUS_EXPORT_BEGIN
 namespace perseus {
 inline namespace v0 {
 
-// One step of a rank: a computation, or a forward fused with a backward
-// (PyTorch's OVERLAP_F_B), which runs at one clock.
+// One step of a rank: a computation, or two that run as one at one clock: a
+// forward with a backward (PyTorch's OVERLAP_F_B), or a recompute with its own.
 struct ScheduleStep {
-  ComputationId id = {};                    // The forward, where fused.
+  ComputationId id = {};                    // The forward or recompute, where fused.
   std::optional<ComputationId> fused = {};  // The backward (B or I) that runs with it.
 
   friend bool operator==(const ScheduleStep&, const ScheduleStep&) = default;
@@ -50,9 +50,9 @@ struct ScheduleSpec {
   std::optional<int> microbatch_group_size = {};
 };
 
-// Canonical names, in the order of the documentation: gpipe, 1f1b, looped-bfs,
-// interleaved-1f1b, megatron-interleaved, interleaved-zero-bubble,
-// zbv-zero-bubble, dualpipev.
+// Canonical names, in the order of the documentation: gpipe, 1f1b,
+// early-recomputation-1f1b, looped-bfs, interleaved-1f1b, megatron-interleaved,
+// interleaved-zero-bubble, zbv-zero-bubble, dualpipev.
 const std::vector<std::string>& ScheduleNames();
 
 // The canonical spelling of `name`, or nullopt.
@@ -75,13 +75,13 @@ Result<Schedule> ParseSchedule(std::string_view text, const std::string& name);
 std::string FormatSchedule(const Schedule& schedule);
 
 // Whether a schedule can run: every rank has work, every stage is on one rank, every microbatch has
-// its forward and its backward (B, or I and W) once on every stage and in this order, and nothing
-// deadlocks. The error names what is wrong; for a deadlock, the computations that wait for each
-// other. Takes linear time.
+// its forward and its backward (B, or I and W) once on every stage and in this order, with at most
+// one recompute (R) between them, and nothing deadlocks. The error names what is wrong; for a
+// deadlock, the computations that wait for each other. Takes linear time.
 Result<void> ValidateSchedule(const Schedule& schedule);
 
 // A drawing for a terminal: one line per rank, unit-time forwards, backwards
-// twice as long (I and W one each), idle time as dots; then the time axis and a
+// twice as long (I, W and R one each), idle time as dots; then the time axis and a
 // legend. Fused steps are one box, "F3+B1"; labels name the stage ("2F3") where
 // a rank has several. One sentence instead, if the schedule is not valid or too large for a
 // terminal (over 64 MiB).

@@ -106,7 +106,8 @@ struct TokenRule {
 };
 
 // What a work table means for a pipeline that runs `kinds` (stages and types). A row of `backward`
-// counts for its two halves, too, if these have no rows of their own. Microbatches and computations
+// counts for its two halves, too, and one of `forward` for `recompute`, if these have no rows of
+// their own. Microbatches and computations
 // without a row are as in the profile. Errors: a row for a microbatch, stage or type that does not
 // exist; tokens without a row for each microbatch; a fit that lacks a kind.
 Result<Work> MakeWork(const WorkTable& table, const TokenRule& tokens, const Profile& profile,

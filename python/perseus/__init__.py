@@ -12,7 +12,7 @@
 
 Or one line for a framework (`docs/how-to/hooks.md`, `docs/how-to/frameworks.md`):
 
->>> perseus.attach(schedule)  # attach_megatron(), attach_deepspeed(engine)
+>>> perseus.attach(schedule)  # attach_megatron(), attach_deepspeed(engine), attach_ddp(model)
 
 The planner, for what is done before and besides:
 
@@ -37,12 +37,18 @@ from perseus.shared_library import LibraryError
 if TYPE_CHECKING:
     from perseus.dag import Dag
     from perseus.hooks.attached import Attached, AttachError
+    from perseus.hooks.callbacks import (
+        lightning_callback,
+        megatron_callback,
+        transformers_callback,
+    )
     from perseus.hooks.data_parallel import attach_ddp
     from perseus.hooks.deepspeed import attach_deepspeed
     from perseus.hooks.job import Job
     from perseus.hooks.megatron import attach_megatron
     from perseus.hooks.report import Report
     from perseus.hooks.torch_pipelining import attach
+    from perseus.hooks.torchtitan import attach_torchtitan
     from perseus.note import ImplausibleWarning, Note
     from perseus.planner import Frontier, Plan, Planner, plan
     from perseus.planner_error import (
@@ -96,8 +102,12 @@ __all__ = [
     "attach_ddp",
     "attach_deepspeed",
     "attach_megatron",
+    "attach_torchtitan",
     "emulate",
+    "lightning_callback",
+    "megatron_callback",
     "plan",
+    "transformers_callback",
 ]
 
 # Where names are that not everybody needs.
@@ -106,12 +116,14 @@ _LATER = {
     for module, names in {
         "dag": "Dag",
         "hooks.attached": "AttachError Attached",
+        "hooks.callbacks": "lightning_callback megatron_callback transformers_callback",
         "hooks.data_parallel": "attach_ddp",
         "hooks.deepspeed": "attach_deepspeed",
         "hooks.job": "Job",
         "hooks.megatron": "attach_megatron",
         "hooks.report": "Report",
         "hooks.torch_pipelining": "attach",
+        "hooks.torchtitan": "attach_torchtitan",
         "note": "ImplausibleWarning Note",
         "planner": "Frontier Plan Planner plan",
         "planner_error": "CancelledError InfeasibleError InputFileError InternalError "

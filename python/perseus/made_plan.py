@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from perseus.planner_input import Progress, Setting
     from perseus.settings import PlanSettings
 
-_TYPES = ("forward", "backward", "backward_input", "backward_weight")
+_TYPES = ("forward", "backward", "backward_input", "backward_weight", "recompute")
 _UNITS_IN_NAMES = ("seconds", "joules", "watts")
 Knob = Union[int, float, str]
 
@@ -41,7 +41,7 @@ class Computation(NamedTuple):
     rank
         Of the pipeline: GPUs that share its work count as one.
     instruction
-        "forward", "backward", "backward_input" or "backward_weight".
+        "forward", "backward", "backward_input", "backward_weight" or "recompute".
     stage
         Of the model, virtual stages counted.
     knob
@@ -51,7 +51,7 @@ class Computation(NamedTuple):
     energy_joules
         Of all GPUs of the rank.
     fused
-        Instruction, stage and microbatch of the backward that runs in one with this forward.
+        Instruction, stage and microbatch of the backward that runs in one with this.
     """
 
     rank: int

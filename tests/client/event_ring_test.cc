@@ -29,7 +29,7 @@ RC_GTEST_PROP(EventRing, GivesBackWhatWasPushed, ()) {
   for (int i = 0; i < count; ++i) {
     Event event;
     event.kind = static_cast<EventKind>(*rc::gen::inRange(0, 4));
-    event.type = static_cast<ComputationType>(*rc::gen::inRange(0, 4));
+    event.type = static_cast<ComputationType>(*rc::gen::inRange(0, kNumComputationTypes));
     event.stage = *rc::gen::inRange(-1, 1 << 20);
     event.microbatch = *rc::gen::inRange(-1, 1 << 24);
     event.value = *rc::gen::arbitrary<std::int64_t>();

@@ -137,6 +137,15 @@ TEST(RankPlan, CoarserLevelsTakeTheHighestClockOfEachGroup) {
   EXPECT_TRUE(ClocksAtLevel(*plan, Level::kOff).empty());
 }
 
+// The rank has no forwards left when its first gradient comes.
+TEST(RankPlan, ARecomputeIsNoForwardOfTheWarmUp) {
+  const Result<RankPlan> plan = ParseRankPlan(
+      R"({"version":1,"computations":[["F",0,0,1300,0,1],["R",0,0,1000,1,1],["B",0,0,1100,2,1]]})");
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->rows[1].id, (ComputationId{ComputationType::kRecompute, 0, 0}));
+  EXPECT_EQ(ClocksAtLevel(*plan, Level::kPhase), (std::vector<int>{1300, 1100, 1100}));
+}
+
 TEST(RankPlan, WrongAnswersNameTheField) {
   for (const auto& [from, to, expected] :
        std::vector<std::tuple<std::string, std::string, std::string>>{

@@ -238,7 +238,8 @@ TEST(PlanFile, RefusesHalfAFusedComputation) {
     return plan ? "accepted" : plan.error().message;
   };
   const std::string expected =
-      "plan.json:39:7: ranks[0].computations[1]: a fused forward must be followed by the backward "
+      "plan.json:39:7: ranks[0].computations[1]: a fused computation must be followed by the "
+      "backward "
       "that runs with it, with the same knob, start_s, duration_s and energy_j";
   EXPECT_EQ(error(", \"fused\": true", ""), expected);
   EXPECT_EQ(error("\"knob\": 1305", "\"knob\": 1290"), expected);
@@ -316,7 +317,7 @@ TEST(PlanFile, NamesTheFieldThatIsWrong) {
             "to 0, found 0.5");
   EXPECT_EQ(ErrorWith("{\"type\": \"backward\"", "{\"type\": \"sideways\""),
             "plan.json:39:16: ranks[0].computations[1].type: expected forward, backward, "
-            "backward_input or backward_weight, found 'sideways'");
+            "backward_input, backward_weight or recompute, found 'sideways'");
   EXPECT_EQ(ErrorWith("\"energy_j\": 480.5", "\"energy_j\": -1"),
             "plan.json:14:15: energy_j: expected a number of at least 0, found -1");
   EXPECT_EQ(ErrorWith("\"energy_j\": 480.5", "\"energy_j\": [1]"),

@@ -64,7 +64,7 @@ TEST(ZeusPlanFile, RefusesFusedComputations) {
   PlanDocument plan = SamplePlan();
   plan.ranks[0].computations[0].fused = ComputationId{ComputationType::kBackward, 0, 0};
   ExpectRefused(plan,
-                "the schedule fuses forwards with backwards, and Zeus knows them only one by one");
+                "the schedule runs two computations as one, and Zeus knows them only one by one");
 }
 
 TEST(ZeusPlanFile, KeepsTextOfTheUserOutOfTheComments) {

@@ -14,7 +14,8 @@ from .tables import Option, Profile, Tables, baseline_option
 
 FORWARD, BACKWARD = "forward", "backward"
 INPUT, WEIGHT = "backward_input", "backward_weight"
-_TYPE_OF_LETTER = {"F": FORWARD, "B": BACKWARD, "I": INPUT, "W": WEIGHT}
+RECOMPUTE = "recompute"
+_TYPE_OF_LETTER = {"F": FORWARD, "B": BACKWARD, "I": INPUT, "W": WEIGHT, "R": RECOMPUTE}
 
 
 @dataclass(frozen=True, order=True)
@@ -53,9 +54,9 @@ def parse_schedule(text: str) -> Schedule:
     for row in csv.reader(io.StringIO(text)):
         steps: list[Step] = []
         for cell in row:
-            if not re.match(r"^\s*\(?\s*\d+[FBIW]\d+", cell):
+            if not re.match(r"^\s*\(?\s*\d+[FBIWR]\d+", cell):
                 continue
-            found = re.findall(r"(\d+)([FBIW])(\d+)", cell)
+            found = re.findall(r"(\d+)([FBIWR])(\d+)", cell)
             steps.append(
                 tuple(Action(_TYPE_OF_LETTER[kind], int(s), int(m)) for s, kind, m in found)
             )
@@ -156,14 +157,19 @@ def build_dag(schedule: Schedule, fixed: Fixed) -> Dag:
                 wait(i, j, fixed.boundary(stage - 1) if rank_of[i] != rank_of[j] else 0.0)
         elif action.type in (BACKWARD, INPUT):
             wait(i, node[Action(FORWARD, stage, microbatch)], 0.0)
+            recompute = node.get(Action(RECOMPUTE, stage, microbatch))
+            if recompute is not None:
+                wait(i, recompute, 0.0)
             if stage < last_stage:
                 above = node.get(Action(INPUT, stage + 1, microbatch))
                 if above is None:
                     above = node[Action(BACKWARD, stage + 1, microbatch)]
                 delay = fixed.boundary(stage) if rank_of[i] != rank_of[above] else 0.0
                 wait(i, above, delay)
-        else:
+        elif action.type == WEIGHT:
             wait(i, node[Action(INPUT, stage, microbatch)], 0.0)
+        else:
+            wait(i, node[Action(FORWARD, stage, microbatch)], 0.0)
     precedences = [(a, b, delay) for (a, b), delay in sorted(edges.items())]
     return Dag(steps, rank_of, rank_order, precedences, release, fixed.iteration_overhead)
 
@@ -260,6 +266,8 @@ def _options_of(tables: Tables, action: Action, split_ratio: float, scale: float
     if action.type == BACKWARD:
         parts = [tables[action.stage, kind] for kind in (INPUT, WEIGHT)]
         return _joined([_scaled(part, 1.0, scale) for part in parts])
+    if action.type == RECOMPUTE:  # The profile knows no recomputation at all.
+        return _scaled(tables[action.stage, FORWARD], 1.0, scale)
     share = {INPUT: split_ratio, WEIGHT: 1.0 - split_ratio}[action.type]
     return _scaled(tables[action.stage, BACKWARD], share, share * scale)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .binary import perseus
-from .dag import BACKWARD, FORWARD, INPUT, WEIGHT, Fixed, parse_schedule
+from .dag import BACKWARD, FORWARD, INPUT, RECOMPUTE, WEIGHT, Fixed, parse_schedule
 from .plan_check import Job
 from .random_work import random_work
 from .tables import read_profile
@@ -27,6 +27,7 @@ SCHEDULES = (
     "interleaved-zero-bubble",
     "zbv-zero-bubble",
     "dualpipev",
+    "early-recomputation-1f1b",
 )
 POINTS = ("1.0x", "1.0x", "1.013x", "1.1x", "1.6x", "4x", "economic", "fastest", "tstar")
 
@@ -61,7 +62,7 @@ def _rows(rng: random.Random, stages: int, parts: tuple[str, ...], unit: float) 
     odd = rng.choice(("", "", "", "", "", "flat time", "flat energy", "no energy"))
     for stage in range(stages):
         for part in parts:
-            work = {FORWARD: 1.0, BACKWARD: 2.0, INPUT: 1.1, WEIGHT: 0.9}[part]
+            work = {FORWARD: 1.0, BACKWARD: 2.0, INPUT: 1.1, WEIGHT: 0.9, RECOMPUTE: 1.1}[part]
             work *= 1.0 + 0.2 * rng.random() * (stage % 3)
             for k, (knob, clock) in enumerate(zip(knobs, clocks, strict=True)):
                 if sparse and k and rng.random() < 0.3:
@@ -134,13 +135,15 @@ def random_job(
         virtual = 2
         if name == "dualpipev":
             microbatches += 2 * ranks
-    elif name not in ("gpipe", "1f1b"):
+    elif name not in ("gpipe", "1f1b", "early-recomputation-1f1b"):
         virtual = rng.randint(1, 3)
         microbatches = ranks * rng.randint(1, 3)
     stages = ranks * virtual
     parts = rng.choice(
         ((FORWARD, BACKWARD), (FORWARD, INPUT, WEIGHT), (FORWARD, BACKWARD, INPUT, WEIGHT))
     )
+    if name == "early-recomputation-1f1b" and rng.random() < 0.7:
+        parts = (*parts, RECOMPUTE)
     unit = rng.choice((1e-6, 1e-3, 0.05, 0.05, 1.0, 400.0))
     profile_path = folder / f"profile{seed}.csv"
     rows = _rows(rng, stages, parts, unit)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .dag import BACKWARD, INPUT, WEIGHT, Action
+from .dag import BACKWARD, FORWARD, INPUT, RECOMPUTE, WEIGHT, Action
 
 if TYPE_CHECKING:
     import random
@@ -56,6 +56,8 @@ def random_work(
             own = rows.get((action.microbatch, action.stage, action.type))
             if own is None and action.type in (INPUT, WEIGHT):
                 own = rows.get((action.microbatch, action.stage, BACKWARD))
+            if own is None and action.type == RECOMPUTE:
+                own = rows.get((action.microbatch, action.stage, FORWARD))
             work[action] = 1.0 if own is None else own
         if not rows:
             return work, []

@@ -11,13 +11,23 @@ import pytest
 
 pytest.importorskip("highspy", reason="highspy is not installed (tests/requirements.txt)")
 
-from .binary import solve_networks
+from .binary import perseus, solve_networks
 from .cases import Case, network_of
+from .dag import (
+    BACKWARD,
+    FORWARD,
+    RECOMPUTE,
+    Fixed,
+    build_dag,
+    cost_pipeline,
+    parse_schedule,
+)
 from .frontier_check import compare, shape_errors
 from .measured import measured
 from .network_check import check_project
 from .random_networks import random_networks
 from .run_plan import run_frontier
+from .tables import Option, read_profile, write_profile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +66,31 @@ def test_solver_equals_linear_program_on_pipelines(case: Case, frontier_program:
     assert exact.bracket <= 1e-11
     assert exact.difference <= EXACT
     assert quantisation.difference <= QUANTISATION
+
+
+def test_frontier_of_early_recomputation(tmp_path: Path, perseus_program: Path) -> None:
+    """Its recomputations are activities of their own, early ones without the gradient's wait."""
+    del perseus_program
+    stages, microbatches, power = 3, 5, 80.0
+    tables = {
+        (stage, kind): [
+            Option(str(mhz), work * (8 + 20 * 1410 / mhz), work * (1500 + 3 * (mhz / 100) ** 2.3))
+            for mhz in range(1410, 800, -90)
+        ]
+        for stage in range(stages)
+        for kind, work in ((FORWARD, 1 + stage / 7), (BACKWARD, 2.0), (RECOMPUTE, 0.9 - stage / 9))
+    }
+    path = tmp_path / "profile.csv"
+    write_profile(path, tables)
+    shape = ["--stages", str(stages), "--microbatches", str(microbatches)]
+    name = "early-recomputation-1f1b"
+    schedule = parse_schedule(perseus(["schedule", name, *shape, "--format", "csv"]))
+    assert sum(len(step) == 1 and step[0].type == RECOMPUTE for step in schedule[0]) == 2
+    pipeline = cost_pipeline(read_profile(path), build_dag(schedule, Fixed()), [power])
+    curve = run_frontier([path, "--schedule", name, *shape, "--blocking-power", repr(power)])
+    network = network_of(pipeline)
+    assert shape_errors(curve, network, stages * power, QUANTISATION) == []
+    assert compare(curve, network, POINTS, stages * power).difference <= QUANTISATION
 
 
 def pipeline_project(case: Case) -> dict[str, Any]:

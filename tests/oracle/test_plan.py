@@ -50,6 +50,7 @@ SCHEDULES = [
     ("interleaved-zero-bubble", 2, 8),
     ("zbv-zero-bubble", 2, 8),
     ("dualpipev", 2, 8),
+    ("early-recomputation-1f1b", 1, 8),
 ]
 
 

@@ -143,6 +143,14 @@ TEST(BuildDagTest, FusedHalvesWaitAndAreWaitedForTogether) {
   EXPECT_EQ(Find(dag, {kBackward, 3, 1}), fused);
 }
 
+TEST(BuildDagTest, OnlyAnEarlyRecomputeDoesNotWaitForTheGradient) {
+  const PipelineDag dag = Dag({"early-recomputation-1f1b", 2, 1, 2});
+  EXPECT_TRUE(Delay(dag, {kBackward, 1, 0}, {kRecompute, 0, 0}));  // Part of its backward.
+  EXPECT_TRUE(Delay(dag, {kBackward, 1, 1}, {kBackward, 0, 1}));
+  EXPECT_FALSE(Delay(dag, {kBackward, 1, 1}, {kRecompute, 0, 1}));
+  EXPECT_TRUE(Delay(dag, {kRecompute, 0, 1}, {kBackward, 0, 1}));
+}
+
 TEST(BuildDagTest, ParallelArcsAreOneWithTheLargerDelay) {
   FixedTimes fixed;
   fixed.comm_delay_seconds = {0.1, 0.2, 0.3};

@@ -51,6 +51,19 @@ TEST(BuildScheduleTest, OneForwardOneBackwardWithFewerMicrobatchesThanRanks) {
             "3F0,3B0,3F1,3B1\r\n");
 }
 
+// As lowtime's EarlyRecomputation1F1B: tests/oracle/test_early_recomputation.py has all shapes.
+TEST(BuildScheduleTest, EarlyRecomputation) {
+  EXPECT_EQ(FormatSchedule(Build({"early-recomputation-1f1b", 3, 1, 4})),
+            "0F0,0F1,0F2,(0R0;0B0)OVERLAP_F_B,0F3,(0R1;0B1)OVERLAP_F_B,0R2,0B2,0R3,0B3\r\n"
+            "1F0,1F1,(1R0;1B0)OVERLAP_F_B,1F2,(1R1;1B1)OVERLAP_F_B,1F3,(1R2;1B2)OVERLAP_F_B,"
+            "1R3,1B3\r\n"
+            "2F0,(2R0;2B0)OVERLAP_F_B,2F1,(2R1;2B1)OVERLAP_F_B,2F2,(2R2;2B2)OVERLAP_F_B,2F3,"
+            "(2R3;2B3)OVERLAP_F_B\r\n");
+  // No rank but the last has forwards left when its first backward can run.
+  EXPECT_EQ(FormatSchedule(Build({"EarlyRecomputation1F1B", 3, 1, 1})),
+            "0F0,0R0,0B0\r\n1F0,1R0,1B0\r\n2F0,(2R0;2B0)OVERLAP_F_B\r\n");
+}
+
 TEST(BuildScheduleTest, LoopedBfs) {
   EXPECT_EQ(RankText(Build({"looped-bfs", 4, 2, 2}), 0), "0F0,0F1,2F0,2F1,2B1,2B0,0B1,0B0");
 }
@@ -150,6 +163,7 @@ TEST(BuildScheduleTest, EveryShapeIsCompleteAndRuns) {
     ASSERT_EQ(count[kForward], each);
     ASSERT_EQ(count[kBackward] + count[kBackwardInput], each);
     ASSERT_EQ(count[kBackwardInput], count[kBackwardWeight]);
+    ASSERT_EQ(count[kRecompute], spec.name.starts_with("early") ? each : 0);
     const bool splits = spec.name.find("zero-bubble") != std::string::npos;
     if (splits) {
       ASSERT_EQ(count[kBackward], 0);
@@ -159,6 +173,7 @@ TEST(BuildScheduleTest, EveryShapeIsCompleteAndRuns) {
   }
   EXPECT_EQ(shapes["gpipe"], 144);
   EXPECT_EQ(shapes["1f1b"], 144);
+  EXPECT_EQ(shapes["early-recomputation-1f1b"], 144);
   EXPECT_EQ(shapes["looped-bfs"], 576);
   EXPECT_EQ(shapes["interleaved-1f1b"], 392);
   EXPECT_EQ(shapes["interleaved-zero-bubble"], 392);
@@ -171,6 +186,7 @@ TEST(BuildScheduleTest, AcceptsPyTorchsNamesInAnyCase) {
   const std::map<std::string, std::string> spellings = {
       {"GPipe", "gpipe"},
       {"1F1B", "1f1b"},
+      {"EarlyRecomputation1F1B", "early-recomputation-1f1b"},
       {"LoopedBFS", "looped-bfs"},
       {"Interleaved1F1B", "interleaved-1f1b"},
       {"InterleavedZeroBubble", "interleaved-zero-bubble"},
@@ -197,6 +213,7 @@ TEST(BuildScheduleTest, UnknownNameSuggestsTheNearestAndListsAll) {
 
 TEST(BuildScheduleTest, ShapeErrorsSayWhichShapeWouldDo) {
   EXPECT_THAT(BuildError({"1f1b", 8, 2, 4}), Mentions("1", "interleaved-1f1b"));
+  EXPECT_THAT(BuildError({"early-recomputation-1f1b", 8, 2, 4}), Mentions("1", "virtual_stages"));
   EXPECT_THAT(BuildError({"gpipe", 8, 2, 4}), Mentions("use", "1"));
   EXPECT_THAT(BuildError({"interleaved-1f1b", 8, 3, 4}), Mentions("8", "3"));
   EXPECT_THAT(BuildError({"zbv", 8, 1, 4}), Mentions("virtual_stages", "1:", "2"));

@@ -32,6 +32,11 @@ TEST(DrawScheduleTest, FusedStepsAreOneBox) {
   EXPECT_THAT(Draw({"dualpipev", 2, 2, 3}), Mentions("0F2+1B1----"));
 }
 
+TEST(DrawScheduleTest, EarlyRecomputation) {
+  EXPECT_THAT(Draw({"early-recomputation-1f1b", 2, 1, 2}),
+              AllOf(HasSubstr("R0+B0--- R1 B1---\n"), HasSubstr("R recompute 1")));
+}
+
 TEST(DrawScheduleTest, WideNumbersKeepTheColumns) {
   const std::string drawing = Draw({"1f1b", 11, 1, 101});
   EXPECT_THAT(drawing, HasSubstr("\nrank  1  .    F0-- F1-- F2--"));

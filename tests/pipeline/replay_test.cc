@@ -88,12 +88,19 @@ void ExpectDependenciesHold(const PipelineDag& dag, const Timing& timing, const 
       case kBackward:
       case kBackwardInput:
         holds(at.at({kForward, stage, microbatch}), i, 0);
+        if (const auto recompute = at.find({kRecompute, stage, microbatch});
+            recompute != at.end() && recompute->second != i) {
+          holds(recompute->second, i, 0);
+        }
         if (stage + 1 < dag.num_stages) {
           holds(backward_of(stage + 1, microbatch), i, fixed.comm_delay_seconds[stage]);
         }
         break;
       case kBackwardWeight:
         holds(at.at({kBackwardInput, stage, microbatch}), i, 0);
+        break;
+      case kRecompute:
+        holds(at.at({kForward, stage, microbatch}), i, 0);
         break;
     }
   }

@@ -101,8 +101,9 @@ TEST(ScheduleCsvTest, ErrorsOfOverlaps) {
   for (const std::string_view cell :
        {"(0F0)OVERLAP_F_B", "(0F0;0F1)OVERLAP_F_B", "(0B0;0F0)OVERLAP_F_B", "(0F0;0B0)",
         "(0F0;0B0)OVERLAP_F_B1", "(0F0;0W0)OVERLAP_F_B", "(0F0;0SEND_B0)OVERLAP_F_B",
-        "(0F0;0B0;0W0)OVERLAP_F_B"}) {
-    EXPECT_THAT(ParseErrorOf(cell), Mentions("overlap"));
+        "(0F0;0B0;0W0)OVERLAP_F_B", "(0R0;0B1)OVERLAP_F_B", "(0F0;0R0)OVERLAP_F_B",
+        "(0W0;0B0)OVERLAP_F_B"}) {
+    EXPECT_THAT(ParseErrorOf(cell), HasSubstr("is not an overlap of a forward with a backward"));
   }
   EXPECT_THAT(ParseErrorOf("((0F0;0B0)OVERLAP_F_B;0B0)OVERLAP_F_B"), StartsWith("s.csv:1:2: "));
 }

@@ -19,7 +19,7 @@ inline std::vector<ScheduleSpec> AllShapes(int max_ranks, int max_microbatches,
                                            int max_virtual_stages) {
   std::vector<ScheduleSpec> specs;
   for (const std::string& name : ScheduleNames()) {
-    const bool single = name == "gpipe" || name == "1f1b";
+    const bool single = name == "gpipe" || name == "1f1b" || name.starts_with("early");
     const bool v_shape = name == "zbv-zero-bubble" || name == "dualpipev";
     for (int p = 1; p <= max_ranks; ++p) {
       for (int v = 1; v <= max_virtual_stages; ++v) {

@@ -1,11 +1,13 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <utility>
 
 #include "perseus/schedule.h"
+#include "support/mentions.h"
 
 namespace perseus {
 namespace {
@@ -16,6 +18,7 @@ ScheduleStep F(int stage, int microbatch) { return {{kForward, stage, microbatch
 ScheduleStep B(int stage, int microbatch) { return {{kBackward, stage, microbatch}, {}}; }
 ScheduleStep I(int stage, int microbatch) { return {{kBackwardInput, stage, microbatch}, {}}; }
 ScheduleStep W(int stage, int microbatch) { return {{kBackwardWeight, stage, microbatch}, {}}; }
+ScheduleStep R(int stage, int microbatch) { return {{kRecompute, stage, microbatch}, {}}; }
 ScheduleStep Fuse(const ScheduleStep& forward, const ScheduleStep& backward) {
   return {forward.id, backward.id};
 }
@@ -80,10 +83,26 @@ TEST(ValidateScheduleTest, OrderWithinAStage) {
             "0F0 does not come before 0B0 on their rank");
 }
 
-TEST(ValidateScheduleTest, OnlyForwardWithBackwardIsFused) {
+TEST(ValidateScheduleTest, OnlyForwardOrRecomputeWithBackwardIsFused) {
   EXPECT_EQ(ErrorOf(1, 2, {{Fuse(F(0, 0), F(0, 1)), B(0, 0), B(0, 1)}}),
             "rank 0 fuses (0F0;0F1)OVERLAP_F_B: only a forward with a backward (F;B) or (F;I) can "
-            "be");
+            "be, and a recompute (R;B) or (R;I) with its own");
+  EXPECT_THAT(ErrorOf(1, 2, {{F(0, 0), F(0, 1), B(0, 0), Fuse(R(0, 0), B(0, 1))}}),
+              Mentions("fuses", "(0R0;0B1)OVERLAP_F_B"));
+}
+
+TEST(ValidateScheduleTest, ARecomputeIsBetweenItsForwardAndItsBackward) {
+  EXPECT_EQ(ErrorOf(1, 1, {{F(0, 0), R(0, 0), B(0, 0)}}), "");
+  EXPECT_EQ(ErrorOf(1, 1, {{F(0, 0), R(0, 0), I(0, 0), W(0, 0)}}), "");
+  EXPECT_EQ(ErrorOf(1, 1, {{F(0, 0), Fuse(R(0, 0), I(0, 0)), W(0, 0)}}), "");
+  EXPECT_EQ(ErrorOf(1, 1, {{R(0, 0), F(0, 0), B(0, 0)}}),
+            "0F0 does not come before 0R0 on their rank");
+  EXPECT_EQ(ErrorOf(1, 1, {{F(0, 0), B(0, 0), R(0, 0)}}),
+            "0R0 does not come before 0B0 on their rank");
+  EXPECT_EQ(ErrorOf(1, 1, {{F(0, 0), I(0, 0), R(0, 0), W(0, 0)}}),
+            "0R0 does not come before 0I0 on their rank");
+  EXPECT_EQ(ErrorOf(1, 1, {{F(0, 0), R(0, 0), Fuse(R(0, 0), B(0, 0))}}),
+            "rank 0 has 0R0 after 0R0: it must run only once");
 }
 
 TEST(ValidateScheduleTest, NumbersOutOfRange) {

@@ -229,6 +229,38 @@ TEST(CostsTest, SaysWhatTheScheduleHasNoUseFor) {
   EXPECT_TRUE(Costed(kOneStage, DagOf("1f1b", 1, 1), Blocking(0)).notes.empty());
 }
 
+TEST(CostsTest, ARecomputeCostsItsRowsOrWhatTheForwardDoes) {
+  const PipelineDag dag = DagOf("early-recomputation-1f1b", 2, 1);
+  std::string rows;
+  for (const char* stage : {"0", "1"}) {
+    rows += fmt::format(
+        "{0},forward,1400,1,10\n{0},forward,1200,2,8\n{0},backward,1400,4,80\n"
+        "{0},backward,1200,5,60\n",
+        stage);
+  }
+  const auto recompute = [&](const CostedPipeline& pipeline, int stage) {
+    return pipeline.TableOf(*pipeline.dag.Find({ComputationType::kRecompute, stage, 0}));
+  };
+  const CostedPipeline as_forward = Costed(rows, dag, Blocking(0));
+  EXPECT_THAT(recompute(as_forward, 0).all_options,
+              testing::ElementsAre(IsOption(0, 1, 10), IsOption(1, 2, 8)));
+  // The last rank recomputes as part of its backward.
+  EXPECT_THAT(recompute(as_forward, 1).all_options,
+              testing::ElementsAre(IsOption(0, 5, 90), IsOption(1, 7, 68)));
+  EXPECT_THAT(as_forward.notes,
+              testing::ElementsAre(testing::Field(&Note::text, Mentions("recompute", "forward"))));
+
+  const std::string both = rows + "0,recompute,1400,3,30\n1,recompute,1400,2,20\n";
+  const CostedPipeline measured = Costed(both, dag, Blocking(0));
+  EXPECT_THAT(recompute(measured, 0).all_options, testing::ElementsAre(IsOption(0, 3, 30)));
+  EXPECT_THAT(recompute(measured, 1).all_options, testing::ElementsAre(IsOption(0, 6, 100)));
+  EXPECT_TRUE(measured.notes.empty());
+
+  // Who measured some stages measured a loop that does not recompute in the others.
+  EXPECT_THAT(ErrorOf(rows + "0,recompute,1400,3,30\n", dag, Blocking(0)),
+              Mentions("recompute", "1", "rows"));
+}
+
 TEST(CostsTest, RemembersThatTheProfileIsModelled) {
   Profile profile = ProfileOf(kOneStage);
   profile.modelled = "MODELLED";

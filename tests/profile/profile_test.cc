@@ -258,11 +258,11 @@ TEST(ProfileTest, NamesWhatIsWrongAndWhere) {
        "p.csv:2:6: found a NUL byte, so this is a binary file; expected a CSV text"},
       {"\xFF\xFEs", "p.csv:1:1: the profile is in UTF-16; save it as UTF-8"},
       {header + "0,forwrad,1,1,1\n",
-       "p.csv:2:3: unknown instruction 'forwrad': expected forward, backward, backward_input or "
-       "backward_weight; did you mean 'forward'?"},
+       "p.csv:2:3: unknown instruction 'forwrad': expected forward, backward, "
+       "backward_input, backward_weight or recompute; did you mean 'forward'?"},
       {header + "0,\x1b[2J,1,1,1\n",
-       "p.csv:2:3: unknown instruction '\\x1b[2J': expected forward, backward, backward_input or "
-       "backward_weight"},
+       "p.csv:2:3: unknown instruction '\\x1b[2J': expected forward, backward, "
+       "backward_input, backward_weight or recompute"},
       {header + "0,forward,1,fast,1\n",
        "p.csv:2:13: time 'fast' is not a number; expected seconds, above 0"},
       {header + "0,forward,\xC3\xA9,fast,1\n",

@@ -70,6 +70,18 @@ TEST(WorkTest, TheWholeBackwardIsForHalvesWithoutRowsOfTheirOwn) {
   EXPECT_EQ(work->FactorOf({kBackwardWeight, 0, 0}), 5);
 }
 
+TEST(WorkTest, AForwardIsForARecomputeWithoutRowsOfItsOwn) {
+  const Kinds kinds = {{0, kForward}, {0, kBackward}, {0, kRecompute}};
+  const auto work = Made(
+      "microbatch,stage,type,factor\n0,0,recompute,5\n0,0,forward,2\n1,0,forward,3\n", {}, kinds);
+  ASSERT_TRUE(work) << work.error().message;
+  EXPECT_EQ(work->FactorOf({kRecompute, 0, 0}), 5);
+  EXPECT_EQ(work->FactorOf({kForward, 0, 0}), 2);
+  EXPECT_EQ(work->FactorOf({kRecompute, 0, 1}), 3);
+  EXPECT_EQ(work->FactorOf({kBackward, 0, 1}), 1);
+  EXPECT_FALSE(Made("microbatch,stage,type,factor\n0,0,recompute,5\n", {}));
+}
+
 TEST(WorkTest, TokensAreInProportionToTheirMeanOrToWhatWasProfiled) {
   const std::string text = "microbatch,tokens\n0,100\n1,200\n2,300\n";
   const auto mean = Made(text);

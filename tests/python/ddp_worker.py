@@ -15,7 +15,6 @@ import os
 import sys
 import tempfile
 import time
-import types
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -202,7 +201,9 @@ def life() -> object:
         done["evaluation"] = log[mark:]
         mark = len(log)
         copied = copy.deepcopy(model)
-        torch.save(model, io.BytesIO())
+        saved = io.BytesIO()
+        torch.save(model, saved)
+        done["saved"] = b"perseus" in saved.getvalue()
         loss_of(copied, 0).backward()
         done["copied"] = log[mark:]
         train(model, optimizer, 1)
@@ -269,6 +270,8 @@ def life() -> object:
 
         done["no model"] = perseus.attach_ddp(object()).reason
         done["no optimizer"] = perseus.attach_ddp(made("plain"), object(), job=recorded()[0]).reason
+        with perseus.attach_ddp(made("plain"), server="http://127.0.0.1:9") as attached:
+            done["alone"] = attached.reason  # And no process group.
         frozen = made("plain").requires_grad_(False)
         done["frozen"] = perseus.attach_ddp(frozen).reason
         said += [str(w.message) for w in seen if "perseus" in str(w.message)]
@@ -347,55 +350,73 @@ class OnGpu(nn.Module):  # type: ignore[misc]
     def __init__(self, simulated: device.SimulatedDevice) -> None:
         super().__init__()
         self.net = Net()
-        self.stage = types.SimpleNamespace(
-            stage_index=0,
-            forward_one_chunk=lambda chunk, x: self.net(x),
-            backward_one_chunk=lambda chunk, gradient: gradient,
-            backward_weight_one_chunk=None,
-        )
-        simulated.put_under(self.stage)
+        self.simulated = simulated
 
     def forward(self, x: torch.Tensor) -> Any:
         """Compute."""
-        return _Backward.apply(self.stage.forward_one_chunk(0, x), self.stage)
+        return _Backward.apply(self.simulated.forward(0, 0, lambda: self.net(x)), self.simulated)
 
 
 class _Backward(torch.autograd.Function):  # type: ignore[misc]
     """Nothing forward; the whole backward's kernel backward."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, stage: Any) -> torch.Tensor:
-        ctx.stage = stage
+    def forward(ctx: Any, x: torch.Tensor, simulated: device.SimulatedDevice) -> torch.Tensor:
+        ctx.simulated = simulated
         return x.view_as(x)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
-        return ctx.stage.backward_one_chunk(0, gradient), None
+        return ctx.simulated.backward(0, 0, lambda: gradient), None
+
+
+class InGroups(device.SimulatedDevice):
+    """A simulated GPU whose rank waits for those of all groups: as with torchft, without a group.
+
+    They tell each other in a store when they ended, and whether they were told to stop.
+    """
+
+    exchange: Any = None
+    everybody = range(0)
+    steps = 0
+
+    def wait_for_all(self, told: bool) -> bool:
+        """Wait for all ranks of all groups; returns whether one of them was told to stop."""
+        self.steps += 1
+        self.exchange.set(f"{self.steps}/{self.gpu}", f"{self._last_end!r} {told:d}")
+        said = self.exchange.multi_get([f"{self.steps}/{rank}" for rank in self.everybody])
+        self._last_end = max(float(one.split()[0]) for one in said)
+        return any(one.endswith(b"1") for one in said)
 
 
 def straggle(folder: str, words: str) -> object:
     """Train under DDP until a file says stop; "slow": how many times as long rank 1 takes.
 
-    Each rank appends a line of JSON per iteration to FOLDER/rank-N.
+    Each rank appends a line of JSON per iteration to FOLDER/rank-N. With "groups" there are so many
+    of two ranks each, which are started each for itself and have no process group in common.
     """
     options = json.loads(words)
+    groups = options.pop("groups", 1)
     slow = options.pop("slow", 1.0)
 
-    def on_rank() -> None:
-        rank, world = dist.get_rank(), dist.get_world_size()
+    def on_rank(group: int) -> None:
+        rank, world = 2 * group + dist.get_rank(), 2 * groups
         gpus = simulate.Gpus(f"{folder}/gpus")
         tables = device.read_tables(Path(folder) / "profile.csv", 1.0)
-        simulated = device.SimulatedDevice(
-            gpus, rank, tables, Path(folder) / "ends", rank, world, 1, 1
-        )
+        simulated = InGroups(gpus, rank, tables, Path(folder) / "ends", rank, world, 1, 1)
+        simulated.exchange = dist.TCPStore("127.0.0.1", exchange.port, is_master=False)
+        simulated.everybody = range(world)
         simulated.work = [slow if rank == 1 else 1.0]
         torch.manual_seed(1)
         model = DistributedDataParallel(OnGpu(simulated))
         optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+        if groups > 1:
+            options.update(rank=rank, dp_rank=rank, dp=world)
         attached = perseus.attach_ddp(
             model,
             optimizer,
             device=f"simulated:{folder}/gpus",
+            gpu_index=rank,
             report_interval_seconds=0.2,
             min_interval_seconds=0.002,
             timeline=device.DeviceTimeline(simulated),
@@ -405,16 +426,29 @@ def straggle(folder: str, words: str) -> object:
             stop = [False]
             while not stop[0]:
                 losses = train(model, optimizer, 1)
+                stop = [os.path.exists(f"{folder}/stop")]
+                if groups > 1:
+                    stop = [simulated.wait_for_all(stop[0])]
                 end, joules = simulated.end_iteration()
                 report = attached.report()
                 del report["stats"]
                 line = {"pid": os.getpid(), "iteration": 0, "losses": losses, **report}
                 log.write(json.dumps({**line, "end": end, "joules": joules}) + "\n")
-                stop = [os.path.exists(f"{folder}/stop")]
                 dist.broadcast_object_list(stop, 0)
         attached.detach()
 
-    return ranks.run_ranks(2, on_rank)
+    exchange = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    others = []
+    for group in range(1, groups):
+        pid = os.fork()
+        if pid == 0:
+            with contextlib.suppress(BaseException):
+                ranks.run_ranks(2, on_rank, group)
+                os._exit(0)
+            os._exit(1)
+        others.append(pid)
+    ranks.run_ranks(2, on_rank, 0)
+    return [os.waitpid(pid, 0)[1] for pid in others]
 
 
 SCENARIOS: dict[str, Callable[..., object]] = {

@@ -60,7 +60,9 @@ def profile() -> str:
 class Drill:
     """A folder, a server that can be killed, and trainers."""
 
-    def __init__(self, folder: Path) -> None:
+    python = TORCH  # Runs the trainers.
+
+    def __init__(self, folder: Path, gpus: int = 2) -> None:
         self.folder = folder
         self.port = 0
         self.server: subprocess.Popen[bytes] | None = None
@@ -70,7 +72,7 @@ class Drill:
         clocks = ", ".join(str(mhz) for mhz in reversed(CLOCKS))
         simulate.create(
             folder / "gpus",
-            f"[[gpus]]\ncount = 2\nclocks_mhz = [{clocks}]\ncall_ms = 3\nsettle_ms = 0\n",
+            f"[[gpus]]\ncount = {gpus}\nclocks_mhz = [{clocks}]\ncall_ms = 3\nsettle_ms = 0\n",
         )
         self.gpus = simulate.Gpus(folder / "gpus")
 
@@ -134,7 +136,7 @@ class Drill:
         with (self.folder / "trainer.log").open("ab") as file:
             self.trainer = subprocess.Popen(
                 [
-                    TORCH,
+                    self.python,
                     "-B",
                     str(HERE / worker[0]),
                     *worker[1:],
@@ -171,6 +173,17 @@ class Drill:
         done = len(self.lines())
         self.until(lambda: len(self.lines()) >= done + iterations, "training does not go on")
 
+    def make_job(self, job: dict[str, Any]) -> str:
+        """Make a job with the profile; returns its id."""
+        body = {"name": "drill", "job": job, "profile_csv": profile()}
+        request = urllib.request.Request(
+            f"{self.url}/api/v1/jobs",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return str(json.loads(answer.read())["id"])
+
     def job(self) -> dict[str, Any]:
         """Return the one job, as the server shows it."""
         with urllib.request.urlopen(f"{self.url}/api/v1/jobs", timeout=10) as answer:
@@ -199,7 +212,7 @@ class Drill:
             if process is not None and process.poll() is None:
                 process.kill()
                 process.wait()
-        for rank in (0, 1):
+        for rank in range(len(self.gpus)):
             for pid in {line["pid"] for line in self.lines(rank)}:
                 command = Path(f"/proc/{pid}/cmdline")
                 if command.exists() and b"_worker.py" in command.read_bytes():

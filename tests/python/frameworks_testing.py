@@ -1,6 +1,6 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the workers of the tests of Megatron's and DeepSpeed's hooks.
+"""Runs the workers of the tests of hooks in trainers of others.
 
 `PERSEUS_FRAMEWORKS_PYTHON`, else build/frameworks-venv (scripts/frameworks-venv makes it), is a
 Python with these packages.
@@ -24,6 +24,13 @@ PYTHON = os.environ.get("PERSEUS_FRAMEWORKS_PYTHON") or str(
     ROOT / "build/frameworks-venv/bin/python"
 )
 BINARY = os.environ.get("PERSEUS_BINARY", "")
+
+
+def needs(package: str) -> pytest.MarkDecorator:
+    """Return what skips tests without a package of scripts/frameworks-venv."""
+    found = Path(PYTHON).parents[1].glob(f"lib/python3*/site-packages/{package}")
+    return pytest.mark.skipif(not any(found), reason=f"no {package}: run scripts/frameworks-venv")
+
 
 needs_frameworks = pytest.mark.skipif(
     not os.path.exists(PYTHON), reason="no Megatron-Core and DeepSpeed: run scripts/frameworks-venv"

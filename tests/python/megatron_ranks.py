@@ -44,6 +44,7 @@ from megatron.core.num_microbatches_calculator import (  # noqa: E402
     init_num_microbatches_calculator,
 )
 from megatron.core.pipeline_parallel import get_forward_backward_func  # noqa: E402
+from megatron.core.pipeline_parallel.p2p_communication import P2PCommunicator  # noqa: E402
 from megatron.core.transformer.transformer_config import TransformerConfig  # noqa: E402
 
 WIDTH, LENGTH = 8, 4
@@ -76,10 +77,16 @@ class Training:
     """One rank of a training."""
 
     def __init__(
-        self, pp: int, chunks: int, microbatches: int, log_level: int = 0, **settings: Any
+        self,
+        pp: int,
+        chunks: int,
+        microbatches: int,
+        log_level: int = 0,
+        pg_collection: Any = None,
+        **settings: Any,
     ) -> None:
         virtual = chunks if chunks > 1 else None
-        if not parallel_state.model_parallel_is_initialized():
+        if pg_collection is None and not parallel_state.model_parallel_is_initialized():
             layout = {
                 key: settings.pop(key)
                 for key in ("tensor_model_parallel_size", "context_parallel_size")
@@ -101,13 +108,19 @@ class Training:
             **settings,
         )
         self.config.timers = timers.Timers(log_level, "max")
-        rank = parallel_state.get_pipeline_model_parallel_rank()
+        self.groups: dict[str, Any] = {}  # As the schedule gets them.
+        if pg_collection is None:
+            rank = parallel_state.get_pipeline_model_parallel_rank()
+        else:
+            rank = pg_collection.pp.rank()
+            communicator = P2PCommunicator(pg_collection.pp, self.config)
+            self.groups = {"pg_collection": pg_collection, "p2p_communicator": communicator}
         self.model = [
             Chunk(self.config, chunk * pp + rank, chunk == 0 and rank == 0)
             for chunk in range(chunks)
         ]
         self.microbatches = microbatches
-        self.schedule = get_forward_backward_func()
+        self.schedule = get_forward_backward_func(pp, virtual)
         self.fails_at = -1
         self.forwards: list[str] = []
 
@@ -138,6 +151,7 @@ class Training:
             seq_length=LENGTH,
             micro_batch_size=1,
             forward_only=forward_only,
+            **self.groups,
         )
         return [each["loss"] for each in done]
 

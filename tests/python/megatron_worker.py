@@ -9,23 +9,28 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import importlib.util
 import io
 import json
 import logging
 import sys
 import types
 import warnings
+from pathlib import Path
 from typing import Any
 
 import perseus
 import torch
+import torch.distributed as dist
 import torch_ranks as ranks
 from perseus.hooks import megatron as hooks
-from recording import actions, recorded
+from recording import actions, recorded, said_by
 
 with contextlib.redirect_stdout(io.StringIO()):
+    import megatron
     from megatron_ranks import Training, count_microbatches  # isort: skip (before Megatron)
     from megatron.core import parallel_state
+    from megatron.core.process_groups_config import ProcessGroupCollection
     from megatron.core.transformer.transformer_config import TransformerConfig
 
 logging.disable(logging.WARNING)
@@ -47,7 +52,7 @@ def orders(*cases: str) -> object:
         again = [training.step(), training.gradients()]
         first = len(log)
         training.step()
-        shape = hooks._shape_of(training.config, None)
+        shape = hooks._shape_of(training.config, None, None)
         return {
             "plain": plain,
             "hooked": again,
@@ -85,6 +90,130 @@ def layout(tp: str, cp: str, pp: str, dp: str) -> object:
         ]
 
     return ranks.run_ranks(int(tp) * int(cp) * int(pp) * int(dp), on_rank)
+
+
+def groups_of(pipelines: list[list[int]], replicas: list[list[int]]) -> ProcessGroupCollection:
+    """Return the groups of this rank, of these; without tensor and context parallel ranks."""
+    alone = [[rank] for rank in range(dist.get_world_size())]
+    made = ProcessGroupCollection()
+    for name, members in {
+        "pp": pipelines,
+        "dp": replicas,
+        "dp_cp": replicas,
+        "cp": alone,
+        "tp": alone,
+    }.items():
+        setattr(made, name, dist.new_subgroups_by_enumeration(members)[0])
+    made.embd = made.pos_embd = None
+    return made
+
+
+def groups() -> object:
+    """Process groups that are passed explicitly, without a parallel state.
+
+    Two pipelines of two stages that lie as no default of Megatron's does: 0 and 3, 1 and 2.
+    """
+
+    def on_rank() -> dict[str, object]:
+        collection = groups_of([[0, 3], [1, 2]], [[0, 1], [2, 3]])
+        training = Training(2, 1, 4, pg_collection=collection)
+        plain = [training.step(), training.gradients()]
+        logs, reasons = [], []
+        # Given; the model's own, below a wrapper of Megatron's; none.
+        wrapped = types.SimpleNamespace(module=training.model[0])
+        for own, given in ((None, collection), (collection, None), (None, None)):
+            training.model[0].pg_collection = own
+            job, log = recorded()
+            attached = perseus.attach_megatron(
+                [wrapped], microbatches=4, pg_collection=given, job=job
+            )
+            reasons.append(attached.reason)
+            again = [training.step(), training.gradients()]
+            attached.detach()
+            logs.append(actions(log))
+            assert again == plain
+        del collection.dp
+        job, _ = recorded()
+        reasons.append(
+            perseus.attach_megatron(
+                wrapped, microbatches=4, pg_collection=collection, job=job
+            ).reason
+        )
+        collection.dp = collection.dp_cp
+        place = hooks.layout_of_groups(collection)
+        return {
+            "place": [place.rank, place.pp_rank, place.pp, place.dp_rank, place.dp, place.tp],
+            "begins": logs,
+            "reasons": reasons,
+        }
+
+    return ranks.run_ranks(4, on_rank)
+
+
+def bridge() -> object:
+    """Megatron-Bridge: its own callbacks; a stand-in for the lines of its trainer around them.
+
+    These are in src/megatron/bridge/training/train.py (train) and eval.py (evaluate) of
+    megatron-bridge 0.3.1, and at commit 2afd2d34f7d7b2e84095af1a7fd7244902189ebc of its repository.
+    To import the trainer itself takes Transformer Engine.
+    """
+    folders = [Path(folder) / "bridge/training/callbacks.py" for folder in megatron.__path__]
+    path = next(path for path in folders if path.exists())
+    spec: Any = importlib.util.spec_from_file_location("bridge_callbacks", path)
+    callbacks: Any = importlib.util.module_from_spec(spec)
+    sys.modules["bridge_callbacks"] = callbacks  # For its dataclasses.
+    spec.loader.exec_module(callbacks)
+
+    def train(training: Training, given: list[Any]) -> list[Any]:
+        manager = callbacks.normalize_callbacks(given)
+        state = types.SimpleNamespace(timers=training.config.timers)
+
+        def fire(event: str) -> None:
+            if callbacks.should_fire(manager, event):
+                context = callbacks.CallbackContext(state, training.model, manager.user_state)
+                manager.fire(event, context)
+
+        done: list[Any] = []
+        fire("on_train_start")
+        for step in range(3):
+            fire("on_train_step_start")
+            done += [training.step(), training.gradients()]
+            fire("on_train_step_end")
+            if step == 0:
+                fire("on_eval_start")
+                with torch.no_grad():
+                    training.config.timers = None
+                    fire("on_eval_step_start")
+                    training.step(forward_only=True)
+                    fire("on_eval_step_end")
+                    training.config.timers = state.timers
+                fire("on_eval_end")
+        fire("on_train_end")
+        return done
+
+    def on_rank() -> dict[str, object]:
+        collection = groups_of([[0, 1]], [[0], [1]])
+        training = Training(2, 1, 4, pg_collection=collection)
+        training.model[0].pg_collection = collection
+        before = training.config.timers
+        plain = train(training, [])
+        job, log = recorded()
+        callback = perseus.megatron_callback(microbatches=4, job=job)
+        waits = callback.attached.reason
+        same = train(training, [callbacks.Callback(), callback]) == plain
+        unable = perseus.megatron_callback(microbatches=4, profile="/nowhere.csv")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            same = same and train(training, [unable]) == plain
+        return {
+            "begins": actions(log),
+            "steps": [e[0] for e in log if e[0].startswith("step")],
+            "same": same,
+            "restored": training.config.timers is before,
+            "reasons": [waits, callback.attached.reason, unable.attached.reason],
+        }
+
+    return ranks.run_ranks(2, on_rank)
 
 
 def life() -> object:
@@ -126,6 +255,7 @@ def life() -> object:
             warnings.simplefilter("always")
             training.step(2)
             training.step(2)
+            said_by(job)
         done["changed"] = [e[0] for e in log[mark:] if e[0].startswith("step")]
         done["said"] = [str(w.message) for w in seen if "perseus" in str(w.message)]
         mark = len(log)
@@ -257,7 +387,9 @@ def failures() -> object:
 
 def main() -> None:
     """Run the scenario that the command line names."""
-    scenarios = {f.__name__: f for f in (orders, layout, life, megatron_lm, failures)}
+    scenarios = {
+        f.__name__: f for f in (orders, layout, groups, bridge, life, megatron_lm, failures)
+    }
     print(json.dumps(scenarios[sys.argv[1]](*sys.argv[2:])))
 
 

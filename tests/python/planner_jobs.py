@@ -24,12 +24,14 @@ def profile(
     stages: int,
     seed: int = 1,
     split: bool = False,
+    recompute: bool = False,
     spread: bool = False,
     labels: bool = False,
 ) -> dict[str, list[object]]:
     """Return a profile as columns: energies fall with the clock, but not all the way."""
     chance = random.Random(seed)
     kinds = ["forward", "backward_input", "backward_weight"] if split else ["forward", "backward"]
+    kinds += ["recompute"] * recompute
     columns: dict[str, list[object]] = {
         name: [] for name in ("stage", "instruction", "frequency", "time", "energy")
     }

@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
 import perseus  # noqa: E402
+from perseus.hooks import callbacks  # noqa: E402
 from recording import Recorder  # noqa: E402
 from watched import STRANGE, Breaking, Watched  # noqa: E402
 
@@ -323,3 +324,24 @@ def test_instructions_that_are_not_known_are_refused(name: str) -> None:
     with pytest.warns(RuntimeWarning, match=name):
         assert not trained.attach(job_of())
     assert "train_batch" not in vars(trained.engine)
+
+
+@pytest.mark.parametrize(
+    "kind", [callbacks._Lightning, callbacks._Transformers, callbacks._Megatron]
+)
+def test_a_callback_in_a_trainer_that_has_nothing(kind: Any) -> None:
+    """It says once why it is not attached, and is still then."""
+    callback = kind({})
+    assert callback.attached.report()["state"] == "detached"
+    nothing = types.SimpleNamespace()
+    begin = next(name for name in ("on_train_start", "on_train_begin") if hasattr(kind, name))
+    arguments = [nothing] * (getattr(kind, begin).__code__.co_argcount - 1)
+    with pytest.warns(RuntimeWarning, match="not attached") as said:
+        getattr(callback, begin)(*arguments)
+    assert len(said) == 1
+    assert callback.attached.reason
+    for name in ("on_train_batch_start", "on_train_step_start", "on_train_end", "on_exception"):
+        getattr(callback, name, print)(nothing)
+    getattr(callback, "on_before_backward", print)(nothing, nothing, nothing)
+    with pytest.raises(perseus.AttachError):
+        getattr(kind({"strict": True}), begin)(*arguments)

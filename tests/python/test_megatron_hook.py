@@ -7,13 +7,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from frameworks_testing import needs_frameworks, planned, scenario
+from frameworks_testing import needs, needs_frameworks, planned, scenario
 
 WORKER = "megatron_worker.py"
 pytestmark = needs_frameworks
 
 # Pipeline ranks, chunks, microbatches, microbatches of a group (0: Megatron's default).
 CASES = ["1 1 3 0", "2 1 4 0", "4 1 2 0", "2 2 4 0", "2 2 5 3", "2 3 6 4", "4 2 8 0"]
+
+
+# What each rank of two runs with four microbatches.
+ITERATIONS = [
+    ["0F0", "0F1", "0B0", "0F2", "0B1", "0F3", "0B2", "0B3"],
+    ["1F0", "1B0", "1F1", "1B1", "1F2", "1B2", "1F3", "1B3"],
+]
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +56,32 @@ def test_the_layout_is_megatrons(tp: int, cp: int, pp: int, dp: int) -> None:
             rank // (tp * cp * dp),
         ]
         assert sizes == [pp, dp, tp * cp]
+
+
+def test_process_groups_may_be_passed_without_a_parallel_state() -> None:
+    """As an argument or as the model's own; where one is missing, it says which."""
+    ranks = scenario(WORKER, "groups")
+    for rank, (pp_rank, dp_rank) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)]):
+        assert ranks[rank]["place"] == [rank, pp_rank, 2, dp_rank, 2, 1]
+        assert ranks[rank]["begins"] == [ITERATIONS[pp_rank]] * 2 + [[]]
+        given, own, none, missing = ranks[rank]["reasons"]
+        assert given == own == ""
+        assert "give pg_collection=" in none
+        assert "no group dp;" in missing
+
+
+@needs("megatron/bridge")
+def test_megatron_bridge_tells_by_its_callbacks() -> None:
+    """Iterations are seen before and after an evaluation, which gives the config its old timers."""
+    for rank, one in enumerate(scenario(WORKER, "bridge")):
+        assert one["begins"] == ITERATIONS[rank] * 3
+        assert one["steps"] == ["step_begin", "step_end"] * 3
+        assert one["same"]
+        assert one["restored"]
+        before, attached, unable = one["reasons"]
+        assert "not begun" in before
+        assert attached == ""
+        assert "/nowhere.csv" in unable
 
 
 def test_what_happens_in_a_training_does_not_confuse_it() -> None:

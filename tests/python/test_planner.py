@@ -122,6 +122,10 @@ JOBS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"stages": 4},
         {"schedule": "dualpipev", "virtual_stages": 2, "microbatches": 4, "split_ratio": 0.4},
     ),
+    "early recomputation": (
+        {"stages": 3, "recompute": True},
+        {"schedule": "early-recomputation-1f1b", "microbatches": 5},
+    ),
     "one clock a stage": ({"stages": 3}, {"granularity": "stage", "at": "1.1x"}),
     "two clocks": ({"stages": 3}, {"max_clocks": 2, "at": "1.1x"}),
     "dwell": ({"stages": 3}, {"min_dwell": "20ms", "at": "1.1x"}),

@@ -5,14 +5,18 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
+
 #include "report_fixture.h"
 
 namespace perseus::report {
 namespace {
 
 TEST(StageSavingsTest, AddUpToTheSavingOfThePlan) {
-  for (const char* schedule : {"1f1b", "zbv-zero-bubble", "dualpipev"}) {
-    const Sample sample = MakeSample(schedule, 8, schedule[0] == '1' ? 1 : 2, 16);
+  for (const char* schedule :
+       {"1f1b", "early-recomputation-1f1b", "zbv-zero-bubble", "dualpipev"}) {
+    const Sample sample =
+        MakeSample(schedule, 8, std::string_view(schedule).ends_with("1f1b") ? 1 : 2, 16);
     double joules =
         (sample.baseline.iteration_time_seconds - sample.chosen.iteration_time_seconds) *
         sample.pipeline.total_blocking_power_watts;

@@ -73,6 +73,12 @@ TEST(JobSpecTest, AnOrderOfOnesOwnIsTakenAsText) {
   ASSERT_TRUE(measurable) << measurable.error().message;
   EXPECT_EQ(measurable->num_stages, 2);
   EXPECT_TRUE(measurable->splits_backward);
+  EXPECT_FALSE(measurable->Has(ComputationType::kRecompute));
+  const auto early =
+      MeasurableOf(R"({"schedule":"early-recomputation-1f1b","stages":1,"microbatches":1})");
+  ASSERT_TRUE(early) << early.error().message;
+  EXPECT_TRUE(early->Has(ComputationType::kRecompute));
+  EXPECT_FALSE(early->Has(ComputationType::kBackwardInput));
 }
 
 // Every field that there is, so that one that comes later is not forgotten here.

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/planning/characterize.h"
 #include "server/service_testing.h"
 #include "server/simulation/simulated_store.h"
 
@@ -142,6 +143,7 @@ class ManagedJobTest : public ::testing::Test {
   EventHub events_;
   double seconds_ = 1000;
   int throws_at_ = 0;       // At this look at the clock from now on. 0: at none.
+  int advances_ = 0;        // Looks at how the job goes on.
   bool is_broken_ = false;  // Whatever the job decides by itself throws.
   std::vector<std::string> problems_;
   JobContext context_{.store = gate_,
@@ -155,6 +157,7 @@ class ManagedJobTest : public ::testing::Test {
                           },
                       .has_given_plan =
                           [this](const Shape&) {
+                            ++advances_;
                             if (is_broken_) throw std::runtime_error("a bug");
                             return false;
                           },
@@ -369,6 +372,55 @@ TEST_F(ManagedJobTest, SumsThatTheStoreCannotTakeAreWrittenLater) {
   FinishAll();
   ASSERT_EQ(rows_.iterations.size(), 1U);
   EXPECT_EQ(rows_.iterations.begin()->second.reports, 1);
+}
+
+TEST_F(ManagedJobTest, ARunningJobIsLookedThroughOnceARevision) {
+  RegisterRanks();
+  Do(maker().Make(*job_->NextStep(), rows_.job.job));
+  FinishAll();
+  ASSERT_EQ(job_->View().record.state, store::JobState::kRunning);
+  const int before = advances_;
+  for (int i = 0; i < 10; ++i) job_->Tick();
+  EXPECT_LE(advances_, before + 1);
+  Do(SetTarget{"1.1x"});
+  FinishAll();
+  EXPECT_GT(advances_, before);
+}
+
+// With each report, as long as the store is away.
+TEST_F(ManagedJobTest, ARankThatCanSetClocksAgainIsMeasuredAgainOnce) {
+  LoadUnmeasured();
+  RegisterRanks();
+  for (int rank = 0; rank < 4; ++rank) {
+    store::Measurements measured = Sweep(rank);
+    if (rank == 0) std::erase_if(measured.rows, [](auto& row) { return row.clock_mhz != 1400; });
+    Do(TakeMeasurements{measured});
+  }
+  FinishAll();
+  job_->Refresh([](const Result<void>&) {});
+  FinishAll();
+  ASSERT_TRUE(job_->NextStep());
+  AdoptPlans made;
+  made.step = *job_->NextStep();
+  made.built.job = *BuildJob(rows_.job.job);
+  Characterizer characterizer(job_->id(), made.built.job, [](double) { return true; });
+  made.record = *characterizer.Ladder(PlanTarget{}, 1, 1);
+  made.built.curve = *Curve::Make(made.built.job, made.record);
+  Do(made);
+  FinishAll();
+  ASSERT_EQ(job_->View().record.state, store::JobState::kRunning);
+  const auto report = [&] {
+    job_->Report({}, {{.rank = 0, .state = "following"}}, [](const Outcome<void>&) {});
+  };
+  for (int i = 0; i < 5; ++i) report();
+  ASSERT_EQ(gate_.writes.size(), 1U);
+  const SimulatedGate::Write write = std::move(gate_.writes.front());
+  gate_.writes.pop_front();
+  write.written(MakeError(ErrorCode::kIo, "the store is away"));
+  EXPECT_TRUE(gate_.writes.empty());
+  report();
+  FinishAll();
+  EXPECT_EQ(job_->View().record.state, store::JobState::kProfiling);
 }
 
 TEST_F(ManagedJobTest, ALibraryThatCannotBeAskedIsAsOneThatHasNothing) {

@@ -374,6 +374,24 @@ TEST_F(ProfileLifeTest, WhatIsDoubtfulIsMeasuredAgainButNotForEver) {
   EXPECT_GE(job->View().notes.front().severity, Severity::kImplausible);
 }
 
+TEST_F(ProfileLifeTest, ASweepThatBeganByItselfIsCancelledForGood) {
+  const auto job = Create(kUnmeasured, "", "key");
+  RegisterAll(*job);
+  ASSERT_TRUE(AwaitState(*job, JobState::kProfiling));
+  for (int rank = 0; rank < 4; ++rank) {
+    store::Measurements measured = Sweep(rank);
+    measured.blocking_power_watts = 90;  // At 1000 MHz computing draws 36 W.
+    ASSERT_TRUE(Measure(*job, measured));
+  }
+  ASSERT_TRUE(Eventually([&] { return job->View().sweeps_again; }));
+  ASSERT_TRUE(sync::CancelReprofile(*job));
+  EXPECT_EQ(job->View().record.state, JobState::kRunning);
+  Restart();
+  EXPECT_EQ(Find(job)->View().record.state, JobState::kRunning);
+  ASSERT_TRUE(sync::Reprofile(*Find(job)));
+  EXPECT_TRUE(Find(job)->View().sweeps_again);
+}
+
 TEST_F(ProfileLifeTest, WithoutThePowerOfWaitingThereIsAPlanAndANote) {
   const auto job = Create(kUnmeasured, "", "key");
   RegisterAll(*job);

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import logging
@@ -15,7 +16,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from perseus.hooks.job import Job
-from perseus.hooks.layout import DEFAULT_SERVER, Layout, default_device, job_body, run_key
+from perseus.hooks.layout import (
+    DEFAULT_SERVER,
+    Layout,
+    add_gpu,
+    default_device,
+    job_body,
+    run_key,
+)
 from perseus.hooks.speaker import say_once, speaker_of_ranks
 from perseus.hooks.wrap import Wrap
 
@@ -180,17 +188,29 @@ class Attached:
                 self.job.fail("the function for tokens failed", error)
             return 0
 
-    def give_up(self, error: Exception, made: Job | None) -> None:
-        """Take everything off again, as attaching failed; `made`: a job to be closed."""
-        self.detach()
-        if made is not None:
-            self._guarded(made.close)
-        self.job = None
-        self.reason = str(error) or type(error).__name__
+    @contextlib.contextmanager
+    def attaching(self, framework: str, strict: bool, said: str = "") -> Iterator[None]:
+        """Within it, attach: where that fails, all is taken off again, and it says once why.
 
-    def say_reason(self, framework: str) -> None:
-        """Say once for all ranks why it is not attached."""
-        say_once(f"not attached to {framework}: {self.reason}")
+        Parameters
+        ----------
+        framework
+            What it is attached to, for people.
+        strict
+            Raise `AttachError` instead.
+        said
+            A reason that was said before, which is not said again.
+        """
+        try:
+            yield
+        except Exception as error:
+            self.detach()
+            self.job = None
+            self.reason = str(error) or type(error).__name__
+            if strict:
+                raise AttachError(self.reason) from error
+            if self.reason != said:
+                say_once(f"not attached to {framework}: {self.reason}")
 
     def __enter__(self) -> Attached:
         return self
@@ -284,9 +304,12 @@ def _has_no_agent(device: object) -> bool:
 
 def _agreed_run() -> str:
     """Return a name for this run that the ranks agree on through their store, without waiting."""
+    own = f"run-{uuid.uuid4().hex[:16]}"
+    distributed = importlib.import_module("torch.distributed")
+    if not distributed.is_available() or not distributed.is_initialized():
+        return own  # There is one rank.
     c10d = importlib.import_module("torch.distributed.distributed_c10d")
-    store = c10d._get_default_store()
-    agreed = store.compare_set(_STORE_KEY, "", f"run-{uuid.uuid4().hex[:16]}")
+    agreed = c10d._get_default_store().compare_set(_STORE_KEY, "", own)
     return bytes(agreed).decode()
 
 
@@ -297,16 +320,5 @@ def _add_device_options(device: object, place: Layout, options: dict[str, Any]) 
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     chosen = torch.device(device)
-    if chosen.type == "cuda":
-        options.setdefault("timeline", "cuda")
-        if "gpu_uuid" not in options and "gpu_index" not in options:
-            index = torch.cuda.current_device() if chosen.index is None else chosen.index
-            identity = getattr(torch.cuda.get_device_properties(index), "uuid", None)
-            if identity is not None:
-                options["gpu_uuid"] = f"GPU-{identity}"
-            else:
-                options["gpu_index"] = index
-    else:
-        options.setdefault("timeline", "host")
-        if "gpu_uuid" not in options:
-            options.setdefault("gpu_index", int(os.environ.get("LOCAL_RANK", place.rank)))
+    options.setdefault("timeline", "cuda" if chosen.type == "cuda" else "host")
+    add_gpu(chosen, place.rank, options)

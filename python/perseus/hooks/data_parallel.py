@@ -34,6 +34,9 @@ def attach_ddp(
     *,
     accumulate: int = 1,
     mesh: Any = None,
+    dp_rank: int | None = None,
+    dp: int | None = None,
+    tp_rank: int | None = None,
     tp: int | None = None,
     rank: int | None = None,
     name: str | None = None,
@@ -58,20 +61,20 @@ def attach_ddp(
         `torch.compile` returned, or any other `torch.nn.Module`. Each call with gradients is
         followed by one backward.
     optimizer
-        Its steps end the iterations. None: an iteration ends when the next forward begins.
-    server
-        None: `$PERSEUS_SERVER`, else http://127.0.0.1:7787.
+        Its steps end the iterations; PyTorch's, or what Accelerate's `prepare` returned. None: an
+        iteration ends when the next forward begins.
     accumulate
         How many forwards and backwards make up one step of the optimizer.
     mesh
         The `DeviceMesh` of the job, whose dimension names say which ranks are copies (dp,
         dp_replicate, dp_shard, fsdp, ep) and which compute together (tp, cp).
-    tp
-        Instead of a mesh: how many neighbours compute together. With neither, every rank is a
-        copy.
+    dp_rank, dp, tp_rank, tp
+        Instead of a mesh. `tp` alone: so many neighbours compute together. With nothing, every
+        rank is a copy. Copies that have no process group in common need all of them, `rank` and
+        `run`.
     rank
         None: that of the default process group, else 0.
-    name, run, job_id, profile, settings, tokens, job, strict, options
+    server, name, run, job_id, profile, settings, tokens, job, strict, options
         As for `perseus.attach`.
 
     Returns
@@ -86,8 +89,7 @@ def attach_ddp(
     within forward and backward, so their times contain waits.
     """
     attached = Attached(None)
-    made: Job | None = None
-    try:
+    with attached.attaching(type(model).__name__, strict):
         for method in ("register_forward_pre_hook", "register_forward_hook", "parameters"):
             if not callable(getattr(model, method, None)):
                 raise AttachError(f"{type(model).__name__} is no torch.nn.Module")
@@ -97,8 +99,8 @@ def attach_ddp(
         if not trained:
             raise AttachError("no parameter of the model is trained")
         if job is None:
-            made = job = open_job(
-                _place(mesh, tp, rank),
+            job = open_job(
+                _place(mesh, rank, dp_rank, dp, tp_rank, tp),
                 schedule=lambda: {"schedule": "1f1b"},
                 stages=1,
                 microbatches=accumulate,
@@ -115,19 +117,23 @@ def attach_ddp(
         attached.job = job
         attached.tokens = tokens
         _Recorder(attached, job, model, accumulate).hook(optimizer)
-    except Exception as error:
-        attached.give_up(error, made)
-        if strict:
-            raise AttachError(attached.reason) from error
-        attached.say_reason(type(model).__name__)
     return attached
 
 
-def _place(mesh: Any, tp: int | None, rank: int | None) -> Layout:
+def _place(
+    mesh: Any,
+    rank: int | None,
+    dp_rank: int | None,
+    dp: int | None,
+    tp_rank: int | None,
+    tp: int | None,
+) -> Layout:
     distributed = importlib.import_module("torch.distributed")
     alone = not distributed.is_available() or not distributed.is_initialized()
     if rank is None:
         rank = 0 if alone else int(distributed.get_rank())
+    if mesh is None and (dp_rank is not None or tp_rank is not None):
+        return Layout(rank=rank, dp_rank=dp_rank or 0, dp=dp or 1, tp_rank=tp_rank or 0, tp=tp or 1)
     if mesh is None:
         world = 1 if alone else int(distributed.get_world_size())
         return layout_of_group([rank], rank, world, tp or 1)
@@ -175,6 +181,8 @@ class _Recorder:
         undo.append(self._model.register_forward_pre_hook(before, prepend=True).remove)
         after = _Hook(self._job, self._forward_ends)
         undo.append(self._model.register_forward_hook(after).remove)
+        # Accelerate's holds the one that steps, and steps it when gradients are accumulated.
+        optimizer = getattr(optimizer, "optimizer", optimizer)
         if optimizer is not None:
             if not callable(getattr(optimizer, "register_step_post_hook", None)):
                 raise AttachError(f"{type(optimizer).__name__} is no torch.optim.Optimizer")
@@ -290,14 +298,8 @@ class _Hook:
             self._job.guarded(self._tell, *args)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _Nothing, ()
-
-
-class _Nothing:
-    """What stands for a hook in a copy."""
-
-    def __call__(self, *_: Any) -> None:
-        pass
+        """Be Python's own callable that does nothing: who reads a saved model may lack Perseus."""
+        return getattr, (0, "__init__")
 
 
 def _tensors_of(output: Any) -> Iterator[Any]:

@@ -61,26 +61,8 @@ def attach_deepspeed(
     ----------
     engine
         As `deepspeed.initialize` returns it for a `PipelineModule`.
-    server
-        None: `$PERSEUS_SERVER`, else http://127.0.0.1:7787.
-    name, run
-        Of the job, for people; and what makes it the same job on all ranks and after a restart
-        (None: `$PERSEUS_RUN`, Slurm's or torchrun's id).
-    job_id
-        A job that the server has already, instead of one that is made.
-    profile
-        True: measure in the first iterations, where the server has no profile. A path: of a
-        profile in CSV. False: neither.
-    settings
-        More of the job: ``{"blocking_power": 85, "at": "1.05x"}``; keys of job files.
-    tokens
-        Of an iteration on this rank, or a function that says how many the one had that ended.
-    job
-        A `perseus.Job` that is open already, instead of one that is made.
-    strict
-        Raise `AttachError` where attaching fails.
-    options
-        More for `perseus.Job`: device, gpu_uuid, gpu_index, shadow, timeline and so on.
+    server, name, run, job_id, profile, settings, tokens, job, strict, options
+        As for `perseus.attach`.
 
     Returns
     -------
@@ -94,15 +76,14 @@ def attach_deepspeed(
     breaks off, or that has another number of microbatches (`set_train_batch_size`), is not used.
     """
     attached = Attached(None)
-    made: Job | None = None
-    try:
+    with attached.attaching("DeepSpeed", strict):
         before = getattr(engine, _MARK, None)
         if before is not None:
             raise AttachError("this engine has Perseus attached already; detach that first")
         _check(engine)
         layout = layout_of_deepspeed(engine)
         if job is None:
-            made = job = open_job(
+            job = open_job(
                 layout,
                 schedule=lambda: {"schedule": "1f1b"},
                 stages=layout.pp,
@@ -120,11 +101,6 @@ def attach_deepspeed(
         attached.job = job
         attached.tokens = tokens
         _hook(attached, engine, job, layout.pp_rank)
-    except Exception as error:
-        attached.give_up(error, made)
-        if strict:
-            raise AttachError(attached.reason) from error
-        attached.say_reason("DeepSpeed")
     return attached
 
 

@@ -35,6 +35,7 @@ def attach_megatron(
     server: str | None = None,
     *,
     microbatches: int | None = None,
+    pg_collection: Any = None,
     name: str | None = None,
     run: str | None = None,
     job_id: str | None = None,
@@ -57,28 +58,13 @@ def attach_megatron(
     model
         The model or its chunks, as the schedule gets them, or their `ModelParallelConfig`. None:
         the timers of Megatron-LM (`megatron.training.get_timers`), which `train` gives the config.
-    server
-        None: `$PERSEUS_SERVER`, else http://127.0.0.1:7787.
     microbatches
         Of an iteration; None: as `get_num_microbatches` of Megatron says.
-    name, run
-        Of the job, for people; and what makes it the same job on all ranks and after a restart
-        (None: `$PERSEUS_RUN`, Slurm's or torchrun's id).
-    job_id
-        A job that the server has already, instead of one that is made.
-    profile
-        True: measure in the first iterations, where the server has no profile. A path: of a
-        profile in CSV. False: neither.
-    settings
-        More of the job: ``{"blocking_power": 85, "at": "1.05x"}``; keys of job files.
-    tokens
-        Of an iteration on this rank, or a function that says how many the one had that ended.
-    job
-        A `perseus.Job` that is open already, instead of one that is made.
-    strict
-        Raise `AttachError` where attaching fails.
-    options
-        More for `perseus.Job`: device, gpu_uuid, gpu_index, shadow, timeline and so on.
+    pg_collection
+        The `ProcessGroupCollection` that the schedule gets. None: as `parallel_state` says; where
+        that is not initialised, the model's own.
+    server, name, run, job_id, profile, settings, tokens, job, strict, options
+        As for `perseus.attach`.
 
     Returns
     -------
@@ -95,26 +81,22 @@ def attach_megatron(
     runs without timers: attaching refuses these.
     """
     attached = Attached(None)
-    made: Job | None = None
-    config: Any = None
-    failed: _Failure | None = None
+    owner = _owner_of(model)
+    failed = _failure_of(owner)
     is_final = False
-    try:
-        failed = _failure_of(None, model)
-        config = _config_of(model)
+    with attached.attaching("Megatron", strict, "" if failed is None else failed.attached.reason):
+        config = config_of_megatron(model)
         timers = _global_timers() if config is None else config.timers
-        failed = _failure_of(config, model)
         known: Attached | None = timers._attached if isinstance(timers, _Timers) else None
         if known is not None:
             return known
         if failed is not None and failed.is_final and not strict:
-            known = failed.attached
-            return known
+            return failed.attached
         _refuse(config)
-        shape = _shape_of(config, microbatches)
+        shape = _shape_of(config, microbatches, _groups_of(model, pg_collection))
         is_final = True  # What fails from here on is not tried again with each microbatch.
         if job is None:
-            made = job = open_job(
+            job = open_job(
                 shape.layout,
                 schedule=shape.schedule,
                 stages=shape.layout.pp * shape.chunks,
@@ -132,21 +114,18 @@ def attach_megatron(
         attached.job = job
         attached.tokens = tokens
         _hook(attached, config, _Recorder(attached, job, shape))
-    except Exception as error:
-        attached.give_up(error, made)
-        if strict:
-            raise AttachError(attached.reason) from error
-        if failed is None or failed.attached.reason != attached.reason:
-            attached.say_reason("Megatron")
+        with contextlib.suppress(AttributeError):
+            delattr(owner, _FAILED)
+    if not attached:
         with contextlib.suppress(Exception):  # It is said again then.
-            setattr(_owner(config, model), _FAILED, _Failure(attached, is_final))
+            setattr(owner, _FAILED, _Failure(attached, is_final))
     return attached
 
 
 # Where Megatron stands.
 
 
-def _config_of(model: Any) -> Any:
+def config_of_megatron(model: Any) -> Any:
     """Return the config whose timers the schedules use; None: Megatron-LM's global timers."""
     if model is None:
         if sys.modules.get(_GLOBALS) is None:
@@ -168,14 +147,21 @@ class _Failure:
     is_final: bool
 
 
-def _failure_of(config: Any, model: Any) -> _Failure | None:
-    failed = getattr(_owner(config, model), _FAILED, None)
-    return failed if isinstance(failed, _Failure) else None
+def _failure_of(owner: Any) -> _Failure | None:
+    with contextlib.suppress(Exception):
+        failed = getattr(owner, _FAILED, None)
+        if isinstance(failed, _Failure):
+            return failed
+    return None
 
 
-def _owner(config: Any, model: Any) -> Any:
-    """Return what keeps it in mind."""
-    return next((each for each in (config, sys.modules.get(_GLOBALS), model) if each), None)
+def _owner_of(model: Any) -> Any:
+    """Return what keeps a failure in mind: the config, else Megatron-LM's globals, else `model`."""
+    with contextlib.suppress(Exception):
+        config = config_of_megatron(model)
+        if config is not None:
+            return config
+    return sys.modules.get(_GLOBALS) or model
 
 
 def _global_timers() -> Any:
@@ -185,8 +171,9 @@ def _global_timers() -> Any:
 def _refuse(config: Any) -> None:
     if getattr(config, "overlap_moe_expert_parallel_comm", False):
         raise AttachError(
-            "overlap_moe_expert_parallel_comm runs a forward and a backward as one, and Megatron "
-            "does not say when the backward runs; switch it off, or do without Perseus"
+            "overlap_moe_expert_parallel_comm runs a forward and a backward layer by layer at the "
+            "same time, so they cannot have a clock each, and no timer of Megatron's tells of a "
+            "backward; switch it off, or do without Perseus"
         )
     if getattr(config, "hybrid_context_parallel", False):
         raise AttachError("hybrid_context_parallel varies the number of computations")
@@ -219,10 +206,8 @@ class _Shape:
         }
 
 
-def _shape_of(config: Any, microbatches: int | None) -> _Shape:
+def _shape_of(config: Any, microbatches: int | None, groups: Any) -> _Shape:
     state = importlib.import_module("megatron.core.parallel_state")
-    if not state.model_parallel_is_initialized():
-        raise AttachError("Megatron's parallel state is not initialized yet; attach later")
     count: Callable[[], int] | None = None
     if microbatches is None:
         calculator = importlib.import_module("megatron.core.num_microbatches_calculator")
@@ -231,7 +216,7 @@ def _shape_of(config: Any, microbatches: int | None) -> _Shape:
             microbatches = int(count())
         except AttributeError:
             raise AttachError("give microbatches=: Megatron's calculator has no number") from None
-    layout = layout_of_megatron(state)
+    layout = layout_of_megatron(state) if groups is None else layout_of_groups(groups)
     chunks = state.get_virtual_pipeline_model_parallel_world_size()
     if chunks is None:
         chunks = getattr(config, "virtual_pipeline_model_parallel_size", None)
@@ -239,24 +224,65 @@ def _shape_of(config: Any, microbatches: int | None) -> _Shape:
     return _Shape(layout, int(chunks or 1), microbatches, int(group or layout.pp), count)
 
 
+def _groups_of(model: Any, given: Any) -> Any:
+    """Return the process groups that say where this rank stands; None: the parallel state does."""
+    state = importlib.import_module("megatron.core.parallel_state")
+    if given is not None or state.model_parallel_is_initialized():
+        return given
+    with contextlib.suppress(Exception):  # It has none.
+        utils = importlib.import_module("megatron.core.utils")
+        chunk = model[0] if isinstance(model, (list, tuple)) else model
+        return utils.get_attr_wrapped_model(chunk, "pg_collection", allow_none=False)
+    raise AttachError(
+        "Megatron's parallel state is not initialized yet; attach later, or give pg_collection="
+    )
+
+
 def layout_of_megatron(state: Any) -> Layout:
     """Return where `megatron.core.parallel_state` says that this rank stands.
 
-    Ranks of a context parallel group compute a microbatch together, as tensor parallel ones do.
     Expert parallel ranks are data parallel ones for everything else, and stay what they are there.
     """
+    return _layout(
+        pp=(
+            state.get_pipeline_model_parallel_rank(),
+            state.get_pipeline_model_parallel_world_size(),
+        ),
+        dp=(state.get_data_parallel_rank(), state.get_data_parallel_world_size()),
+        cp=(state.get_context_parallel_rank(), state.get_context_parallel_world_size()),
+        tp=(state.get_tensor_model_parallel_rank(), state.get_tensor_model_parallel_world_size()),
+    )
+
+
+def layout_of_groups(groups: Any) -> Layout:
+    """Return where a `ProcessGroupCollection` of Megatron-Core says that this rank stands."""
+    places = {}
+    for name in ("pp", "dp", "cp", "tp"):
+        group = getattr(groups, name, None)
+        if group is None:
+            raise AttachError(
+                f"pg_collection has no group {name}; give one that has pp, dp, cp, tp"
+            )
+        places[name] = (int(group.rank()), int(group.size()))
+    return _layout(**places)
+
+
+def _layout(
+    pp: tuple[int, int], dp: tuple[int, int], cp: tuple[int, int], tp: tuple[int, int]
+) -> Layout:
+    """Return the layout of ranks and sizes.
+
+    Ranks of a context parallel group compute a microbatch together, as tensor parallel ones do.
+    """
     distributed = importlib.import_module("torch.distributed")
-    tp = int(state.get_tensor_model_parallel_world_size())
-    cp = int(state.get_context_parallel_world_size())
-    tp_rank = int(state.get_tensor_model_parallel_rank())
     return Layout(
         rank=int(distributed.get_rank()),
-        pp_rank=int(state.get_pipeline_model_parallel_rank()),
-        pp=int(state.get_pipeline_model_parallel_world_size()),
-        dp_rank=int(state.get_data_parallel_rank()),
-        dp=int(state.get_data_parallel_world_size()),
-        tp_rank=int(state.get_context_parallel_rank()) * tp + tp_rank,
-        tp=cp * tp,
+        pp_rank=int(pp[0]),
+        pp=int(pp[1]),
+        dp_rank=int(dp[0]),
+        dp=int(dp[1]),
+        tp_rank=int(cp[0]) * int(tp[1]) + int(tp[0]),
+        tp=int(cp[1]) * int(tp[1]),
     )
 
 
@@ -289,9 +315,6 @@ def _hook(attached: Attached, config: Any, recorder: _Recorder) -> None:
         raise AttachError("there are no timers; attach after initialize_megatron")
     for owner, attribute in places:
         _replace(attached, owner, attribute, recorder)
-    owner = _owner(config, None)
-    with contextlib.suppress(AttributeError):
-        delattr(owner, _FAILED)
 
 
 def _replace(attached: Attached, owner: Any, attribute: str, recorder: _Recorder) -> None:

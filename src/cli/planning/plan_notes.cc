@@ -54,8 +54,9 @@ std::vector<std::string> PipelineRemarks(const CostedPipeline& pipeline, int vir
         ranks));
   }
   const auto& computations = pipeline.dag.computations;
-  if (std::any_of(computations.begin(), computations.end(),
-                  [](const Computation& each) { return each.fused.has_value(); })) {
+  if (std::any_of(computations.begin(), computations.end(), [](const Computation& each) {
+        return each.fused && each.id.type == ComputationType::kForward;
+      })) {
     remarks.emplace_back(
         "a fused forward and backward is planned as one computation at one knob, and takes the sum "
         "of both times: what the GPU gains by overlapping them is not in the profile.");

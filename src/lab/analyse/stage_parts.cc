@@ -85,7 +85,7 @@ Result<void> AddStage(const Profile& profile, const std::vector<StagePart>& part
     composed->rows += static_cast<int>(table->options.size());
     composed->tables.push_back(*std::move(table));
   }
-  const auto [forward, backward, input, weight] = has;
+  const auto [forward, backward, input, weight, recompute] = has;
   if (forward && (backward || (input && weight))) return {};
   return InvalidInput(
       fmt::format("{}: {} cannot be put together, because some have backward and others "
@@ -139,7 +139,7 @@ double PartSeconds(const Profile& profile, const StagePart& part) {
     return part.Of(type).time * table->options[table->baseline].time_seconds;
   };
   const bool whole = profile.Find(part.stage, kBackward) != nullptr;
-  return seconds(kForward) +
+  return seconds(kForward) + seconds(kRecompute) +
          (whole ? seconds(kBackward) : seconds(kBackwardInput) + seconds(kBackwardWeight));
 }
 

@@ -15,7 +15,7 @@ namespace perseus::analyse {
 
 inline constexpr std::array kComputationTypes = {
     ComputationType::kForward, ComputationType::kBackward, ComputationType::kBackwardInput,
-    ComputationType::kBackwardWeight};
+    ComputationType::kBackwardWeight, ComputationType::kRecompute};
 static_assert(kComputationTypes.size() == kNumComputationTypes);
 
 // How much of a measured stage's time and energy.

@@ -122,7 +122,8 @@ class TimelineDrawing {
       const Computation& what = pipeline_.dag.computations[each.computation];
       double top = pitch * what.rank;
       double height = lane;
-      if (!what.fused && what.id.type == ComputationType::kForward) {
+      if (!what.fused && (what.id.type == ComputationType::kForward ||
+                          what.id.type == ComputationType::kRecompute)) {
         top += 0.3 * lane;
         height = 0.7 * lane;
       } else if (what.id.type == ComputationType::kBackwardWeight) {

@@ -15,9 +15,12 @@ std::string DrawShapes(const CostedPipeline& pipeline) {
   std::string html = "<div class=\"shapes\">\n";
   const bool fused = std::any_of(pipeline.tables.begin(), pipeline.tables.end(),
                                  [](const CostTable& t) { return t.fused_type.has_value(); });
-  const bool weight =
-      std::any_of(pipeline.tables.begin(), pipeline.tables.end(),
-                  [](const CostTable& t) { return t.type == ComputationType::kBackwardWeight; });
+  const auto runs = [&pipeline](ComputationType type) {
+    return std::any_of(pipeline.tables.begin(), pipeline.tables.end(),
+                       [type](const CostTable& t) { return t.type == type; });
+  };
+  const bool weight = runs(ComputationType::kBackwardWeight);
+  const bool recompute = runs(ComputationType::kRecompute);
   const auto shape = [&](std::string_view drawing, std::string_view text) {
     fmt::format_to(std::back_inserter(html),
                    "<span><svg viewBox=\"0 0 30 16\" aria-hidden=\"true\">{}</svg>{}</span>\n",
@@ -27,7 +30,7 @@ std::string DrawShapes(const CostedPipeline& pipeline) {
       "<rect class=\"block pale\" x=\"1\" width=\"13\" height=\"16\"/><rect class=\"block\" "
       "x=\"1\" "
       "y=\"5\" width=\"13\" height=\"11\"/>",
-      "F forward: low block");
+      recompute ? "F forward, R recompute: low block" : "F forward: low block");
   shape("<rect class=\"block\" x=\"1\" y=\"0\" width=\"28\" height=\"16\"/>",
         weight ? "B, I backward: full height" : "B backward: full height");
   if (weight) {
@@ -40,7 +43,7 @@ std::string DrawShapes(const CostedPipeline& pipeline) {
     shape(
         "<rect class=\"block\" x=\"1\" y=\"0\" width=\"28\" height=\"16\"/><path "
         "class=\"lane-line\" d=\"M1 8H29\"/>",
-        "forward and backward overlapped");
+        recompute ? "two that run as one" : "forward and backward overlapped");
   }
   shape(
       "<rect class=\"lane\" width=\"30\" height=\"16\"/><path class=\"lane-line\" "

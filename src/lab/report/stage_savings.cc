@@ -24,12 +24,13 @@ std::vector<StageSavings> ComputeStageSavings(const CostedPipeline& pipeline, co
     stage.rank = computation.rank;
     stage.busy_seconds_before += before.time_seconds;
     stage.busy_seconds_after += after.time_seconds;
-    if (!computation.fused && computation.id.type == ComputationType::kForward) {
+    const bool is_forward = computation.id.type == ComputationType::kForward;
+    if (is_forward && !computation.fused) {
       stage.forward_joules += saved;
       stage.forward_clock += clock_seconds;
       forward_seconds[stage.stage] += after.time_seconds;
     } else {
-      (computation.fused ? stage.fused_joules : stage.backward_joules) += saved;
+      (is_forward ? stage.fused_joules : stage.backward_joules) += saved;
       stage.backward_clock += clock_seconds;
       backward_seconds[stage.stage] += after.time_seconds;
     }

@@ -19,7 +19,7 @@ struct StageSavings {
   int stage = 0;
   int rank = 0;
   double forward_joules = 0;
-  double backward_joules = 0;  // B, I, W.
+  double backward_joules = 0;  // B, I, W, R, and R with B in one.
   double fused_joules = 0;     // Forward and backward in one, under the forward's stage.
   double busy_seconds_before = 0;
   double busy_seconds_after = 0;

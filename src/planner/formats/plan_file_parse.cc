@@ -81,12 +81,8 @@ std::string StringOr(const TreeCursor& table, std::string_view key) {
 
 ComputationType ReadType(const TreeCursor& cursor) {
   const std::optional<ComputationType> type = ParseComputationType(cursor.String());
-  if (!type) cursor.FailExpected("forward, backward, backward_input or backward_weight");
+  if (!type) cursor.FailExpected(kComputationTypeList);
   return type.value_or(ComputationType::kForward);
-}
-
-bool IsBackward(ComputationType type) {
-  return type == ComputationType::kBackward || type == ComputationType::kBackwardInput;
 }
 
 constexpr std::string_view kBaselineList = "baseline.computations";
@@ -370,18 +366,19 @@ class ComputationsParser : public ListConsumer {
     const auto first = std::find_if(seen_.rbegin(), seen_.rend(), [this](const Seen& seen) {
       return seen.id == half_->computation.id;
     });
-    return TreeError(name_, first->position,
-                     Place(first->rank, first->index) +
-                         ": a fused forward must be followed by the backward that runs with it, "
-                         "with the same knob, start_s, duration_s and energy_j");
+    return TreeError(
+        name_, first->position,
+        Place(first->rank, first->index) +
+            ": a fused computation must be followed by the backward that runs with it, "
+            "with the same knob, start_s, duration_s and energy_j");
   }
 
   static bool AreFusedPair(const Entry& first, const Entry& second) {
     const PlannedComputation& a = first.computation;
     const PlannedComputation& b = second.computation;
-    return second.fused && a.id.type == ComputationType::kForward && IsBackward(b.id.type) &&
-           a.knob.label == b.knob.label && a.start_seconds == b.start_seconds &&
-           a.duration_seconds == b.duration_seconds && a.energy_joules == b.energy_joules;
+    return second.fused && MayRunAsOne(a.id, b.id) && a.knob.label == b.knob.label &&
+           a.start_seconds == b.start_seconds && a.duration_seconds == b.duration_seconds &&
+           a.energy_joules == b.energy_joules;
   }
 
   // Stage or microbatch: 0 .. count - 1.

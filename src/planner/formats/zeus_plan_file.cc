@@ -23,7 +23,7 @@ namespace {
 // Why Zeus' format cannot hold a computation.
 std::optional<std::string> WhyNot(const PlannedComputation& computation) {
   if (computation.fused) {
-    return "the schedule fuses forwards with backwards, and Zeus knows them only one by one";
+    return "the schedule runs two computations as one, and Zeus knows them only one by one";
   }
   if (computation.id.type != ComputationType::kForward &&
       computation.id.type != ComputationType::kBackward) {

@@ -53,17 +53,17 @@ const OptionErrors* Find(const std::vector<OptionErrors>& all, int stage, Comput
   return is_it ? &*found : nullptr;
 }
 
-// Halves of a backward that was measured whole have its errors, and the other way round.
+// Halves of a backward that was measured whole have its errors, and the other way round; a
+// recompute that was not measured has the forward's.
 const OptionErrors* ErrorsOf(const std::vector<OptionErrors>& all, const CostTable& table,
                              int knob) {
   const OptionErrors* errors = Find(all, table.stage, table.type, knob);
-  for (const ComputationType other :
-       {ComputationType::kBackward, ComputationType::kBackwardInput}) {
-    if (errors == nullptr && table.type != ComputationType::kForward) {
-      errors = Find(all, table.stage, other, knob);
-    }
+  if (errors != nullptr || table.type == ComputationType::kForward) return errors;
+  if (table.type == ComputationType::kRecompute) {
+    return Find(all, table.stage, ComputationType::kForward, knob);
   }
-  return errors;
+  errors = Find(all, table.stage, ComputationType::kBackward, knob);
+  return errors != nullptr ? errors : Find(all, table.stage, ComputationType::kBackwardInput, knob);
 }
 
 double Own(double std, const std::vector<double>& sources) {

@@ -31,6 +31,28 @@ RankOrder OneForwardOneBackwardOrder(const ScheduleShape& shape, int rank) {
   return order;
 }
 
+// Merak's (Lai et al. 2023), as in lowtime. A rank that will run no more forwards waits before each
+// backward, and recomputes meanwhile; until then it recomputes as part of the backward.
+RankOrder EarlyRecomputationOrder(const ScheduleShape& shape, int rank) {
+  const int warm_up = shape.num_ranks - 1 - rank;
+  RankOrder order;
+  for (const ScheduleStep& step : OneForwardOneBackwardOrder(shape, rank)) {
+    const auto [type, stage, microbatch] = step.id;
+    if (type == kForward) {
+      order.push_back(step);
+      continue;
+    }
+    const ComputationId recompute{kRecompute, stage, microbatch};
+    if (microbatch + warm_up < shape.num_microbatches) {
+      order.push_back({recompute, step.id});
+    } else {
+      order.push_back({recompute, std::nullopt});
+      order.push_back(step);
+    }
+  }
+  return order;
+}
+
 RankOrder LoopedBreadthFirstOrder(const ScheduleShape& shape, int rank) {
   const int m = shape.num_microbatches;
   RankOrder order;

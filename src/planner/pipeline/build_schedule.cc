@@ -17,6 +17,7 @@ inline namespace v0 {
 namespace {
 
 using pipeline::DualPipeVOrder;
+using pipeline::EarlyRecomputationOrder;
 using pipeline::GPipeOrder;
 using pipeline::InterleavedOrder;
 using pipeline::InterleavedZeroBubbleOrder;
@@ -46,6 +47,10 @@ Result<void> CheckGPipe(const ScheduleShape& shape) {
 
 Result<void> CheckOneForwardOneBackward(const ScheduleShape& shape) {
   return CheckOneStagePerRank(shape, "1f1b", "interleaved-1f1b");
+}
+
+Result<void> CheckEarlyRecomputation(const ScheduleShape& shape) {
+  return CheckOneStagePerRank(shape, "early-recomputation-1f1b", "interleaved-1f1b");
 }
 
 Result<void> CheckTwoStagesPerRank(const ScheduleShape& shape, std::string_view name) {
@@ -121,18 +126,18 @@ struct Generator {
   std::string_view name;
   Result<void> (*check)(const ScheduleShape&);
   RankOrder (*order)(const ScheduleShape&, int rank);
-  bool splits_backward;
+  int per_microbatch;  // Computations on each stage.
 };
 constexpr std::array kGenerators = {
-    Generator{"gpipe", CheckGPipe, GPipeOrder, false},
-    Generator{"1f1b", CheckOneForwardOneBackward, OneForwardOneBackwardOrder, false},
-    Generator{"looped-bfs", AnyShape, LoopedBreadthFirstOrder, false},
-    Generator{"interleaved-1f1b", CheckInterleaved, InterleavedOrder, false},
-    Generator{"megatron-interleaved", CheckMegatronInterleaved, MegatronInterleavedOrder, false},
-    Generator{"interleaved-zero-bubble", CheckInterleavedZeroBubble, InterleavedZeroBubbleOrder,
-              true},
-    Generator{"zbv-zero-bubble", CheckZbv, ZbvZeroBubbleOrder, true},
-    Generator{"dualpipev", CheckDualPipeV, DualPipeVOrder, true},
+    Generator{"gpipe", CheckGPipe, GPipeOrder, 2},
+    Generator{"1f1b", CheckOneForwardOneBackward, OneForwardOneBackwardOrder, 2},
+    Generator{"early-recomputation-1f1b", CheckEarlyRecomputation, EarlyRecomputationOrder, 3},
+    Generator{"looped-bfs", AnyShape, LoopedBreadthFirstOrder, 2},
+    Generator{"interleaved-1f1b", CheckInterleaved, InterleavedOrder, 2},
+    Generator{"megatron-interleaved", CheckMegatronInterleaved, MegatronInterleavedOrder, 2},
+    Generator{"interleaved-zero-bubble", CheckInterleavedZeroBubble, InterleavedZeroBubbleOrder, 3},
+    Generator{"zbv-zero-bubble", CheckZbv, ZbvZeroBubbleOrder, 3},
+    Generator{"dualpipev", CheckDualPipeV, DualPipeVOrder, 3},
 };
 
 Result<ScheduleShape> ShapeOf(const ScheduleSpec& spec, const Generator& generator) {
@@ -160,9 +165,8 @@ Result<ScheduleShape> ShapeOf(const ScheduleSpec& spec, const Generator& generat
         "microbatch per rank",
         *spec.microbatch_group_size));
   }
-  const int per_microbatch = generator.splits_backward ? 3 : 2;
   if (static_cast<std::int64_t>(spec.num_stages) * spec.num_microbatches >
-      kMaxComputations / per_microbatch) {
+      kMaxComputations / generator.per_microbatch) {
     return InvalidInput(TooManyComputations());
   }
   ScheduleShape shape;

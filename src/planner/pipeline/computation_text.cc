@@ -29,6 +29,7 @@ constexpr std::array kKeywords = {
     Keyword{"B", kBackward},
     Keyword{"I", kBackwardInput},
     Keyword{"W", kBackwardWeight},
+    Keyword{"R", kRecompute},
     Keyword{"SEND_F", std::nullopt},
     Keyword{"RECV_F", std::nullopt},
     Keyword{"SEND_B", std::nullopt},
@@ -76,7 +77,7 @@ class CellParser {
     // from_chars would take a minus sign.
     if (first == last || *first < '0' || *first > '9') {
       return Fail(position_, fmt::format("expected the number of a {} in {}: actions look like "
-                                         "0F3 (stage, F B I or W, microbatch)",
+                                         "0F3 (stage, F B I W or R, microbatch)",
                                          what, Shown(text_)));
     }
     const auto [end, error] = std::from_chars(first, last, number);
@@ -101,10 +102,11 @@ class CellParser {
     const auto* const keyword = std::find_if(kKeywords.begin(), kKeywords.end(),
                                              [&](const Keyword& k) { return k.text == word; });
     if (keyword == kKeywords.end()) {
-      return Fail(word_start, fmt::format("{} is no action that we know in {}: expected F, B, "
-                                          "I, W, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD "
-                                          "or REDUCE_GRAD after the stage",
-                                          Shown(word), Shown(text_)));
+      return Fail(word_start,
+                  fmt::format("{} is no action that we know in {}: expected F, B, "
+                              "I, W, R, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD, RESHARD "
+                              "or REDUCE_GRAD after the stage",
+                              Shown(word), Shown(text_)));
     }
     if (!keyword->has_microbatch) return std::nullopt;
     const auto microbatch = ParseNumber("microbatch");
@@ -113,7 +115,7 @@ class CellParser {
     return ComputationId{*keyword->type, *stage, *microbatch};
   }
 
-  // "(" forward ";" backward ")" "OVERLAP_F_B".
+  // "(" (forward | recompute) ";" backward ")" "OVERLAP_F_B".
   tl::expected<ParsedCell, CellError> ParseOverlap() {
     std::array<ComputationId, 2> halves;
     for (std::size_t half = 0; half < halves.size(); ++half) {
@@ -121,18 +123,20 @@ class CellParser {
       const std::size_t start = position_;
       const auto id = ParseComputation();
       if (!id) return tl::unexpected(id.error());
-      if (!*id || ((*id)->type == kForward) != (half == 0) || (*id)->type == kBackwardWeight) {
-        return FailOverlap(start);
-      }
+      if (!*id) return FailOverlap(start);
       halves[half] = **id;
+      const bool is_right = half == 0 ? halves[0].type == kForward || halves[0].type == kRecompute
+                                      : MayRunAsOne(halves[0], halves[1]);
+      if (!is_right) return FailOverlap(start);
     }
     if (!Skip(")") || !Skip(kOverlap) || position_ != text_.size()) return FailOverlap(position_);
     return ParsedCell{ScheduleStep{halves[0], halves[1]}};
   }
 
   tl::unexpected<CellError> FailOverlap(std::size_t offset) const {
-    return Fail(offset, fmt::format("{} is not an overlap of a forward with a backward: expected "
-                                    "the form (0F3;1B0){}",
+    return Fail(offset, fmt::format("{0} is not an overlap of a forward with a backward: expected "
+                                    "the form (0F3;1B0){1}, or (0R3;0B3){1} for a recompute with "
+                                    "its own backward",
                                     Shown(text_), kOverlap));
   }
 

@@ -12,7 +12,7 @@
 
 namespace perseus::pipeline {
 
-// PyTorch's spelling: "0F3", "(0F3;1B0)OVERLAP_F_B".
+// PyTorch's spelling: "0F3", "(0F3;1B0)OVERLAP_F_B"; and "0R3", "(0R3;0B3)OVERLAP_F_B".
 std::string ComputationText(const ComputationId& id);
 std::string StepText(const ScheduleStep& step);
 

@@ -60,6 +60,7 @@ std::string DrawSchedule(const Schedule& schedule) {
 
   std::string drawing;
   std::int64_t busy_units = 0;
+  bool recomputes = false;
   for (int rank = 0; rank < schedule.num_ranks; ++rank) {
     std::string line = fmt::format("rank {:>{}}  ", rank, last_rank.size());
     const auto idle_until = [&](std::int64_t unit) {
@@ -73,6 +74,7 @@ std::string DrawSchedule(const Schedule& schedule) {
       const ScheduleStep& step = order[position];
       const int units = StepGraph::DurationUnits(step);
       busy_units += units;
+      recomputes = recomputes || step.id.type == ComputationType::kRecompute;
       idle_until(graph->start_units(graph->first_step(rank) + static_cast<int>(position)));
       // A box as wide as its time, with one space to its neighbour.
       line += fmt::format("{:-<{}} ", StepLabel(step, with_stage), units * unit_width - 1);
@@ -82,9 +84,10 @@ std::string DrawSchedule(const Schedule& schedule) {
   }
   drawing += Axis(end_units, unit_width, margin) + "\n";
   drawing += fmt::format(
-      "{}F forward 1 unit, B backward 2, I input and W weight gradient 1 each; '.' idle: {:.1f} % "
+      "{}F forward 1 unit, B backward 2, I input and W weight gradient 1 each{}; '.' idle: {:.1f} "
+      "% "
       "of {} units\n",
-      std::string(margin, ' '),
+      std::string(margin, ' '), recomputes ? ", R recompute 1" : "",
       100.0 * (1.0 - static_cast<double>(busy_units) /
                          static_cast<double>(end_units * schedule.num_ranks)),
       end_units);

@@ -35,6 +35,7 @@ constexpr std::array kAliases = {
 const std::vector<std::string>& ScheduleNames() {
   static const std::vector<std::string> kNames = {"gpipe",
                                                   "1f1b",
+                                                  "early-recomputation-1f1b",
                                                   "looped-bfs",
                                                   "interleaved-1f1b",
                                                   "megatron-interleaved",

@@ -30,6 +30,7 @@ inline ScheduleStep Step(ComputationType type, int stage, int microbatch) {
 // Precondition: the shape is one that the schedule accepts.
 RankOrder GPipeOrder(const ScheduleShape& shape, int rank);
 RankOrder OneForwardOneBackwardOrder(const ScheduleShape& shape, int rank);
+RankOrder EarlyRecomputationOrder(const ScheduleShape& shape, int rank);
 RankOrder LoopedBreadthFirstOrder(const ScheduleShape& shape, int rank);
 RankOrder InterleavedOrder(const ScheduleShape& shape, int rank);
 RankOrder MegatronInterleavedOrder(const ScheduleShape& shape, int rank);

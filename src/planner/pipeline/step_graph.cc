@@ -52,6 +52,8 @@ StepGraph::Pass StepGraph::PassOf(ComputationType type) {
       return Pass::kForward;
     case kBackwardWeight:
       return Pass::kWeight;
+    case kRecompute:
+      return Pass::kRecompute;
     case kBackward:
     case kBackwardInput:
       break;
@@ -103,10 +105,10 @@ Result<void> StepGraph::CheckShape() {
     if (computations > kMaxComputations) return InvalidInput(TooManyComputations());
     first_step_.push_back(first_step_.back() + static_cast<int>(order.size()));
     for (const ScheduleStep& step : order) {
-      if (step.fused && (step.id.type != kForward ||
-                         (step.fused->type != kBackward && step.fused->type != kBackwardInput))) {
+      if (step.fused && !MayRunAsOne(step.id, *step.fused)) {
         return InvalidInput(
-            fmt::format("rank {} fuses {}: only a forward with a backward (F;B) or (F;I) can be",
+            fmt::format("rank {} fuses {}: only a forward with a backward (F;B) or (F;I) can be, "
+                        "and a recompute (R;B) or (R;I) with its own",
                         rank, StepText(step)));
       }
     }
@@ -166,7 +168,7 @@ Result<void> StepGraph::IndexComputation(const ComputationId& id, int rank, int 
 
 Result<void> StepGraph::IndexSteps() {
   rank_of_stage_.assign(schedule_->num_stages, -1);
-  step_of_.assign(Slot(Pass::kWeight, schedule_->num_stages, 0), -1);
+  step_of_.assign(Slot(Pass::kRecompute, schedule_->num_stages, 0), -1);
   return ForEachComputation(*schedule_, [this](const ComputationId& id, int rank, int step) {
     return IndexComputation(id, rank, step);
   });
@@ -177,6 +179,7 @@ Result<void> StepGraph::CheckComputation(const ComputationId& id, int step) cons
   const int forward = StepOf(Pass::kForward, stage, microbatch);
   const int backward = StepOf(Pass::kBackward, stage, microbatch);
   const int weight = StepOf(Pass::kWeight, stage, microbatch);
+  const int recompute = StepOf(Pass::kRecompute, stage, microbatch);
   const auto text = [&id](ComputationType other) {
     return ComputationText({other, id.stage, id.microbatch});
   };
@@ -199,9 +202,14 @@ Result<void> StepGraph::CheckComputation(const ComputationId& id, int step) cons
                         ComputationText(id), text(kBackwardWeight)));
       }
       if (forward >= step) return too_late(kForward);
+      if (recompute > step) return too_late(kRecompute);
       break;
     case kBackwardInput:
       if (weight == -1) return missing(kBackwardWeight);
+      if (forward >= step) return too_late(kForward);
+      if (recompute > step) return too_late(kRecompute);
+      break;
+    case kRecompute:
       if (forward >= step) return too_late(kForward);
       break;
     case kBackwardWeight:
@@ -235,6 +243,8 @@ void StepGraph::AddDependencies(const ComputationId& id, StepDependencies& depen
       break;
     case kBackwardWeight:
       dependencies.Add({StepOf(Pass::kBackward, stage, microbatch), -1});
+      break;
+    case kRecompute:
       break;
   }
 }

@@ -21,7 +21,8 @@ struct StepDependency {
   int boundary = -1;  // The stage boundary that data crosses; -1: same stage.
 };
 
-// At most three: a fused step has those of a forward (1) and a backward (2).
+// At most three: a fused step has those of a forward (1) and a backward (2). A recompute adds none:
+// what it waits for, and what waits for it, is on its rank, in an order that is checked.
 class StepDependencies {
  public:
   void Add(StepDependency dependency) { items_[size_++] = dependency; }
@@ -34,8 +35,8 @@ class StepDependencies {
 };
 
 // A checked schedule: its steps numbered rank by rank in program order, what
-// each waits for, and a run of all of them in unit times (F, I and W take 1,
-// B 2, fused the sum).
+// each waits for, and a run of all of them in unit times (F, I, W and R
+// take 1, B 2, fused the sum).
 class StepGraph {
  public:
   // Errors: everything that ValidateSchedule reports. Linear in the steps.
@@ -51,7 +52,7 @@ class StepGraph {
 
  private:
   // What is done once for each microbatch on each stage.
-  enum class Pass { kForward, kBackward, kWeight };  // kBackward: B or I.
+  enum class Pass { kForward, kBackward, kWeight, kRecompute };  // kBackward: B or I.
   static Pass PassOf(ComputationType type);
 
   explicit StepGraph(const Schedule& schedule) : schedule_(&schedule) {}

@@ -99,12 +99,22 @@ class OptionSource {
       : profile_(profile),
         energy_factor_(energy_factor),
         split_ratio_(split_ratio),
+        has_recompute_(std::any_of(
+            profile.tables.begin(), profile.tables.end(),
+            [](const OptionTable& t) { return t.type == ComputationType::kRecompute; })),
         used_(profile.tables.size()) {}
 
   Result<RankOptions> Find(int stage, ComputationType type) {
     using enum ComputationType;
     if (const OptionTable* table = Use(stage, type)) {
       return Scaled(*table, 1.0, energy_factor_);
+    }
+    // Where only some stages were measured, the others do not recompute, or in their backward.
+    if (type == kRecompute && !has_recompute_) {
+      if (const OptionTable* forward = Use(stage, kForward)) {
+        takes_forward_ = true;
+        return Scaled(*forward, 1.0, energy_factor_);
+      }
     }
     const OptionTable* backward = Use(stage, kBackward);
     if (backward != nullptr && (type == kBackwardInput || type == kBackwardWeight)) {
@@ -136,6 +146,13 @@ class OptionSource {
   // A sentence for each type of which something was never used.
   std::vector<Note> Notes() const {
     std::vector<Note> notes;
+    if (takes_forward_) {
+      notes.push_back(
+          {.severity = Severity::kOdd,
+           .text = "there are no rows of recompute, so it is taken to cost what forward does; "
+                   "rows of backward must then be without the recomputation",
+           .source = profile_.source});
+    }
     for (int type = 0; type < kNumComputationTypes; ++type) {
       int unused = 0;
       int first = 0;
@@ -193,7 +210,9 @@ class OptionSource {
   const Profile& profile_;
   double energy_factor_;
   double split_ratio_;
-  std::vector<bool> used_;  // [table of the profile]
+  bool has_recompute_;
+  bool takes_forward_ = false;  // For recompute.
+  std::vector<bool> used_;      // [table of the profile]
 };
 
 // Options of all tables together, about 2 GB.

@@ -18,14 +18,10 @@ namespace {
 
 Parsed<ComputationType> ParseInstruction(const CsvCell& cell) {
   if (const auto type = ParseComputationType(cell.text)) return *type;
-  std::vector<std::string> names;
-  names.reserve(kNumComputationTypes);
-  for (int i = 0; i < kNumComputationTypes; ++i) {
-    names.emplace_back(ComputationTypeName(static_cast<ComputationType>(i)));
-  }
-  return ProblemAt(cell.offset, fmt::format("unknown instruction {}: expected forward, backward, "
-                                            "backward_input or backward_weight{}",
-                                            Shown(cell.text), NearestHint(cell.text, names)));
+  const std::vector<std::string> names(kComputationTypeNames.begin(), kComputationTypeNames.end());
+  return ProblemAt(cell.offset,
+                   fmt::format("unknown instruction {}: expected {}{}", Shown(cell.text),
+                               kComputationTypeList, NearestHint(cell.text, names)));
 }
 
 Parsed<void> CheckCellCount(const CsvRecord& record, const Columns& columns) {

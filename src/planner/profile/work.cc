@@ -21,8 +21,20 @@ namespace {
 
 using Kind = std::pair<int, ComputationType>;
 
-bool IsHalf(ComputationType type) {
-  return type == ComputationType::kBackwardInput || type == ComputationType::kBackwardWeight;
+// The type whose rows hold for this one, too, where it has none of its own.
+std::optional<ComputationType> StandInOf(ComputationType type) {
+  using enum ComputationType;
+  switch (type) {
+    case kBackwardInput:
+    case kBackwardWeight:
+      return kBackward;
+    case kRecompute:
+      return kForward;
+    case kForward:
+    case kBackward:
+      break;
+  }
+  return std::nullopt;
 }
 
 tl::unexpected<Error> WrongRow(const WorkTable& table, const WorkRow& row,
@@ -33,8 +45,7 @@ tl::unexpected<Error> WrongRow(const WorkTable& table, const WorkRow& row,
 // Whether a row of this stage and type says something of what is run.
 bool IsRun(const std::vector<Kind>& kinds, int stage, ComputationType type) {
   return std::any_of(kinds.begin(), kinds.end(), [&](const Kind& kind) {
-    return kind.first == stage &&
-           (kind.second == type || (type == ComputationType::kBackward && IsHalf(kind.second)));
+    return kind.first == stage && (kind.second == type || StandInOf(kind.second) == type);
   });
 }
 
@@ -64,11 +75,12 @@ Work OfFactors(const WorkTable& table, int num_microbatches, const std::vector<K
     return Work(std::move(factors));
   }
   Work work;
-  // Those of backward first: rows of its halves win over them.
+  // Those that stand in for others first: rows of these win over them.
   for (const WorkRow& row : table.rows) {
-    if (row.type != ComputationType::kBackward) continue;
     for (const auto& [stage, type] : kinds) {
-      if (stage == row.stage && IsHalf(type)) work.Set({type, stage, row.microbatch}, row.value);
+      if (stage == row.stage && StandInOf(type) == row.type) {
+        work.Set({type, stage, row.microbatch}, row.value);
+      }
     }
   }
   for (const WorkRow& row : table.rows) {
@@ -98,8 +110,8 @@ struct FittedKind {
   double profiled_seconds = 0;
 };
 
-// By the rows of the kind itself, else of the whole that it is half of, else of
-// the halves that it is made of.
+// By the rows of the kind itself, else of what stands in for it, else of the
+// halves that it is made of.
 Result<FittedKind> FittedOf(const WorkFit& fit, const Profile& profile, const Kind& kind) {
   const auto add = [&](ComputationType type, FittedKind* sum) {
     const WorkFitRow* row = fit.Find(kind.first, type);
@@ -112,7 +124,8 @@ Result<FittedKind> FittedOf(const WorkFit& fit, const Profile& profile, const Ki
   };
   FittedKind fitted;
   if (add(kind.second, &fitted)) return fitted;
-  if (IsHalf(kind.second) && add(ComputationType::kBackward, &fitted)) return fitted;
+  const auto stand_in = StandInOf(kind.second);
+  if (stand_in && add(*stand_in, &fitted)) return fitted;
   if (kind.second == ComputationType::kBackward && add(ComputationType::kBackwardInput, &fitted) &&
       add(ComputationType::kBackwardWeight, &fitted)) {
     return fitted;

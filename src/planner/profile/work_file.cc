@@ -95,10 +95,8 @@ class WorkCsv {
   Parsed<ComputationType> Type(std::size_t name) const {
     const auto type = ParseComputationType(Cell(name).text);
     if (type) return *type;
-    return ProblemAt(Cell(name).offset,
-                     fmt::format("unknown type {}; expected forward, backward, backward_input or "
-                                 "backward_weight",
-                                 Shown(Cell(name).text)));
+    return ProblemAt(Cell(name).offset, fmt::format("unknown type {}; expected {}",
+                                                    Shown(Cell(name).text), kComputationTypeList));
   }
 
   // A number from `least` to `most`.

@@ -43,6 +43,7 @@ static_assert(static_cast<int>(perseus::ComputationType::kBackward) == PERSEUS_B
 static_assert(static_cast<int>(perseus::ComputationType::kBackwardInput) == PERSEUS_BACKWARD_INPUT);
 static_assert(static_cast<int>(perseus::ComputationType::kBackwardWeight) ==
               PERSEUS_BACKWARD_WEIGHT);
+static_assert(static_cast<int>(perseus::ComputationType::kRecompute) == PERSEUS_RECOMPUTE);
 static_assert(static_cast<int>(perseus::client::Level::kOff) == PERSEUS_LEVEL_OFF);
 
 constexpr std::uint32_t kKnownFlags =
@@ -208,7 +209,7 @@ bool IsInstruction(perseus_client* client, perseus_instruction type) {
   if (static_cast<unsigned>(type) < perseus::kNumComputationTypes) return true;
   Guarded(0, [&] {
     return Refuse(client, fmt::format("there is no instruction {}: expected PERSEUS_FORWARD (0) to "
-                                      "PERSEUS_BACKWARD_WEIGHT (3)",
+                                      "PERSEUS_RECOMPUTE (4)",
                                       static_cast<int>(type)));
   });
   return false;
@@ -410,6 +411,10 @@ perseus_state perseus_client_get_state(perseus_client* client) {
 int perseus_client_listens(perseus_client* client) {
   return IsAlive(client) ? static_cast<int>(client->page->listens.load(std::memory_order_relaxed))
                          : 0;
+}
+
+uint32_t perseus_client_problems(perseus_client* client) {
+  return IsAlive(client) ? client->page->problems.load(std::memory_order_relaxed) : 0;
 }
 
 int64_t perseus_client_plan_version(perseus_client* client) {

@@ -125,7 +125,7 @@ class EventRing {
   }
   static void Unpack(std::uint64_t word, Event* event) {
     event->kind = static_cast<EventKind>(word & 15);
-    event->type = static_cast<ComputationType>(word >> 4 & 3);
+    event->type = static_cast<ComputationType>(word >> 4 & 15);
     event->stage = Field(word, 8);
     event->microbatch = Field(word, 36);
   }

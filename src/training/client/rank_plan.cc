@@ -30,7 +30,7 @@ std::optional<ComputationType> TypeOfLetter(std::string_view letter) {
 ComputationId ReadComputation(const TreeCursor& row, std::size_t at) {
   ComputationId id;
   const std::optional<ComputationType> type = TypeOfLetter(row.At(at).String());
-  if (!type) row.At(at).FailExpected("F, B, I or W");
+  if (!type) row.At(at).FailExpected("F, B, I, W or R");
   id.type = type.value_or(ComputationType::kForward);
   id.stage = row.At(at + 1).Integer(0);
   id.microbatch = row.At(at + 2).Integer(0);
@@ -64,22 +64,15 @@ std::string TextOr(const TreeCursor& object, std::string_view key) {
   return found && found->IsString() ? found->String() : std::string();
 }
 
-bool IsBackward(ComputationType type) {
-  return type == ComputationType::kBackward || type == ComputationType::kBackwardInput;
-}
+// If fused, the forward is first.
+bool IsForward(const PlanRow& row) { return row.id.type == ComputationType::kForward; }
 
-bool Has(const PlanRow& row, bool (*is)(ComputationType)) {
-  return is(row.id.type) || (row.fused && is(row.fused->type));
-}
-
-// Where the steady phase begins (the first backward) and where it ends (after
+// Where the steady phase begins (the first computation that is no forward) and where it ends (after
 // the last forward): the warm-up is before, the cool-down after it.
 std::pair<std::size_t, std::size_t> SteadyRows(const std::vector<PlanRow>& rows) {
   const auto first = std::find_if(rows.begin(), rows.end(),
-                                  [](const PlanRow& row) { return Has(row, IsBackward); });
-  const auto last = std::find_if(rows.rbegin(), rows.rend(), [](const PlanRow& row) {
-    return Has(row, [](ComputationType type) { return type == ComputationType::kForward; });
-  });
+                                  [](const PlanRow& row) { return !IsForward(row) || row.fused; });
+  const auto last = std::find_if(rows.rbegin(), rows.rend(), IsForward);
   const auto begin = static_cast<std::size_t>(first - rows.begin());
   return {begin, std::max(begin, static_cast<std::size_t>(rows.rend() - last))};
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 namespace perseus::measure {
 namespace {
@@ -132,7 +133,14 @@ SmoothedCurves SmoothCurves(const std::vector<CurvePoint>& points,
   const std::size_t count = points.size();
   std::vector<double> means;  // [curve]
   std::vector<double> counts;
+  // [curve]: from its first point to behind its last one. Targets are of curves that have some.
+  std::vector<std::pair<std::ptrdiff_t, std::ptrdiff_t>> points_of;
   for (std::size_t i = 0; i < count; ++i) {
+    points_of.resize(std::max(points_of.size(), points[i].curve + 1));
+    auto& [begin, end] = points_of[points[i].curve];
+    const auto place = static_cast<std::ptrdiff_t>(i);
+    if (end == 0) begin = place;
+    end = place + 1;
     means.resize(std::max(means.size(), points[i].curve + 1));
     counts.resize(means.size());
     means[points[i].curve] += values[i];
@@ -176,9 +184,11 @@ SmoothedCurves SmoothCurves(const std::vector<CurvePoint>& points,
           std::inner_product(shared[i].begin(), shared[i].end(), weights.begin(), 0.0));
       const std::vector<double> solved = factor.Solve(shared[i]);
       for (std::size_t j = 0; j <= i; ++j) {
+        const auto [begin, end] = points_of[targets[j].curve];
         posterior.covariance.at(i, j) = posterior.covariance.at(j, i) =
             CovarianceOfCurves(targets[i], targets[j], prior) -
-            std::inner_product(solved.begin(), solved.end(), shared[j].begin(), 0.0);
+            std::inner_product(solved.begin() + begin, solved.begin() + end,
+                               shared[j].begin() + begin, 0.0);
       }
     }
     averaged.Add(likelihood, std::move(posterior));

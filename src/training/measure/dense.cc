@@ -23,13 +23,14 @@ void SymmetricMatrix::Add(std::size_t row, std::size_t column, double value) {
 }
 
 Cholesky::Cholesky(const SymmetricMatrix& matrix)
-    : size_(matrix.size()), lower_(matrix.size() * matrix.size()) {
+    : size_(matrix.size()), first_(matrix.size()), lower_(matrix.size() * matrix.size()) {
   for (std::size_t i = 0; i < size_; ++i) {
     double* const row = &lower_[i * size_];
-    for (std::size_t j = 0; j <= i; ++j) {
+    while (first_[i] < i && matrix.at(i, first_[i]) == 0) ++first_[i];
+    for (std::size_t j = first_[i]; j <= i; ++j) {
       const double* const other = &lower_[j * size_];
       double rest = matrix.at(i, j);
-      for (std::size_t k = 0; k < j; ++k) rest -= row[k] * other[k];
+      for (std::size_t k = std::max(first_[i], first_[j]); k < j; ++k) rest -= row[k] * other[k];
       row[j] = i == j ? RootOfPivot(rest, matrix.at(i, i)) : rest / other[j];
     }
   }
@@ -37,12 +38,12 @@ Cholesky::Cholesky(const SymmetricMatrix& matrix)
 
 std::vector<double> Cholesky::Solve(std::vector<double> right) const {
   for (std::size_t i = 0; i < size_; ++i) {
-    for (std::size_t k = 0; k < i; ++k) right[i] -= lower_[i * size_ + k] * right[k];
+    for (std::size_t k = first_[i]; k < i; ++k) right[i] -= lower_[i * size_ + k] * right[k];
     right[i] /= lower_[i * size_ + i];
   }
   for (std::size_t i = size_; i-- > 0;) {
     right[i] /= lower_[i * size_ + i];
-    for (std::size_t k = 0; k < i; ++k) right[k] -= lower_[i * size_ + k] * right[i];
+    for (std::size_t k = first_[i]; k < i; ++k) right[k] -= lower_[i * size_ + k] * right[i];
   }
   return right;
 }

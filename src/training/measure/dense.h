@@ -38,6 +38,9 @@ class Cholesky {
 
  private:
   std::size_t size_;
+  // Of each row: its first column that is not 0. Those before it are skipped, so that curves that
+  // say nothing of each other cost what each of them costs.
+  std::vector<std::size_t> first_;
   std::vector<double> lower_;
 };
 

@@ -43,7 +43,7 @@ constexpr NumberRange kWatts = {.least = 0, .most = 1e6};
 
 constexpr Member kMeasuredRowMembers[] = {
     Integer("stage"),
-    Choice("instruction", "forward backward backward_input backward_weight"),
+    Choice("instruction", kComputationTypeNames),
     Integer("frequency").Says("MHz"),
     Number("time").In(kPositive),
     Number("energy").In({.least = 0}).Says("Of one GPU"),
@@ -134,7 +134,7 @@ store::MeasuredRow ReadRow(const TreeCursor& row) {
   if (const auto type = ParseComputationType(instruction.String())) {
     measured.type = *type;
   } else {
-    instruction.FailExpected("forward, backward, backward_input or backward_weight");
+    instruction.FailExpected(kComputationTypeList);
   }
   measured.clock_mhz = RankNumber(row, "frequency");
   measured.time_seconds = row.Get("time").Number();

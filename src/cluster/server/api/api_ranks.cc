@@ -37,7 +37,8 @@ constexpr Member kRankMembers[] = {
 constexpr Member kBusyByTypeMembers[] = {Number("forward").In({.least = 0}).Optional(),
                                          Number("backward").In({.least = 0}).Optional(),
                                          Number("backward_input").In({.least = 0}).Optional(),
-                                         Number("backward_weight").In({.least = 0}).Optional()};
+                                         Number("backward_weight").In({.least = 0}).Optional(),
+                                         Number("recompute").In({.least = 0}).Optional()};
 constexpr Member kKindMembers[] = {Integer("stage"), Text("instruction"), Integer("frequency"),
                                    Integer("count").In({.least = 0}), Number("time").In(kPositive)};
 constexpr Member kIterationReportMembers[] = {

@@ -14,8 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr Member kProfileCellMembers[] = {
-    Integer("stage"), Choice("instruction", "forward backward backward_input backward_weight"),
-    Integer("frequency")};
+    Integer("stage"), Choice("instruction", kComputationTypeNames), Integer("frequency")};
 constexpr Member kSweepShownMembers[] = {
     Integer("ranks").Sometimes(),         Integer("iterations").Sometimes(),
     Number("seconds").Sometimes(),        Number("joules").Sometimes(),

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -164,6 +165,9 @@ Outcome<Draft> DecideOn(const Situation& on, const Reprofile& /*command*/) {
 Outcome<Draft> DecideOn(const Situation& on, const CancelReprofile& /*command*/) {
   if (on.phase().sweep_round == on.phase().settled_round || IsOver(on.phase())) return Draft();
   Draft draft = GiveUpSweep(on, "");
+  // Who ends a sweep wants no other one that begins by itself.
+  std::get<store::StateChange>(draft.decision.facts.front()).sweep_round =
+      std::max(on.phase().sweep_round, kMostSweepsByItself);
   Note(&draft, "sweep", std::to_string(on.phase().sweep_round), "given up");
   return draft;
 }

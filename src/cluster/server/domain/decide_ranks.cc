@@ -79,7 +79,10 @@ Outcome<void> CheckRow(const store::MeasuredRow& row, std::size_t number,
     return wrong("stage", fmt::format("below {}, the stages of the job", measurable->num_stages));
   }
   if (measurable && !measurable->Has(row.type)) {
-    return wrong("instruction", "forward or backward, which the job's schedule does not split");
+    return wrong("instruction",
+                 row.type == ComputationType::kRecompute
+                     ? "forward or backward: the job's schedule runs no recompute"
+                     : "forward or backward, which the job's schedule does not split");
   }
   if (row.clock_mhz <= 0) return wrong("frequency", "a clock in MHz, above 0");
   if (!IsPositive(row.time_seconds)) return wrong("time", "seconds, above 0");

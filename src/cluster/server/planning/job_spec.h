@@ -56,8 +56,10 @@ Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string
 struct Measurable {
   int num_stages = 0;
   bool splits_backward = false;  // Input and weight gradients are separate computations.
+  bool recomputes = false;       // Forwards run again, as computations of their own.
 
   bool Has(ComputationType type) const {
+    if (type == ComputationType::kRecompute) return recomputes;
     return splits_backward || type == ComputationType::kForward ||
            type == ComputationType::kBackward;
   }

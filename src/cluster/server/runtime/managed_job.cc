@@ -182,6 +182,10 @@ void ManagedJob::Carry(const OperationPointer& operation, Decision decision, con
   const double looked_at = PlanningDaySeconds(life_.phase, now);
   if (decision.facts.empty()) {
     if (std::holds_alternative<LookAtTime>(operation->command)) looked_at_day_seconds_ = looked_at;
+    const bool is_running = life_.phase.state == store::JobState::kRunning;
+    if (std::holds_alternative<Advance>(operation->command) && is_running) {
+      stays_running_at_ = life_.marks.revision;
+    }
     Settle(operation, AnswerWith(decision.straggler));
     return RunNext();
   }

@@ -312,6 +312,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
       0;  // That any rank can have been told by this server.
   bool is_asking_library_ PERSEUS_GUARDED_BY(strand_) = false;
   bool has_asked_library_ PERSEUS_GUARDED_BY(strand_) = false;
+  std::int64_t stays_running_at_ PERSEUS_GUARDED_BY(strand_) = -1;  // Revision.
   double last_measured_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;
   IterationSums sums_ PERSEUS_GUARDED_BY(strand_);
   std::int64_t counted_unwritten_ PERSEUS_GUARDED_BY(strand_) = 0;  // As told to on_unwritten.

@@ -68,7 +68,8 @@ void ManagedJob::Hear(const ClientReport& client) {
                   {{"rank", client.rank}, {"state", client.state}, {"sentence", client.error}})});
   }
   last = client;
-  if (CanSetClocksAgain(client)) RunInternal(Reprofile{});
+  // What waits for a store that is away would wait once for each report.
+  if (!is_changing_ && CanSetClocksAgain(client)) RunInternal(Reprofile{});
 }
 
 // A rank that was measured at its driver's clocks, since it could not set any, follows now.

@@ -71,6 +71,8 @@ Advance ManagedJob::AdvanceNow() const {
 
 void ManagedJob::AdvanceJob() {
   if (life_.phase.is_gone || IsOver(life_.phase) || is_changing_ || is_asking_library_) return;
+  // A running job goes by its phase alone: each tick would look through its profile again.
+  if (life_.marks.revision == stays_running_at_) return;
   RunInternal(Advance{});
 }
 

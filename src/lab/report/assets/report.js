@@ -150,7 +150,8 @@
 
   // ---- Computations --------------------------------------------------------
 
-  const typeNames = new Map([['F', 'forward'], ['B', 'backward'], ['I', 'backward input'], ['W', 'backward weight']]);
+  const typeNames = new Map([['F', 'forward'], ['B', 'backward'], ['I', 'backward input'], ['W', 'backward weight'],
+    ['R', 'recompute']]);
 
   /** @param {number} i */
   const shortName = (i) => {
@@ -311,7 +312,7 @@
         const gap = x1 - x0 >= 12 ? 1 : x1 - x0 >= 3.5 ? 1 / ratio : 0;
         const kind = data.kinds[data.kind[i]];
         const colour = knobColours[data.options[plan.option[i]][0]];
-        const isForward = kind[0] === 'F' && kind.length === 2;
+        const isForward = (kind[0] === 'F' || kind[0] === 'R') && kind.length === 2;
         const y = isForward ? top + low : top;
         const height = isForward || kind[0] === 'W' ? laneHeight - low : laneHeight;
         const drawn = Math.max(x1 - x0 - gap, 1 / ratio);
