@@ -232,15 +232,15 @@ TEST(PlanFile, WritesAFusedComputationAsTwoEntries) {
 TEST(PlanFile, ARecomputeRunsWithItsOwnBackwardOnly) {
   PlanDocument plan = FusedPlan();
   PlannedComputation& fused = plan.ranks[0].computations[1];
-  fused.action.type = ComputationType::kRecompute;
-  fused.fused = {ComputationType::kBackward, fused.action.stage, fused.action.microbatch};
+  fused.id.type = ComputationType::kRecompute;
+  fused.fused = {ComputationType::kBackward, fused.id.stage, fused.id.microbatch};
   const std::string text = FormatPlanJson(plan);
   const Result<PlanDocument> read = ParsePlanJson(text, "plan.json");
   ASSERT_TRUE(read.has_value()) << read.error().message;
-  EXPECT_EQ(read->ranks[0].computations[1].action, fused.action);
+  EXPECT_EQ(read->ranks[0].computations[1].id, fused.id);
   EXPECT_EQ(read->ranks[0].computations[1].fused, fused.fused);
   EXPECT_EQ(FormatPlanJson(*read), text);
-  fused.fused->microbatch = 1 - fused.action.microbatch;
+  fused.fused->microbatch = 1 - fused.id.microbatch;
   EXPECT_FALSE(ParsePlanJson(FormatPlanJson(plan), "plan.json"));
 }
 

@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 
+#include "model/saving_interval.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/planner.h"
 #include "plan/cost_options.h"
@@ -315,6 +316,31 @@ TEST(CostsTest, SaysWhatIsWrong) {
   const auto lacking = CostPipeline(forward_only, dag, Blocking(1));
   ASSERT_FALSE(lacking);
   EXPECT_THAT(lacking.error().message, Mentions("stage", "0"));
+}
+
+// A recompute that was not measured costs what the forward does, and has its errors.
+TEST(Costs, ARecomputeHasTheErrorsOfItsForward) {
+  std::string rows = "stage,instruction,frequency,time,energy,error_sources\n";
+  for (const char* const stage : {"0,", "1,"}) {
+    for (const char* const row : {"forward,1400,1,100", "forward,1200,1.1,80",
+                                  "backward,1400,2,200", "backward,1200,2.2,160"}) {
+      rows.append(stage).append(row).append(",0.01 0.001|0.01 0.001|0.01\n");
+    }
+  }
+  const Result<Profile> profile = ParseProfile(rows, "p.csv");
+  ASSERT_TRUE(profile) << profile.error().message;
+  const auto schedule = BuildSchedule({"early-recomputation-1f1b", 2, 1, 2});
+  CostSpec spec;
+  spec.blocking_power_watts = {20};
+  const auto pipeline = CostPipeline(*profile, *BuildDag(*schedule, {}), spec);
+  ASSERT_TRUE(pipeline) << pipeline.error().message;
+  std::vector<CostOption> slowest;
+  for (int i = 0; i < pipeline->dag.size(); ++i) {
+    slowest.push_back(pipeline->TableOf(i).all_options.back());
+  }
+  const auto interval = model::IntervalOfSaving(*pipeline, slowest);
+  ASSERT_TRUE(interval);
+  EXPECT_GT(interval->most_percent, interval->least_percent);
 }
 
 }  // namespace
