@@ -298,6 +298,25 @@ TEST(StragglerDetectorTest, OneThatIsSlowFromItsFirstIterationIsFoundByItsStage)
   EXPECT_EQ(found[0].rank, 6);
 }
 
+// An iteration that one of them does not report makes the other the first one that is learned.
+TEST(StragglerDetectorTest, OneThatIsSlowFromItsFirstIterationIsFoundAlsoIfItIsLearnedFirst) {
+  for (const int late : {1, 40}) {
+    SimulatedJob job(5);
+    job.slowed = [](int rank, int) { return rank == 6 ? 1.25 : 1.0; };
+    StragglerDetector detector;
+    std::vector<Finding> found;
+    for (int iteration = 0; iteration < kLast; ++iteration) {
+      std::vector<RankIteration> ranks = job.Iterate(iteration);
+      if (iteration < late) ranks[2].expected_busy_seconds = ranks[2].expected_time_seconds = 0;
+      for (const Finding& finding : detector.Add(iteration, ranks)) found.push_back(finding);
+    }
+    found = Of(found, Kind::kStraggler);
+    ASSERT_EQ(found.size(), 1U) << late;
+    EXPECT_EQ(found[0].rank, 6);
+    EXPECT_NEAR(found[0].factor, 1.25, 0.04);
+  }
+}
+
 TEST(StragglerDetectorTest, ASlowDriftOfOneRankDoesNotHide) {
   SimulatedJob job(6);
   // One threshold in 2,000 iterations, while references are learned again.

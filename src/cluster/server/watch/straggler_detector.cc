@@ -158,13 +158,15 @@ void StragglerDetector::FinishLearning() {
     }
     of_stage[rank.pp_rank].push_back(static_cast<float>(rank.reference));
   }
+  std::map<int, double> most;  // By stage, of the references.
   for (Rank* const each : ready) {
     Rank& rank = *each;
     // The lower of two: half of a stage may be slow.
     std::vector<float> peers = of_stage[rank.pp_rank];
     const auto middle = peers.begin() + static_cast<std::ptrdiff_t>((peers.size() - 1) / 2);
     std::nth_element(peers.begin(), middle, peers.end());
-    rank.reference = std::min(rank.reference, *middle + Threshold(settings_) / 2);
+    most[rank.pp_rank] = *middle + Threshold(settings_) / 2;
+    rank.reference = std::min(rank.reference, most[rank.pp_rank]);
     rank.first_reference = rank.reference;
     for (std::size_t type = 0; type < rank.newest.size(); ++type) {
       rank.type_reference[type] = MedianOfCopy(rank.newest[type]);
@@ -174,6 +176,12 @@ void StragglerDetector::FinishLearning() {
     rank.first = {};
     rank.learned = true;
     ++learned_;
+  }
+  // Whoever was learned before its peers had nobody to be compared with.
+  for (auto& [number, rank] : ranks_) {
+    const auto limit = most.find(rank.pp_rank);
+    if (!rank.learned || rank.adopted || limit == most.end()) continue;
+    if (rank.reference > limit->second) rank.reference = rank.first_reference = limit->second;
   }
 }
 

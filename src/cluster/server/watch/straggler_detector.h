@@ -88,8 +88,9 @@ struct SlowRank {
 // 5,000 iterations and one threshold in all; down ten times as fast if the rank is faster than its
 // reference by more than half a threshold.
 // To find a rank that is slow from its first iteration, its reference is limited to half a
-// threshold above those of its stage's other ranks. Under a plan that a rank has not run before,
-// its reference may move by half a threshold, because profiles are not exact.
+// threshold above those of its stage's other ranks, also of those that are learned later. Under a
+// plan that a rank has not run before, its reference may move by half a threshold, because profiles
+// are not exact.
 class StragglerDetector {
  public:
   // Changes the settings from the next iteration on. Keeps all that was learned.
