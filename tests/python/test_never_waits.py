@@ -104,7 +104,9 @@ def test_training_goes_on_while_server_and_agent_stand_still(drill: Drill) -> No
     try:
         trainer.stdin.write("\n")
         trainer.stdin.flush()
-        waits, ignored, abandoned = map(int, trainer.stdout.readline().split())
+        line = trainer.stdout.readline()
+        assert line, trainer.wait(PATIENCE)
+        waits, ignored, abandoned = map(int, line.split())
     finally:
         for process in stopped:
             process.send_signal(signal.SIGCONT)
