@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -126,20 +127,31 @@ class SimulatedDevice:
         index = stage.stage_index
 
         def forward_one_chunk(chunk: int, *args: Any, **kwargs: Any) -> Any:
-            before = float(self._ends[FORWARD, index - 1, chunk]) if index > 0 else 0.0
-            return self._run((index, "forward"), before, FORWARD, chunk, forward, args, kwargs)
+            return self.forward(index, chunk, partial(forward, chunk, *args, **kwargs))
 
         def backward_one_chunk(chunk: int, *args: Any, **kwargs: Any) -> Any:
             kind = "backward" if kwargs.get("full_backward", True) else "backward_input"
-            before = float(self._ends[BACKWARD, index + 1, chunk])
-            return self._run((index, kind), before, BACKWARD, chunk, backward, args, kwargs)
+            return self.backward(index, chunk, partial(backward, chunk, *args, **kwargs), kind)
 
         def backward_weight_one_chunk(chunk: int, *args: Any, **kwargs: Any) -> Any:
-            return self._run((index, "backward_weight"), 0.0, None, chunk, weight, args, kwargs)
+            compute = partial(weight, chunk, *args, **kwargs)
+            return self._run((index, "backward_weight"), 0.0, None, chunk, compute)
 
         stage.forward_one_chunk = forward_one_chunk
         stage.backward_one_chunk = backward_one_chunk
         stage.backward_weight_one_chunk = backward_weight_one_chunk
+
+    def forward(self, stage: int, chunk: int, compute: Callable[[], Any]) -> Any:
+        """Run the forward of a microbatch on the GPU while `compute` does its arithmetic."""
+        before = float(self._ends[FORWARD, stage - 1, chunk]) if stage > 0 else 0.0
+        return self._run((stage, "forward"), before, FORWARD, chunk, compute)
+
+    def backward(
+        self, stage: int, chunk: int, compute: Callable[[], Any], kind: str = "backward"
+    ) -> Any:
+        """Run the backward of a microbatch; as `forward`."""
+        before = float(self._ends[BACKWARD, stage + 1, chunk])
+        return self._run((stage, kind), before, BACKWARD, chunk, compute)
 
     def _run(
         self,
@@ -147,15 +159,13 @@ class SimulatedDevice:
         before: float,
         direction: int | None,
         chunk: int,
-        compute: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        compute: Callable[[], Any],
     ) -> Any:
         if not self.on:
-            return compute(chunk, *args, **kwargs)
+            return compute()
         table = self._table(key, self.work[chunk])
         kernel = self.gpus.launch(self.gpu, table, max(before, self._last_end))
-        result = compute(chunk, *args, **kwargs)
+        result = compute()
         self.last_run = kernel.wait()
         self._last_end = self.last_run.end_seconds
         if direction is not None:
@@ -172,9 +182,12 @@ class SimulatedDevice:
             self._scaled[*key, work] = simulate.Table(rows)
         return self._scaled[*key, work]
 
-    def end_iteration(self) -> tuple[float, float]:
-        """Wait for all ranks; returns when the last of them ended, and this GPU's joules so far."""
-        last = torch.tensor(self._last_end, dtype=torch.float64)
+    def end_iteration(self, until: float = 0.0) -> tuple[float, float]:
+        """Wait for all ranks; returns when the last of them ended, and this GPU's joules so far.
+
+        `until`: when what this rank did besides computations ended.
+        """
+        last = torch.tensor(max(self._last_end, until), dtype=torch.float64)
         dist.all_reduce(last, dist.ReduceOp.MAX)
         self._last_end = float(last)
         self._ends[:, self._stages] = 0

@@ -22,11 +22,14 @@ from perseus.library import Instruction
 from perseus.shared_library import LibraryError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from perseus.planner import Computation
 
 _INT32 = 2**31
+_MOST_WORDS = 65_536
+_NOBODY = ctypes.c_void_p.from_param(None)
+_INT64 = ctypes.c_int64.from_param
 _INSTRUCTIONS: dict[Any, int] = {
     "forward": 0,
     "backward": 1,
@@ -40,6 +43,10 @@ _INSTRUCTIONS: dict[Any, int] = {
     "R": 4,
     **{int(kind): int(kind) for kind in Instruction},
 }
+
+
+def _nothing(*_words: object) -> int:
+    return 0
 
 
 class State(enum.IntEnum):
@@ -206,6 +213,16 @@ class Client:
         self._library: ctypes.CDLL | None = None
         self._handle: int | None = None
         self._failure = ""
+        self._client = _NOBODY  # The handle as `begin` and `end` take it.
+        self._words: dict[tuple[object, int, int], tuple[Any, ...]] = {}
+        self._numbers: dict[int, Any] = {}  # Theirs: many of the same would fill the caches.
+        # Of C, which does nothing once the client is closed. `begin` and `end` take `words`.
+        self.begin: Callable[..., object] = _nothing
+        self.end: Callable[..., object] = _nothing
+        self._step_begin: Callable[..., object] = _nothing
+        self._step_end: Callable[..., object] = _nothing
+        self._listens: Callable[..., int] = _nothing
+        self._problems: Callable[..., int] = _nothing
         values: dict[str, object] = {
             "server": server,
             "job_id": job_id,
@@ -267,6 +284,13 @@ class Client:
             raise LibraryError(text or abi.STATUS_NAMES.get(status, f"status {status}"))
         self._handle = handle.value
         self._library = library
+        self._client = ctypes.c_void_p.from_param(self._handle)
+        self.begin = library.perseus_instruction_begin
+        self.end = library.perseus_instruction_end
+        self._step_begin = library.perseus_step_begin
+        self._step_end = library.perseus_step_end
+        self._listens = library.perseus_client_listens
+        self._problems = library.perseus_client_problems
         # Freed only when nobody can be in one of its methods any more: not at exit, where
         # daemon threads may still train.
         finalizer = weakref.finalize(self, library.perseus_client_close, handle.value)
@@ -275,22 +299,19 @@ class Client:
 
     def step_begin(self, iteration: int) -> None:
         """Say that an iteration begins."""
-        library = self._library
-        if library is not None:
+        if self._library is not None:
             self._failure = ""  # Of the step before.
             try:
-                library.perseus_step_begin(self._handle, iteration)
-            except ctypes.ArgumentError:
+                self._step_begin(self._client, _INT64(iteration))
+            except TypeError:
                 self._failure = f"no number of an iteration: {iteration!r}"
 
     def step_end(self, tokens: int = 0) -> None:
         """Say that an iteration ended; `tokens` it had on this rank, 0: unknown."""
-        library = self._library
-        if library is not None:
-            try:
-                library.perseus_step_end(self._handle, tokens)
-            except ctypes.ArgumentError:
-                self._failure = f"no number of tokens: {tokens!r}"
+        try:
+            self._step_end(self._client, _INT64(tokens))
+        except TypeError:
+            self._failure = f"no number of tokens: {tokens!r}"
 
     def step_abandon(self) -> None:
         """Say that the iteration broke off: it ends, and nothing of it is used."""
@@ -405,25 +426,37 @@ class Client:
         stage, microbatch
             Counted from 0; -1: unknown, matched by order.
         """
-        library = self._library
-        if library is not None:
-            try:
-                library.perseus_instruction_begin(
-                    self._handle, _INSTRUCTIONS[kind], stage, microbatch
-                )
-            except (KeyError, TypeError, ctypes.ArgumentError):
-                self._failure = f"no instruction: {kind!r}, {stage!r}, {microbatch!r}"
+        self.begin(*self.words(kind, stage, microbatch))
 
     def instruction_end(self, kind: object, stage: int = -1, microbatch: int = -1) -> None:
         """Say that a computation ended."""
-        library = self._library
-        if library is not None:
-            try:
-                library.perseus_instruction_end(
-                    self._handle, _INSTRUCTIONS[kind], stage, microbatch
-                )
-            except (KeyError, TypeError, ctypes.ArgumentError):
-                self._failure = f"no instruction: {kind!r}, {stage!r}, {microbatch!r}"
+        self.end(*self.words(kind, stage, microbatch))
+
+    def words(self, kind: object, stage: int = -1, microbatch: int = -1) -> tuple[Any, ...]:
+        """Return a computation as `begin` and `end` take it, ready for C; kept, as both are hot."""
+        try:
+            return self._words[kind, stage, microbatch]
+        except (KeyError, TypeError):
+            return self._new_words(kind, stage, microbatch)
+
+    def _word(self, number: int) -> Any:
+        word = self._numbers.get(number)
+        if word is None:
+            word = self._numbers[number] = ctypes.c_int32.from_param(number)
+        return word
+
+    def _new_words(self, kind: object, stage: int, microbatch: int) -> tuple[Any, ...]:
+        try:
+            numbers = _INSTRUCTIONS[kind], stage, microbatch
+            words = self._client, *(self._word(number) for number in numbers)
+        except (KeyError, TypeError, ctypes.ArgumentError):
+            self._failure = f"no instruction: {kind!r}, {stage!r}, {microbatch!r}"
+            return _NOBODY, 0, 0, 0
+        if len(self._words) >= _MOST_WORDS:  # Microbatches that are counted on for ever.
+            self._words.clear()
+            self._numbers.clear()
+        self._words[kind, stage, microbatch] = words
+        return words
 
     def instruction(self, kind: object, stage: int = -1, microbatch: int = -1) -> _InstructionScope:
         """Return a context manager around a computation."""
@@ -504,8 +537,12 @@ class Client:
         Then only a step's begin and end need to be said; where this changed in between, abandon
         the step.
         """
-        library = self._library
-        return library is not None and library.perseus_client_listens(self._handle) != 0
+        return self._listens(self._client) != 0
+
+    @property
+    def problems(self) -> object:
+        """Another value than before where `last_error` may be another. Asking waits for nobody."""
+        return self._problems(self._client), self._failure
 
     def _text(self, function: str) -> str:
         library = self._library

@@ -125,13 +125,19 @@ class StepRow(ctypes.Structure):
 # These never block, so they keep the interpreter's lock: giving it up and taking it back would cost
 # more than they do.
 _HOT = (
-    "perseus_step_begin",
-    "perseus_step_end",
     "perseus_step_busy",
     "perseus_step_abandon",
     "perseus_instruction_work",
+)
+# Likewise, and called so often that their arguments are given as ctypes has them (`from_param`):
+# with `argtypes` it would convert each of them anew, which takes most of a call.
+_HOTTEST = (
+    "perseus_step_begin",
+    "perseus_step_end",
     "perseus_instruction_begin",
     "perseus_instruction_end",
+    "perseus_client_listens",
+    "perseus_client_problems",
 )
 
 
@@ -153,7 +159,7 @@ def take_message(library: ctypes.CDLL, message: ctypes.c_void_p) -> str:
 
 def _declare(file: str, library: ctypes.CDLL) -> None:
     hot = ctypes.PyDLL(file)
-    for function in _HOT:
+    for function in _HOT + _HOTTEST:
         setattr(library, function, getattr(hot, function))
     client = ctypes.c_void_p
     text = (ctypes.c_char_p, ctypes.c_size_t)
@@ -168,11 +174,7 @@ def _declare(file: str, library: ctypes.CDLL) -> None:
             ctypes.c_int,
             (ctypes.POINTER(Options), ctypes.POINTER(client), message),
         ),
-        ("perseus_step_begin", None, (client, i64)),
-        ("perseus_step_end", None, (client, i64)),
         ("perseus_step_busy", None, (client, ctypes.c_int, ctypes.c_double)),
-        ("perseus_instruction_begin", None, (client, ctypes.c_int, i32, i32)),
-        ("perseus_instruction_end", None, (client, ctypes.c_int, i32, i32)),
         ("perseus_instruction_work", None, (client, ctypes.c_double)),
         ("perseus_step_abandon", None, (client,)),
         (
@@ -200,7 +202,6 @@ def _declare(file: str, library: ctypes.CDLL) -> None:
         ("perseus_client_get_stats", ctypes.c_int, (client, ctypes.POINTER(StatsStruct), message)),
         ("perseus_client_get_state", ctypes.c_int, (client,)),
         ("perseus_client_plan_version", i64, (client,)),
-        ("perseus_client_listens", ctypes.c_int, (client,)),
         ("perseus_client_job_id", ctypes.c_size_t, (client, *text)),
         ("perseus_client_last_error", ctypes.c_size_t, (client, *text)),
         ("perseus_client_stop", None, (client,)),

@@ -16,12 +16,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "agent/agent_testing.h"
 #include "client/agent_device.h"
 #include "client/clock_caller.h"
+#include "client/clock_thread.h"
 #include "client/fake_server.h"
 #include "client/hot_page.h"
 #include "client/settings.h"
@@ -140,6 +142,25 @@ TEST(SharedState, APlanIsStaleWithoutAnAnswerWhoeverStandsStill) {
   EXPECT_TRUE(state->plan_fresh(now_ns + 59 * kSecondNs));
   EXPECT_FALSE(state->plan_fresh(now_ns + 61 * kSecondNs));
   EXPECT_TRUE(state_of("")->plan_fresh(now_ns + 61 * kSecondNs));  // Nobody to ask.
+}
+
+TEST(SharedState, NobodyListensWhereTheServerNeverAnswered) {
+  Result<HotPagePointer> page = MapHotPage();
+  ASSERT_TRUE(page);
+  ClientSettings settings;
+  settings.server = "http://127.0.0.1:9";
+  SharedState state(std::move(settings), std::move(*page));
+  state.SetAnswered(MonotonicNs() - 61 * kSecondNs);
+  state.page().listens.store(1);
+  std::thread clock([&] { ClockThread(&state).Run(); });
+  const std::int64_t deadline_ns = MonotonicNs() + 20 * kSecondNs;
+  while (state.page().listens.load() != 0 && MonotonicNs() < deadline_ns) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(state.page().listens.load(), 0U);
+  EXPECT_EQ(state.stats().state, PERSEUS_STATE_RELEASED);
+  state.StopClock();
+  clock.join();
 }
 
 TEST(SharedState, WhereNobodyTakesStepPlansTheNewestFourStay) {

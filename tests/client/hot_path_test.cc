@@ -59,6 +59,7 @@ void Train(perseus_client* client, int calls) {
     perseus_instruction_work(client, 2048);
     perseus_instruction_begin(client, PERSEUS_FORWARD, 1, i);
     perseus_instruction_end(client, PERSEUS_FORWARD, 1, i);
+    if (perseus_client_listens(client) > 1 || perseus_client_problems(client) > 0) std::abort();
   }
 }
 

@@ -88,10 +88,14 @@ TEST_F(WholeClientTest, TrainsOnWhereTheServerTalksGarbage) {
   ASSERT_EQ(Open(), PERSEUS_OK);
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.server_errors >= 2; }));
   EXPECT_FALSE(LastError().empty());
+  const std::uint32_t problems = perseus_client_problems(client_);
+  EXPECT_GT(problems, 0U);
   // It comes to its senses.
   server.SetPlan(Plan(1, 1000, 1400), 1);
   server.AnswerAlways(std::nullopt);
   EXPECT_TRUE(TrainUntil([](const auto& stats) { return stats.plan_version == 1; }));
+  EXPECT_NE(perseus_client_problems(client_), problems);
+  EXPECT_EQ(LastError(), "");
 }
 
 TEST_F(WholeClientTest, TrainsOnWhereTheServerIsSilent) {
@@ -448,6 +452,7 @@ TEST_F(WholeClientTest, NoClientIsAllowedEverywhere) {
   EXPECT_EQ(perseus_client_get_state(nullptr), PERSEUS_STATE_CLOSED);
   EXPECT_EQ(perseus_client_plan_version(nullptr), -1);
   EXPECT_EQ(perseus_client_listens(nullptr), 0);
+  EXPECT_EQ(perseus_client_problems(nullptr), 0U);
   perseus_client_close(nullptr);
   ASSERT_EQ(Open(), PERSEUS_OK);
   perseus_instruction_begin(client_, static_cast<perseus_instruction>(17), 0, 0);

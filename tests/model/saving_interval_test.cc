@@ -30,8 +30,8 @@ CostedPipeline OneRank(double error) {
   pipeline.total_blocking_power_watts = 10;
   for (const Computation& computation : pipeline.dag.computations) {
     CostTable table;
-    table.stage = computation.action.stage;
-    table.type = computation.action.type;
+    table.stage = computation.id.stage;
+    table.type = computation.id.type;
     table.options = table.all_options = {{0, 1, 100}, {1, 1, 80}};
     table.baseline = table.options[0];
     pipeline.table_of.push_back(static_cast<int>(pipeline.tables.size()));

@@ -15,7 +15,6 @@ import os
 import sys
 import tempfile
 import time
-import types
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -351,30 +350,24 @@ class OnGpu(nn.Module):  # type: ignore[misc]
     def __init__(self, simulated: device.SimulatedDevice) -> None:
         super().__init__()
         self.net = Net()
-        self.stage = types.SimpleNamespace(
-            stage_index=0,
-            forward_one_chunk=lambda chunk, x: self.net(x),
-            backward_one_chunk=lambda chunk, gradient: gradient,
-            backward_weight_one_chunk=None,
-        )
-        simulated.put_under(self.stage)
+        self.simulated = simulated
 
     def forward(self, x: torch.Tensor) -> Any:
         """Compute."""
-        return _Backward.apply(self.stage.forward_one_chunk(0, x), self.stage)
+        return _Backward.apply(self.simulated.forward(0, 0, lambda: self.net(x)), self.simulated)
 
 
 class _Backward(torch.autograd.Function):  # type: ignore[misc]
     """Nothing forward; the whole backward's kernel backward."""
 
     @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, stage: Any) -> torch.Tensor:
-        ctx.stage = stage
+    def forward(ctx: Any, x: torch.Tensor, simulated: device.SimulatedDevice) -> torch.Tensor:
+        ctx.simulated = simulated
         return x.view_as(x)
 
     @staticmethod
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
-        return ctx.stage.backward_one_chunk(0, gradient), None
+        return ctx.simulated.backward(0, 0, lambda: gradient), None
 
 
 class InGroups(device.SimulatedDevice):

@@ -18,7 +18,7 @@ import torch
 import torch_ranks as ranks
 from deepspeed_ranks import data, weights
 from perseus.hooks import deepspeed as hooks
-from recording import actions, recorded
+from recording import actions, recorded, said_by
 
 
 def orders(*cases: str) -> object:
@@ -103,6 +103,7 @@ def life() -> object:
             engine.train_batch(batches)
             engine.train_batch(batches)
             engine.set_train_batch_size(4 * engines.ROWS)
+            said_by(job)
         done["changed"] = [e[0] for e in log[mark:] if e[0].startswith("step")]
         done["said"] = [str(w.message) for w in seen if "perseus" in str(w.message)]
         attached.tokens = lambda: 2048

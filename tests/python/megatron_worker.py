@@ -24,7 +24,7 @@ import torch
 import torch.distributed as dist
 import torch_ranks as ranks
 from perseus.hooks import megatron as hooks
-from recording import actions, recorded
+from recording import actions, recorded, said_by
 
 with contextlib.redirect_stdout(io.StringIO()):
     import megatron
@@ -255,6 +255,7 @@ def life() -> object:
             warnings.simplefilter("always")
             training.step(2)
             training.step(2)
+            said_by(job)
         done["changed"] = [e[0] for e in log[mark:] if e[0].startswith("step")]
         done["said"] = [str(w.message) for w in seen if "perseus" in str(w.message)]
         mark = len(log)

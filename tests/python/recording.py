@@ -23,6 +23,23 @@ class Recorder:
     def __init__(self) -> None:
         self.log: list[list[Any]] = []
 
+    @property
+    def problems(self) -> object:
+        """Another value where `last_error` is another."""
+        return self.last_error
+
+    def words(self, *computation: Any) -> tuple[Any, ...]:
+        """Return a computation as `begin` and `end` take it."""
+        return computation
+
+    def begin(self, *words: Any) -> None:
+        """A computation begins."""
+        self.instruction_begin(*words)
+
+    def end(self, *words: Any) -> None:
+        """It ended."""
+        self.instruction_end(*words)
+
     def stats(self) -> None:
         """None: closed."""
 
@@ -37,6 +54,12 @@ def recorded() -> tuple[perseus.Job, list[list[Any]]]:
     """Return a job and what its client is told."""
     client: Any = Recorder()
     return perseus.Job(client=client, timeline="host"), client.log
+
+
+def said_by(job: perseus.Job) -> None:
+    """Wait until what a job complains of is said, which is done beside training."""
+    assert job._speaker is not None
+    job._speaker.close()
 
 
 def actions(log: list[list[Any]], event: str = "instruction_begin") -> list[str]:

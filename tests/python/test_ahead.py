@@ -118,6 +118,7 @@ def test_lengths_that_cannot_be_had_are_said_once_and_training_goes_on() -> None
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         assert list(hooks.ahead([1, 2, 3], broken)) == [1, 2, 3]
+        hooks.detach()
     assert len(said) == 1
     assert "the work of a coming batch is not known: KeyError" in str(said[0].message)
     assert listener.told == []

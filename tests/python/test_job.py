@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import shlex
 import socket
@@ -26,7 +27,7 @@ from perseus.hooks import layout  # noqa: E402
 from perseus.hooks.attached import Attached  # noqa: E402
 from perseus.hooks.speaker import Speaker  # noqa: E402
 from perseus.hooks.timeline import EventTimeline, find_timeline  # noqa: E402
-from recording import Recorder  # noqa: E402
+from recording import Recorder, said_by  # noqa: E402
 
 PATIENCE = 20.0  # Seconds that only a hang misses.
 
@@ -327,6 +328,7 @@ def test_a_timeline_that_breaks_is_given_up_and_said_once() -> None:
         for _ in range(3):
             with job.step(), job.forward(0):
                 pass
+        job.close()
     assert len(seen) == 1
     assert "illegal memory access" in str(seen[0].message)
     assert [entry[0] for entry in log].count("instruction_begin") == 3
@@ -341,6 +343,7 @@ def complaints_of(job: perseus.Job, sentences: list[str]) -> list[str]:
         for client.last_error in sentences:
             with job.step(), job.forward(0):
                 pass
+            said_by(job)
         job.close()
     return [str(warning.message) for warning in seen]
 
@@ -417,6 +420,7 @@ def test_an_error_ends_with_the_step_that_had_it() -> None:
         job.client.step_begin = None  # type: ignore[method-assign, assignment]
         assert not job.guarded(job.step_begin)
         assert "not recorded" in job.last_error
+        said_by(job)
     assert len(seen) == 4
 
 
@@ -452,6 +456,7 @@ def test_what_a_cuda_graph_records_is_left_alone(monkeypatch: pytest.MonkeyPatch
                     with job.forward(microbatch):
                         device.run(0.01)
             recording[0] = False
+        said_by(job)
     assert not any(asked)
     assert "close" in [entry[0] for entry in log]
     begins = [entry[0] for entry in log].count("instruction_begin")
@@ -595,9 +600,19 @@ def test_a_loop_of_ones_own_makes_its_job(monkeypatch: pytest.MonkeyPatch) -> No
     for variable in ("PERSEUS_RUN", "SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "PERSEUS_SERVER"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PERSEUS_DEVICE", "simulated:/gpus")
+    monkeypatch.setenv("LOCAL_RANK", "5")
     for rank in (0, 1):
         perseus.Job.for_pipeline(
-            "interleaved-1f1b", 4, 8, run="a", pp=2, dp=3, rank=rank, settings={"at": "1.1x"}
+            "interleaved-1f1b",
+            4,
+            8,
+            run="a",
+            pp=2,
+            dp=3,
+            rank=rank,
+            pp_rank=rank,
+            dp_rank=0,
+            settings={"at": "1.1x"},
         )
     first, second = (one["job"] for one in opened)
     assert first == second
@@ -612,15 +627,19 @@ def test_a_loop_of_ones_own_makes_its_job(monkeypatch: pytest.MonkeyPatch) -> No
     }
     assert first["client_key"].startswith("a-")
     assert opened[1]["rank"] == 1
+    assert [one["gpu_index"] for one in opened] == [5, 5]
     assert opened[0]["server"] == layout.DEFAULT_SERVER
     assert opened[0]["device"] == "simulated:/gpus"
     assert opened[0]["profile"] is True
     with pytest.raises(ValueError, match="run="):
         perseus.Job.for_pipeline("1f1b", 4, 8)
+    # Ranks that all are the first would wait for each other for ever.
+    with pytest.raises(ValueError, match=r"8 ranks.* rank=, dp_rank=$"):
+        perseus.Job.for_pipeline("1f1b", 4, 8, run="a", dp=2, pp_rank=1)
     with pytest.raises(ValueError, match="4 stages"):
         perseus.Job.for_pipeline("1f1b", 4, 8, run="a", pp=3)
     with pytest.raises(OSError, match=r"none\.csv"):
-        perseus.Job.for_pipeline("1f1b", 4, 8, run="a", profile="none.csv")
+        perseus.Job.for_pipeline("1f1b", 1, 8, run="a", profile="none.csv")
 
 
 def test_callbacks_may_skip_as_blocks_do() -> None:
@@ -741,14 +760,43 @@ def test_ranks_complain_once_together(complaining: list[int], world: int, named:
         warnings.simplefilter("always")
         # The first of them waits until it is told to close.
         for rank, speaker in zip(complaining, speakers, strict=True):
-            speaker.say(f"GPU {rank} is away.")
+            speaker.say(f"GPU {rank}, GPU-{10 + rank:x}0f, is away.")
         while len(store.values) < 1 + len(complaining):  # A count, and a number for each.
             time.sleep(0.001)
         for speaker in speakers:
             speaker.close()
     (said,) = [str(one.message) for one in seen]
     assert said.startswith("perseus: GPU ")
-    assert said.endswith(f" is away ({named}); training goes on")
+    assert said.endswith(f"0f, is away ({named}); training goes on")
+
+
+def test_who_trains_does_not_wait_for_a_log() -> None:
+    """A handler that stands still, as where a pipe is full: steps go on."""
+    job, log = job_with(timeline="host")
+    goes_on = threading.Event()
+    waited: list[bool] = []
+
+    class Stuck(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            waited.append(goes_on.wait(PATIENCE))
+
+    handler = Stuck()
+    logging.getLogger("perseus").addHandler(handler)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with job.step():
+                job.fail("the device is lost", about="device")
+            client: Any = job.client
+            client.last_error = "the server is away"
+            with job.step():
+                pass
+            goes_on.set()
+            said_by(job)
+    finally:
+        logging.getLogger("perseus").removeHandler(handler)
+    assert waited == [True, True]
+    assert [entry[0] for entry in log] == ["step_begin", "step_end"] * 2
 
 
 def test_a_rank_whose_store_is_gone_speaks_for_itself() -> None:

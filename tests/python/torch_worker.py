@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.distributed as dist
 import torch_ranks as ranks
-from recording import actions, recorded
+from recording import actions, recorded, said_by
 from torch.distributed.pipelining import schedules
 
 import perseus  # isort: skip
@@ -140,6 +140,7 @@ def custom() -> object:
             done["told"] = [entry[0] for entry in log].count("step_end")
             done["closed"] = [entry[0] for entry in log].count("close")
             done["last_error"] = attached.report()["last_error"]
+            said_by(job)
         done["said"] = [str(one.message) for one in seen if "perseus" in str(one.message)]
         return done
 
@@ -188,6 +189,7 @@ def life() -> object:
             made._stage_forward_initialized = made._stage_backward_initialized = False
             ranks.step(made, 2)
             ranks.step(made, 2)
+            said_by(job)
         done["changed"] = [e[0] for e in log[mark:] if e[0].startswith("step")]
         done["said"] = [str(w.message) for w in seen if "perseus" in str(w.message)]
         made._n_microbatches = 4

@@ -16,7 +16,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from perseus.hooks.job import Job
-from perseus.hooks.layout import DEFAULT_SERVER, Layout, default_device, job_body, run_key
+from perseus.hooks.layout import (
+    DEFAULT_SERVER,
+    Layout,
+    add_gpu,
+    default_device,
+    job_body,
+    run_key,
+)
 from perseus.hooks.speaker import say_once, speaker_of_ranks
 from perseus.hooks.wrap import Wrap
 
@@ -313,16 +320,5 @@ def _add_device_options(device: object, place: Layout, options: dict[str, Any]) 
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     chosen = torch.device(device)
-    if chosen.type == "cuda":
-        options.setdefault("timeline", "cuda")
-        if "gpu_uuid" not in options and "gpu_index" not in options:
-            index = torch.cuda.current_device() if chosen.index is None else chosen.index
-            identity = getattr(torch.cuda.get_device_properties(index), "uuid", None)
-            if identity is not None:
-                options["gpu_uuid"] = f"GPU-{identity}"
-            else:
-                options["gpu_index"] = index
-    else:
-        options.setdefault("timeline", "host")
-        if "gpu_uuid" not in options:
-            options.setdefault("gpu_index", int(os.environ.get("LOCAL_RANK", place.rank)))
+    options.setdefault("timeline", "cuda" if chosen.type == "cuda" else "host")
+    add_gpu(chosen, place.rank, options)

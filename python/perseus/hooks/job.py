@@ -26,15 +26,22 @@ from typing import TYPE_CHECKING, Any, Callable
 from perseus.client import Client, State
 from perseus.hooks.blocks import Computation, Skip, Step
 from perseus.hooks.complaints import Complaints
-from perseus.hooks.layout import DEFAULT_SERVER, Layout, default_device, job_body, run_key
+from perseus.hooks.layout import (
+    DEFAULT_SERVER,
+    Layout,
+    add_gpu,
+    default_device,
+    job_body,
+    run_key,
+)
 from perseus.hooks.report import Report, metrics_of
+from perseus.hooks.speaker import Speaker, speaker_of_ranks
 from perseus.hooks.step_planner import StepPlanner
 from perseus.hooks.timeline import Timeline, find_timeline, is_recording_graph
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from perseus.hooks.speaker import Speaker
     from perseus.planner import Planner
 
 # So many computations one after another outside of a step are no accident.
@@ -113,6 +120,9 @@ strict, ahead, options
         self._iteration = 0
         self._open = False  # A step is under way.
         self.quiet = False  # No plan is near: nobody asks for the step's computations.
+        # A computation that begins or ends now is told to the client, and no more is to be done.
+        self.plain = False
+        self._seen_problems: object = None  # `Client.problems` when its complaint was passed on.
         self._abandoned = 0
         self._ignored_steps = 0
         self._outside = 0
@@ -158,6 +168,9 @@ strict, ahead, options
             **options,
         )
         self._pass_on_complaint()
+        # From here on whoever complains trains, and must not wait for a log.
+        if self._speaker is None:
+            self._speaker = Speaker()
 
     @classmethod
     def for_pipeline(
@@ -205,12 +218,14 @@ strict, ahead, options
             None: `$PERSEUS_SERVER`, else http://127.0.0.1:7787; `$PERSEUS_DEVICE`, else the node's
             agent.
         options
-            More for `perseus.Job`: rank, pp_rank, dp_rank, gpu_index and so on.
+            More for `perseus.Job`: rank, pp_rank, dp_rank and so on. Without gpu_uuid and
+            gpu_index the GPU is PyTorch's current one, else that of `$LOCAL_RANK`.
 
         Raises
         ------
         ValueError
-            Nothing names the run, or `stages` is no multiple of `pp`.
+            Nothing names the run, `stages` is no multiple of `pp`, or it is not said which of
+            several ranks this one is.
         OSError
             The profile cannot be read.
         """
@@ -220,6 +235,14 @@ strict, ahead, options
         pp = stages if pp is None else pp
         if pp < 1 or stages % pp:
             raise ValueError(f"{stages} stages cannot be shared by {pp} ranks evenly")
+        sizes = {"rank": pp * dp * tp, "pp_rank": pp, "dp_rank": dp, "tp_rank": tp}
+        missing = [f"{key}=" for key, size in sizes.items() if size > 1 and key not in options]
+        if missing:
+            raise ValueError(
+                f"the job has {pp * dp * tp} ranks: say which this one is, by {', '.join(missing)}"
+            )
+        add_gpu(None, options.get("rank", 0), options)
+        options.setdefault("speaker", speaker_of_ranks())
         body = job_body(
             Layout(pp=pp, dp=dp, tp=tp),
             schedule={"schedule": schedule, "virtual_stages": stages // pp},
@@ -357,10 +380,12 @@ strict, ahead, options
     def skip_begin(self) -> None:
         """Record nothing until `skip_end`: for callbacks, which cannot hold a ``with`` open."""
         self._skipping += 1
+        self.plain = False
 
     def skip_end(self) -> None:
         """End what `skip_begin` began."""
         self._skipping = max(0, self._skipping - 1)
+        self._see_if_plain()
 
     def report(self) -> Report:
         """Return what is going on: state, plan, counters and what went wrong last."""
@@ -478,23 +503,25 @@ strict, ahead, options
         if not self._step_lock.acquire(blocking=False):
             self._ignored_steps += 1
             return False
-        if self._is_recorded():
+        timeline = self._timeline
+        if (timeline is not None or self._find is not None) and is_recording_graph():
             self._step_lock.release()
             self.stay_out(_GRAPH)
             return False
         self._open = True
         self._within = self._outside_in_a_row = 0
-        self.recover(_OUTSIDE)
-        self.recover_step()
+        if self._failures:
+            self.recover(_OUTSIDE)
+            self.recover_step()
         self.client.step_begin(self._iteration)
         # After it: a plan that comes now is followed from the next step on.
         self.quiet = not self.client.listens
-        timeline = self._timeline
         if timeline is not None and not self.quiet:
             try:
                 timeline.step_begin(self._iteration)
             except Exception as error:
                 self._lose_timeline(error)
+        self._see_if_plain()
         return True
 
     def step_end(self, tokens: int = 0) -> None:
@@ -548,6 +575,9 @@ strict, ahead, options
         microbatch, stage, work
             As for `forward`.
         """
+        if self.plain and work is None:
+            self.client.instruction_begin(kind, -1 if stage is None else stage, microbatch)
+            return
         if self._skipping or self.quiet:
             return
         if not self._open:
@@ -560,7 +590,7 @@ strict, ahead, options
                     about=_OUTSIDE,
                 )
             return
-        if self._is_recorded():
+        if is_recording_graph():  # No event is allowed in it.
             self.stay_out(_GRAPH)
             return
         if work is not None:
@@ -577,6 +607,9 @@ strict, ahead, options
 
     def end(self, kind: object, microbatch: int = -1, stage: int | None = None) -> None:
         """Say that the computation ended."""
+        if self.plain:
+            self.client.instruction_end(kind, -1 if stage is None else stage, microbatch)
+            return
         if self._skipping or self.quiet or not self._open:
             return
         timeline = self._timeline
@@ -590,7 +623,7 @@ strict, ahead, options
     def stay_out(self, why: str) -> None:
         """Do nothing any more, and give the clock back: what is computed cannot be seen."""
         self.fail(why, about="out")
-        self._skipping += 1
+        self.skip_begin()
         if self._open:
             self.step_abandon()
         self.quiet = True
@@ -604,18 +637,26 @@ strict, ahead, options
         self._pass_on_complaint()
 
     def _close_step(self) -> None:
-        self._open = self._outer = self.quiet = False
+        self._open = self._outer = self.quiet = self.plain = False
         self._iteration += 1
         self._step_lock.release()
         self._pass_on_complaint()
 
     def _pass_on_complaint(self) -> None:
         """Say what the client's threads complain of: who trains reads no `report()`."""
-        self.complain(self.client.last_error)
+        problems = self.client.problems
+        if problems != self._seen_problems:
+            self._seen_problems = problems
+            self.complain(self.client.last_error)
 
-    def _is_recorded(self) -> bool:
-        """Return whether what is computed now goes into a CUDA graph, where no event is allowed."""
-        return (self._timeline is not None or self._find is not None) and is_recording_graph()
+    def _see_if_plain(self) -> None:
+        self.plain = (
+            self._open
+            and not self._skipping
+            and not self.quiet
+            and self._timeline is None
+            and self._find is None
+        )
 
     def _find_timeline(self) -> None:
         how, self._find = self._find, None
@@ -624,9 +665,11 @@ strict, ahead, options
             self._timeline = find_timeline(how or "host", self._clock)
         except Exception as error:
             self.fail(f"no timeline {how!r}, the host's clock is used", error, about="timeline")
+        self._see_if_plain()
 
     def _lose_timeline(self, error: BaseException) -> None:
         self._timeline = None
+        self._see_if_plain()
         said = "the device's timeline failed, the host's clock is used from here on"
         self.fail(said, error, about="timeline")
 

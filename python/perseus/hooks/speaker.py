@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import contextlib
 import hashlib
 import importlib
 import logging
+import re
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -19,7 +22,7 @@ _log = logging.getLogger("perseus")
 _PAUSE_SECONDS = 1.0  # Ranks that have the same problem notice it within this time.
 _LEAVE_SECONDS = 1.0  # At most, for what is still to be said when the job is closed.
 _MOST_NAMED = 8  # Ranks that a sentence names.
-_NO_DIGITS = str.maketrans("", "", "0123456789")
+_DIGIT = re.compile(r"\d")
 
 
 def say(text: str) -> None:
@@ -33,53 +36,63 @@ def say(text: str) -> None:
 
 
 def kind_of(text: str) -> str:
-    """Return what two complaints have in common that differ in numbers alone."""
-    return text.translate(_NO_DIGITS)
+    """Return what two complaints have in common that differ in numbers or names of GPUs alone."""
+    return " ".join(word for word in text.split() if not _DIGIT.search(word))
 
 
 class Speaker:
     """Says what several ranks complain of once, with their numbers.
 
     The first rank that has a complaint waits a second for others, and speaks for all. The ranks
-    count themselves in a store of `torch.distributed`, on a thread beside training.
+    count themselves in a store of `torch.distributed`. All of it, and writing to a log, is done on
+    threads beside training.
 
     Parameters
     ----------
     store
-        A `torch.distributed.Store` that all ranks share.
+        A `torch.distributed.Store` that all ranks share; None: this rank speaks for itself.
     rank, world
         Of this process, and how many there are.
     """
 
-    def __init__(self, store: Any, rank: int, world: int) -> None:
+    def __init__(self, store: Any = None, rank: int = 0, world: int = 1) -> None:
         self._store = store
         self._rank = rank
         self._world = world
         self._hurry = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._ends: list[threading.Event] = []  # Of what is being said.
         atexit.register(self.close)
 
     def say(self, text: str) -> None:
         """Say it, unless another rank has. Returns at once."""
-        thread = threading.Thread(target=self._speak, args=(text,), name="perseus-say", daemon=True)
-        self._threads.append(thread)
-        thread.start()
+        end = threading.Event()
+        self._ends.append(end)
+        # Not a `threading.Thread`, whose `start` waits until it runs.
+        _thread.start_new_thread(self._speak, (text, end))
 
     def close(self) -> None:
         """Say now what waits for other ranks. May be called again."""
         atexit.unregister(self.close)
         self._hurry.set()
-        for thread in self._threads:
-            thread.join(_LEAVE_SECONDS)
-        self._threads.clear()
+        for end in self._ends:
+            end.wait(_LEAVE_SECONDS)
+        self._ends.clear()
 
-    def _speak(self, text: str) -> None:
+    def _speak(self, text: str, end: threading.Event) -> None:
+        try:
+            if self._store is not None:
+                text = self._with_ranks(text)
+            if text:
+                say(text)
+        finally:
+            end.set()
+
+    def _with_ranks(self, text: str) -> str:
         try:
             ranks = self._ranks_with(text)
         except Exception:  # The store has gone with its rank: each speaks for itself.
             ranks = [self._rank]
-        if ranks:
-            say(f"{text.rstrip('.')} ({self._named(ranks)})")
+        return f"{text.rstrip('.')} ({self._named(ranks)})" if ranks else ""
 
     def _ranks_with(self, text: str) -> list[int]:
         """Return the ranks with this complaint; none: another rank speaks for them."""
@@ -117,8 +130,12 @@ def say_once(text: str) -> None:
 def speaker_of_ranks() -> Speaker | None:
     """Return who speaks for all ranks; None: this process speaks for itself."""
     try:
-        distributed = importlib.import_module("torch.distributed")
-        if not distributed.is_initialized() or distributed.get_world_size() < 2:
+        distributed: Any = sys.modules.get("torch.distributed")
+        if (
+            distributed is None
+            or not distributed.is_initialized()
+            or distributed.get_world_size() < 2
+        ):
             return None
         c10d = importlib.import_module("torch.distributed.distributed_c10d")
         ranks = distributed.get_rank(), distributed.get_world_size()

@@ -24,6 +24,7 @@ from perseus.hooks.wrap import Wrap
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from perseus.client import Client
     from perseus.planner import Planner
 
 # PyTorch's classes whose order Perseus makes itself, by its name of it.
@@ -38,6 +39,7 @@ SCHEDULES = {
 }
 _COMPUTATIONS = ("FORWARD", "FULL_BACKWARD", "BACKWARD_INPUT", "BACKWARD_WEIGHT", "OVERLAP_F_B")
 _MARK = "_perseus_attached"
+_MANY = 65_536
 
 
 def attach(
@@ -297,6 +299,22 @@ def _mark(attached: Attached, owner: Any) -> None:
     attached._undo.append(lambda: vars(owner).pop(_MARK, None))
 
 
+class _Words(dict[int, Any]):
+    """What the client is told of a stage's computations of one kind, by microbatch."""
+
+    def __init__(self, client: Client, kind: str, stage: int) -> None:
+        super().__init__()
+        self._client = client
+        self._kind = kind
+        self._stage = stage
+
+    def __missing__(self, microbatch: int) -> Any:
+        words = self._client.words(self._kind, self._stage, microbatch)
+        if len(self) < _MANY:
+            self[microbatch] = words
+        return words
+
+
 class _LossOf:
     """The forward of the last stage ends with the loss, which the schedule computes after it."""
 
@@ -305,13 +323,18 @@ class _LossOf:
     def __init__(self, job: Job) -> None:
         self._job = job
         self.hooked = False
-        self.open: tuple[int, int] | None = None  # Microbatch and stage.
+        self.open: tuple[int, int] | None = None  # Stage and microbatch.
 
     def close(self) -> None:
         """End the forward that still waits for its loss."""
         waiting, self.open = self.open, None
-        if waiting is not None:
-            self._job.end("forward", *waiting)
+        if waiting is None:
+            return
+        if self._job.plain:
+            client = self._job.client
+            client.end(*client.words("forward", *waiting))
+        else:
+            self._job.end("forward", waiting[1], waiting[0])
 
 
 class _Steps:
@@ -333,12 +356,10 @@ class _Steps:
         self._heard = False  # Whether the stages' wrappers are on.
         self._is_out = False
 
-    def trains(self) -> bool:
-        """Return whether the step that begins has backwards."""
-        return bool(getattr(self._shape.schedule, "_has_backward", True)) and self._grad_enabled()
-
-    def begin(self) -> bool:
-        """Begin a step; False: it is part of another, or not recorded."""
+    def begin(self) -> bool | None:
+        """Begin a step; False: it is part of another, or not recorded; None: it does not train."""
+        if not (getattr(self._shape.schedule, "_has_backward", True) and self._grad_enabled()):
+            return None
         unseen = self._shape.unseen()
         if unseen and not self._is_out:
             self._is_out = True
@@ -352,7 +373,8 @@ class _Steps:
 
     def end(self, recorded: bool) -> None:
         """End it."""
-        self._losses.close()
+        if self._losses.open is not None:
+            self._losses.close()
         if not recorded:
             return
         planned = self._shape.microbatches
@@ -379,15 +401,13 @@ def _step_wrapper(
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def step(*args: Any, **kwargs: Any) -> Any:
-            recorded = False
+            recorded: bool | None = None
             try:
-                trains = steps.trains()
-                recorded = trains and steps.begin()
+                recorded = steps.begin()
             except Exception as error:
                 job.fail("a step is not recorded", error)
                 job.guarded(steps.abandon)
-                trains = False
-            if not trains:  # Evaluation.
+            if recorded is None:  # Evaluation.
                 with job.skip():
                     return original(*args, **kwargs)
             try:
@@ -440,7 +460,7 @@ def _wrap_stage(
         """
         has_loss_after = whole == "forward" and with_loss
 
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
+        def carefully(*args: Any, **kwargs: Any) -> Any:
             begun = False
             try:
                 if losses.open is not None:
@@ -456,10 +476,37 @@ def _wrap_stage(
             if not begun:
                 return result
             if has_loss_after and losses.hooked:
-                losses.open = (chunk, index)
+                losses.open = (index, chunk)
                 return result
             try:
                 job.end(kind, chunk, index)
+            except Exception as error:
+                job.fail("a computation is not recorded", error)
+            return result
+
+        if work is not None:
+            return carefully
+        client = job.client
+        wholes, halves = _Words(client, whole, index), _Words(client, half, index)
+        most_args = 2 if half != whole else _MANY
+        begin, end = client.begin, client.end
+
+        # The same where no more is to be done than to tell: this is what each computation costs.
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            if not job.plain or losses.open is not None or len(args) > most_args:
+                return carefully(*args, **kwargs)
+            try:
+                words = (wholes if kwargs.get("full_backward", True) else halves)[args[0]]
+                begin(*words)
+            except Exception:
+                return carefully(*args, **kwargs)
+            result = original(*args, **kwargs)
+            if has_loss_after and losses.hooked:
+                losses.open = (index, args[0])
+                return result
+            try:
+                if job.plain:
+                    end(*words)
             except Exception as error:
                 job.fail("a computation is not recorded", error)
             return result
@@ -490,7 +537,10 @@ def _wrap_loss(attached: Attached, job: Job, schedule: Any, losses: _LossOf) -> 
         def maybe_compute_loss(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
             if losses.open is not None:
-                job.guarded(losses.close)
+                try:
+                    losses.close()
+                except Exception as error:
+                    job.fail("a computation is not recorded", error)
             return result
 
         return maybe_compute_loss

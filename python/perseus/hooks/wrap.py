@@ -27,13 +27,13 @@ class Wrap:
         """Put it on, or take it off."""
         attributes = vars(self._owner)
         if self._entry is not None:
-            self._entry.active = on
+            self._entry.switch(on)
         if on and self._entry is None:
             original = getattr(self._owner, self._name)
             if not callable(original):
                 raise TypeError(f"{type(self._owner).__name__} has no method {self._name}")
             self._before = attributes.get(self._name)
-            self._entry = _Entry(self._owner, self._name, original, self._make(original))
+            self._entry = _Entry.of(self._owner, self._name, original, self._make(original))
             setattr(self._owner, self._name, self._entry)
         elif not on and self._entry is not None and attributes.get(self._name) is self._entry:
             self._entry = None
@@ -44,25 +44,34 @@ class Wrap:
         # Else another has wrapped ours since: it stays below that, and only passes on while off.
 
 
-class _Entry:
-    """What stands in the place of a method: it has the method's name, signature and docstring."""
+class _Entry(functools.partial):  # type: ignore[type-arg]
+    """What stands in the place of a method: it has the method's name, signature and docstring.
 
-    def __init__(
-        self,
+    A `partial` without arguments, as calling one costs no frame of Python.
+    """
+
+    _owner: Any
+    _name: str
+    _functions: tuple[Callable[..., Any], Callable[..., Any]]
+
+    @classmethod
+    def of(
+        cls,
         owner: Any,
         name: str,
         original: Callable[..., Any],
         wrapped: Callable[..., Any],
-    ) -> None:
-        functools.update_wrapper(self, original, updated=())
-        self.active = True
-        self._owner = owner
-        self._name = name
-        self._original = original
-        self._wrapped = wrapped
+    ) -> _Entry:
+        """Return one that is on."""
+        entry = cls(wrapped)
+        functools.update_wrapper(entry, original, updated=())
+        entry._owner, entry._name, entry._functions = owner, name, (original, wrapped)
+        return entry
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return (self._wrapped if self.active else self._original)(*args, **kwargs)
+    def switch(self, on: bool) -> None:
+        """Call the wrapper, or the method itself."""
+        entry: Any = self
+        entry.__setstate__((self._functions[on], (), {}, vars(self)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Be the method itself in a copy of the owner: a copy has no Perseus attached."""

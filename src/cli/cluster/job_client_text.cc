@@ -12,6 +12,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <variant>
@@ -337,23 +338,38 @@ std::string SweepText(const Json& sweep) {
                      extra_joules < 0 ? "" : "+", FormatJoules(extra_joules));
 }
 
-// What ranks complain of: each complaint once, with its ranks.
+// What two complaints have in common that differ in numbers or names of GPUs alone.
+std::string KindOf(const std::string& complaint) {
+  std::istringstream words(complaint);
+  std::string kind;
+  for (std::string word; words >> word;) {
+    if (word.find_first_of("0123456789") == std::string::npos) kind += word + ' ';
+  }
+  return kind;
+}
+
+// What ranks complain of: each kind of complaint once, with its ranks.
 std::string TroubleText(const Json& job) {
   constexpr std::size_t kMostComplaints = 5;
   constexpr std::size_t kMostRanks = 8;
-  std::vector<std::pair<std::string, std::vector<std::string>>> complaints;
+  struct Complaint {
+    std::string kind, error;  // Of the first of its ranks.
+    std::vector<std::string> ranks;
+  };
+  std::vector<Complaint> complaints;
   for (const Json& client : ListOf(ObjectOf(job, "clients"), "troubled")) {
     const std::string error = MemberText(client, "error");
+    const std::string kind = KindOf(error);
     auto same = std::find_if(complaints.begin(), complaints.end(),
-                             [&](const auto& complaint) { return complaint.first == error; });
-    if (same == complaints.end()) same = complaints.insert(same, {error, {}});
-    same->second.push_back(MemberText(client, "rank"));
+                             [&](const auto& complaint) { return complaint.kind == kind; });
+    if (same == complaints.end()) same = complaints.insert(same, {kind, error, {}});
+    same->ranks.push_back(MemberText(client, "rank"));
   }
   std::string text;
   const std::string world_size = MemberText(job, "world_size");
   const auto complaining = NumberOf(ObjectOf(job, "clients"), "complaining").value_or(0);
   for (std::size_t i = 0; i < complaints.size() && i < kMostComplaints; ++i) {
-    const auto& [error, ranks] = complaints[i];
+    const auto& [kind, error, ranks] = complaints[i];
     // The server names the first ranks only; if they agree, so do the others.
     const double count =
         complaints.size() == 1 ? std::max<double>(complaining, ranks.size()) : ranks.size();

@@ -84,6 +84,7 @@ class Checks {
   }
 
   void CheckWaiting() {
+    if (settings_.blocking_power_is_assumed) return;
     const double gpus = pipeline_.tensor_parallel;
     for (int rank = 0; rank < dag_.num_ranks; ++rank) {
       const double waiting = pipeline_.rank_blocking_power_watts[rank] / gpus;

@@ -413,6 +413,10 @@ int perseus_client_listens(perseus_client* client) {
                          : 0;
 }
 
+uint32_t perseus_client_problems(perseus_client* client) {
+  return IsAlive(client) ? client->page->problems.load(std::memory_order_relaxed) : 0;
+}
+
 int64_t perseus_client_plan_version(perseus_client* client) {
   if (!IsAlive(client)) return -1;
   return Guarded(std::int64_t{-1}, [&] { return client->state->stats().plan_version; });

@@ -141,10 +141,11 @@ std::int64_t ClockThread::Follow(std::int64_t now_ns) {
     wake_at_ns = 0;  // Look at once: it may have taken long.
   }
   if (!follower_.in_iteration()) return wake_at_ns;
-  const std::int64_t poll_ns = follower_.Follows() ? std::clamp(follower_.shortest_row_ns() / 8,
-                                                                kShortestPollNs, kLongestPollNs)
-                                                   : kIdlePollNs;
-  return std::min(wake_at_ns, now_ns + poll_ns);
+  if (!follower_.Follows()) return std::min(wake_at_ns, now_ns + kIdlePollNs);
+  // Each wake-up takes the processor from the trainer where no other is idle. Half of the time to
+  // the next call: a trainer that is twice as fast as expected is still noticed in time.
+  const std::int64_t poll_ns = std::max(follower_.shortest_row_ns() / 8, (wake_at_ns - now_ns) / 2);
+  return std::min(wake_at_ns, now_ns + std::clamp(poll_ns, kShortestPollNs, kLongestPollNs));
 }
 
 // Where the server has asked for a profile (again) since the last sweep began.
@@ -209,7 +210,10 @@ std::int64_t ClockThread::Sweep(std::int64_t now_ns) {
     // Clocks that cannot be set are so no more once one is set.
     const auto about =
         sweep_->at_driver_clocks() ? SharedState::About::kDevice : SharedState::About::kOther;
-    if (!report->notes.empty()) state_->Complain("profile: " + report->notes.back(), about);
+    if (!report->notes.empty()) {
+      const std::string why = sweep_->at_driver_clocks() ? " (" + refusal_ + ")" : "";
+      state_->Complain("profile: " + report->notes.back() + why, about);
+    }
     state_->outbox().Add(std::move(*report));
   }
   if (quiet) return now_ns + (follower_.in_iteration() ? kIdlePollNs : kSecondNs);
@@ -220,11 +224,17 @@ bool ClockThread::Call(int mhz) {
   const ClockCaller::Outcome outcome = caller_.Call(mhz, &state_->call_begin_ns());
   if (outcome.ok) {
     follower_.Called(mhz, outcome.begin_ns, outcome.effective_ns);
-    if (mhz != 0) state_->Recovered(SharedState::About::kDevice);
+    if (mhz != 0) {
+      has_set_ = true;
+      state_->Recovered(SharedState::About::kDevice);
+    }
     return true;
   }
   follower_.CallFailed(outcome.begin_ns, outcome.effective_ns);
+  refusal_ = outcome.error;
   if (mhz == 0) next_release_ns_ = outcome.effective_ns + kSecondNs;
+  // Where none was ever set, why they are not set is the one thing to be said.
+  if (mhz == 0 && !has_set_) return false;
   state_->Complain(
       (mhz == 0 ? "the clock was not given back: " : "the clock was not set: ") + outcome.error,
       SharedState::About::kDevice);
@@ -308,8 +318,8 @@ void ClockThread::Publish() {
   const auto& buckets = caller_.latency().buckets();
   std::copy(buckets.begin(), buckets.end(), stats.latency);
   state_->SetStats(stats);
-  const bool waits = (stats.state == PERSEUS_STATE_CONNECTING || device_failed_) &&
-                     stats.plan_version <= 0 && !state_->plans_steps();
+  const bool waits =
+      stats.state != PERSEUS_STATE_PROFILING && stats.plan_version <= 0 && !state_->plans_steps();
   state_->page().listens.store(waits ? 0 : 1, std::memory_order_relaxed);
 }
 

@@ -29,6 +29,9 @@ struct HotPage {
   std::atomic<std::uint32_t> sleeping;
   // Whether events of computations are needed, because there is a plan or a sweep.
   std::atomic<std::uint32_t> listens;
+  // Counts what changes the newest problem, so that the trainer need not take a lock to see that
+  // there is none.
+  std::atomic<std::uint32_t> problems;
   EventRing ring;
 
   void Wake();

@@ -28,11 +28,15 @@ void SharedState::Complain(const std::string& sentence, About about) {
   const MutexLock lock(mutex_);
   std::erase_if(problems_, [&](const Problem& problem) { return problem.about == about; });
   problems_.push_back({about, sentence});
+  page_->problems.fetch_add(1, std::memory_order_relaxed);
 }
 
 void SharedState::Recovered(About about) {
   const MutexLock lock(mutex_);
-  std::erase_if(problems_, [&](const Problem& problem) { return problem.about == about; });
+  const auto is_over = [&](const Problem& problem) { return problem.about == about; };
+  if (std::erase_if(problems_, is_over) > 0) {
+    page_->problems.fetch_add(1, std::memory_order_relaxed);
+  }
 }
 
 void SharedState::ComplainOf(const char* thread, const std::exception& exception) noexcept {

@@ -49,10 +49,9 @@ constexpr Member kDetectionMembers[] = {
 constexpr Member kComparisonMembers[] = {Integer("every"), Integer("iterations")};
 constexpr Member kComparisonNowMembers[] = {Object("comparison", "Comparison").Nullable()};
 constexpr Member kEstimateMembers[] = {Number("mean"), Number("least"), Number("most")};
-constexpr Member kPromiseMembers[] = {Integer("plan_version").Sometimes(),
-                                      Boolean("believable").Sometimes(),
-                                      Number("time_percent").Sometimes(),
-                                      Number("saving_percent").Sometimes()};
+constexpr Member kPromiseMembers[] = {
+    Integer("plan_version").Sometimes(), Boolean("believable").Sometimes(),
+    Number("time_percent").Sometimes(), Number("saving_percent").Sometimes()};
 constexpr Member kRealisedMembers[] = {Integer("plan_version"),
                                        Integer("pairs"),
                                        Number("with_plan_s").Sometimes(),

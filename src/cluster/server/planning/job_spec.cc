@@ -275,6 +275,7 @@ Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record) {
     settings->blocking_power_watts = record.blocking_power_watts;
   }
   const bool is_unknown = settings->blocking_power_watts.empty();
+  settings->blocking_power_is_assumed = is_unknown;
   // A GPU that has all stages waits for no other, so it measures no waiting, and needs none until
   // another pipeline is slow; others may wait too little to measure it. At 0 W waiting costs
   // nothing: no plan then slows a computation down for more than it saves itself.
