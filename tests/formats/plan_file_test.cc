@@ -229,6 +229,21 @@ TEST(PlanFile, WritesAFusedComputationAsTwoEntries) {
             (ComputationId{ComputationType::kBackwardInput, 0, 0}));
 }
 
+TEST(PlanFile, ARecomputeRunsWithItsOwnBackwardOnly) {
+  PlanDocument plan = FusedPlan();
+  PlannedComputation& fused = plan.ranks[0].computations[1];
+  fused.action.type = ComputationType::kRecompute;
+  fused.fused = {ComputationType::kBackward, fused.action.stage, fused.action.microbatch};
+  const std::string text = FormatPlanJson(plan);
+  const Result<PlanDocument> read = ParsePlanJson(text, "plan.json");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->ranks[0].computations[1].action, fused.action);
+  EXPECT_EQ(read->ranks[0].computations[1].fused, fused.fused);
+  EXPECT_EQ(FormatPlanJson(*read), text);
+  fused.fused->microbatch = 1 - fused.action.microbatch;
+  EXPECT_FALSE(ParsePlanJson(FormatPlanJson(plan), "plan.json"));
+}
+
 TEST(PlanFile, RefusesHalfAFusedComputation) {
   const std::string text = FormatPlanJson(FusedPlan());
   const auto error = [&](std::string_view from, std::string_view to) {
@@ -239,8 +254,7 @@ TEST(PlanFile, RefusesHalfAFusedComputation) {
   };
   const std::string expected =
       "plan.json:39:7: ranks[0].computations[1]: a fused computation must be followed by the "
-      "backward "
-      "that runs with it, with the same knob, start_s, duration_s and energy_j";
+      "backward that runs with it, with the same knob, start_s, duration_s and energy_j";
   EXPECT_EQ(error(", \"fused\": true", ""), expected);
   EXPECT_EQ(error("\"knob\": 1305", "\"knob\": 1290"), expected);
   EXPECT_EQ(error("\"backward_input\"", "\"backward_weight\""), expected);

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "plan/saving_interval.h"
+#include "model/saving_interval.h"
 
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ TEST(SavingIntervalTest, ARecomputeHasTheErrorsOfItsForward) {
   for (int i = 0; i < pipeline->dag.size(); ++i) {
     slowest.push_back(pipeline->TableOf(i).all_options.back());
   }
-  const auto interval = IntervalOfSaving(*profile, *pipeline, slowest);
+  const auto interval = model::IntervalOfSaving(*pipeline, slowest);
   ASSERT_TRUE(interval);
   EXPECT_GT(interval->most_percent, interval->least_percent);
 }

@@ -52,9 +52,7 @@ def attach_torchtitan(
     attached = Attached(None)
     with attached.attaching("torchtitan", strict):
         options = {**_place(trainer, options), **options}
-        logger = trainer.metrics_processor
-        if not callable(getattr(logger, "log", None)):
-            raise AttachError(f"{type(logger).__name__} has no method log")
+        log = Wrap(trainer.metrics_processor, "log", lambda log: _with_metrics(attached, log))
         if trainer.parallel_dims.pp_enabled:
             attached = attach(trainer.pp_schedule, server, strict=strict, **options)
         else:
@@ -68,7 +66,7 @@ def attach_torchtitan(
                 **options,
             )
         if attached:
-            attached.keep(Wrap(logger, "log", _add_metrics(attached)))
+            attached.keep(log)
     return attached
 
 
@@ -110,17 +108,16 @@ def _refuse_graphs(trainer: Any) -> None:
         )
 
 
-def _add_metrics(attached: Attached) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def wrap(log: Callable[..., Any]) -> Callable[..., Any]:
-        def logged(*args: Any, **kwargs: Any) -> Any:
-            with contextlib.suppress(Exception):
-                ours = {f"perseus/{name}": value for name, value in attached.metrics().items()}
-                kwargs["extra_metrics"] = {**(kwargs.get("extra_metrics") or {}), **ours}
-            return log(*args, **kwargs)
+def _with_metrics(attached: Attached, log: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `MetricsProcessor.log` with our figures beside torchtitan's."""
 
-        return logged
+    def logged(*args: Any, **kwargs: Any) -> Any:
+        with contextlib.suppress(Exception):
+            ours = {f"perseus/{name}": value for name, value in attached.metrics().items()}
+            kwargs["extra_metrics"] = {**(kwargs.get("extra_metrics") or {}), **ours}
+        return log(*args, **kwargs)
 
-    return wrap
+    return logged
 
 
 def following(trainer_class: Any) -> Any:
