@@ -282,7 +282,6 @@ def test_a_job_in_torchtitan_follows_its_plan(version: str, assets: Path, tmp_pa
         assert logged["perseus/following"][-1] == 1
         assert logged["perseus/plan_version"][-1] >= 1
         assert logged["perseus/clock_calls"][-1] > 0
-        assert drill.job()["clients"]["troubled"] == []
         assert [drill.gpus.read(gpu).locked_mhz for gpu in (0, 1)] == [0, 0]
     finally:
         drill.close()
