@@ -272,6 +272,31 @@ TEST_F(WholeClientTest, ASweepIsNotJudgedAsItsPlan) {
   }));
 }
 
+// A clock that can no longer be set or given back is not the driver's.
+TEST_F(WholeClientTest, AClockThatStaysIsNotMeasuredAsTheDrivers) {
+  MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n");
+  FakeServer server;
+  server.SetPlan(Plan(1, 1000, 1000), 1);
+  url_ = server.url();
+  ASSERT_EQ(Open([](auto* options) {
+              options->flags = PERSEUS_PROFILE;
+              options->profile_iterations = 4;
+            }),
+            PERSEUS_OK);
+  ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.clock_mhz == 1000; }));
+  gpus_->SetRefuseSets(0, true);
+  std::string plan = Plan(2, 1400, 1400);
+  plan.insert(1, "\"profile_wanted\":true,");
+  server.SetPlan(plan, 2);
+  const std::uint64_t refused = Stats().refused;
+  ASSERT_TRUE(TrainUntil([&](const auto& stats) { return stats.refused > refused; }));
+  const std::uint64_t iterations = Stats().iterations;
+  ASSERT_TRUE(TrainUntil([&](const auto& stats) { return stats.iterations > iterations + 20; }));
+  EXPECT_TRUE(server.Calls("POST", "/measurements").empty());
+  gpus_->SetRefuseSets(0, false);
+  ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.clock_mhz == 0; })) << LastError();
+}
+
 TEST_F(WholeClientTest, APlanThatComesBeforeTheSweepBeginsLeavesItOut) {
   MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n");
   FakeServer server;

@@ -161,7 +161,7 @@ TEST(CostMisuse, NumbersOfTheSpecAreChecked) {
 
 TEST(NameMisuse, AnyNumberHasAName) {
   EXPECT_EQ(ComputationTypeName(static_cast<ComputationType>(200)), "?");
-  EXPECT_EQ(ComputationTypeLetter(static_cast<ComputationType>(4)), '?');
+  EXPECT_EQ(ComputationTypeLetter(static_cast<ComputationType>(200)), '?');
 }
 
 }  // namespace

@@ -185,11 +185,13 @@ void ClockThread::SetSweepClock(std::int64_t now_ns, bool quiet) {
   } else if (!caller_.resting(now_ns)) {
     if (Call(mhz)) {
       sweep_->ClockInEffect(MonotonicNs() + caller_.latency().settling_ns());
-    } else if (caller_.resting(MonotonicNs())) {
+    } else if (caller_.resting(MonotonicNs()) && !holds_clock_) {
       sweep_->StayAtDriverClocks(
           "its clock cannot be set, so it was measured at the clocks that its driver chooses and "
           "runs at them; allow it to set clocks, and it is measured again");
     }
+  } else if (holds_clock_ && now_ns >= next_release_ns_) {
+    Call(0);  // Until then the clock is the last plan's, and not the driver's.
   }
 }
 
@@ -224,17 +226,15 @@ bool ClockThread::Call(int mhz) {
   const ClockCaller::Outcome outcome = caller_.Call(mhz, &state_->call_begin_ns());
   if (outcome.ok) {
     follower_.Called(mhz, outcome.begin_ns, outcome.effective_ns);
-    if (mhz != 0) {
-      has_set_ = true;
-      state_->Recovered(SharedState::About::kDevice);
-    }
+    holds_clock_ = mhz != 0;
+    if (holds_clock_) state_->Recovered(SharedState::About::kDevice);
     return true;
   }
   follower_.CallFailed(outcome.begin_ns, outcome.effective_ns);
   refusal_ = outcome.error;
   if (mhz == 0) next_release_ns_ = outcome.effective_ns + kSecondNs;
-  // Where none was ever set, why they are not set is the one thing to be said.
-  if (mhz == 0 && !has_set_) return false;
+  // Where none is set, why they are not set is the one thing to be said.
+  if (mhz == 0 && !holds_clock_) return false;
   state_->Complain(
       (mhz == 0 ? "the clock was not given back: " : "the clock was not set: ") + outcome.error,
       SharedState::About::kDevice);

@@ -59,8 +59,8 @@ class ClockThread {
   std::uint64_t profile_asked_ = 0;  // Number of the server's request that sweep_ fulfils.
   bool device_failed_ = false;
   std::int64_t next_open_ns_ = 0;
-  bool has_set_ = false;  // A clock, once.
-  std::string refusal_;   // Why the last call that failed did.
+  bool holds_clock_ = false;  // One was set, and not given back since.
+  std::string refusal_;       // Why the last call that failed did.
   std::int64_t next_release_ns_ = 0;
   std::optional<double> last_joules_;
   double last_iteration_seconds_ = 0;
