@@ -64,7 +64,7 @@ bool IsBelievable(const Json& object) { return object.value("believable", Json()
 
 // What a job saves now, as far as its plan says.
 std::string SavingNow(const Json& job) {
-  const std::string saving = SavingOf(WholeJobOf(ObjectOf(job, "plan")));
+  std::string saving = SavingOf(WholeJobOf(ObjectOf(job, "plan")));
   if (saving.empty()) return saving;
   if (NobodyFollows(job)) return "none now";
   return IsBelievable(job) ? saving : "not believable";
