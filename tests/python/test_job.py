@@ -87,6 +87,17 @@ def test_an_exception_abandons_the_step_and_passes_through() -> None:
     assert job.report()["steps"] == 2
 
 
+def test_no_device_is_not_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks for none gets none."""
+    monkeypatch.setenv("PERSEUS_DEVICE", "no such device")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with perseus.Job("", job_id="j-1", device="") as job:
+            assert job.state != "closed"
+        with perseus.Job("", job_id="j-1") as job:
+            assert job.state == "closed"
+
+
 def test_metrics_are_numbers_by_name() -> None:
     """Those of the client; none once it is closed, or where nothing is attached."""
     job, _ = job_with(timeline="host")

@@ -316,6 +316,8 @@ def _agreed_run() -> str:
 def _add_device_options(device: object, place: Layout, options: dict[str, Any]) -> None:
     """Say which device, GPU and timeline, where the caller did not."""
     options.setdefault("device", default_device())
+    if options["device"] is None:
+        options["device"] = ""  # Not that of the environment.
     torch = importlib.import_module("torch")
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -69,7 +69,7 @@ class Job(Complaints):
 strict, ahead, options
         As for `perseus.Client`.
     device
-        As for `perseus.Client`.
+        As for `perseus.Client`; None: `$PERSEUS_DEVICE`. "": none, so that no clock is set.
     timeline
         When computations run. "host": while they are between begin and end, which is right where
         these return when the device is done. "cuda": as CUDA events say that are recorded at
@@ -158,7 +158,7 @@ strict, ahead, options
             dp_rank=dp_rank,
             pp_rank=pp_rank,
             tp_rank=tp_rank,
-            device=device or os.environ.get("PERSEUS_DEVICE"),
+            device=os.environ.get("PERSEUS_DEVICE") if device is None else device,
             gpu_uuid=gpu_uuid,
             gpu_index=gpu_index,
             shadow=shadow,
@@ -257,7 +257,7 @@ strict, ahead, options
             server or os.environ.get("PERSEUS_SERVER") or DEFAULT_SERVER,
             job=body,
             profile=profile is True,
-            device=device or default_device(),
+            device=default_device() if device is None else device,
             **options,
         )
 
