@@ -40,15 +40,10 @@ namespace {
 using FailuresTest = WholeClientTest;
 
 TEST_F(FailuresTest, ASweepGivesTheClockBackWhenTheTrainerStops) {
-  MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n");
+  MakeQuickGpus();
   FakeServer server;
   server.SetJobState("profiling");
-  url_ = server.url();
-  ASSERT_EQ(Open([](auto* options) {
-              options->flags = PERSEUS_PROFILE;
-              options->profile_iterations = 1000;  // It stays at the first clock.
-            }),
-            PERSEUS_OK);
+  ASSERT_EQ(OpenToSweep(server, 1000), PERSEUS_OK);  // It stays at the first clock.
   const auto sweeps = [this](const auto&) { return Gpu().locked_mhz == 1400; };
   ASSERT_TRUE(TrainUntil(sweeps));
   perseus_step_begin(client_, ++iteration_);
@@ -74,6 +69,29 @@ TEST_F(FailuresTest, AClockThatARestartedAgentGaveBackIsSetAgain) {
   ASSERT_EQ(agent.gpu(0).locked(), std::nullopt);
   ASSERT_TRUE(agent.Start());
   EXPECT_TRUE(TrainUntil(follows));
+  Close();
+}
+
+// It is the driver's again, so a rank that may set none any more is measured at it.
+TEST_F(FailuresTest, AClockThatAnAgentGaveBackIsHeldByNobody) {
+  agent::TestAgent agent(1);
+  ASSERT_TRUE(agent.Start());
+  FakeServer server;
+  server.SetPlan(Plan(1, 1200, 1200), 1);
+  device_ = "agent:" + agent.options().socket_path;
+  ASSERT_EQ(OpenToSweep(server, 4), PERSEUS_OK);
+  ASSERT_TRUE(TrainUntil([&](const auto&) { return agent.gpu(0).locked() == 1200; }));
+  ASSERT_TRUE(agent.Stop());
+  agent.gpu(0).FailNext(1'000'000);
+  ASSERT_TRUE(agent.Start());
+  std::string plan = Plan(2, 1200, 1200);
+  plan.insert(1, "\"profile_wanted\":true,");
+  server.SetPlan(plan, 2);
+  EXPECT_TRUE(TrainUntil([&](const auto&) {
+    const auto calls = server.Calls("POST", "/measurements");
+    return !calls.empty() && calls.back().body.find("\"done\":true") != std::string::npos;
+  }));
+  agent.gpu(0).FailNext(0);
   Close();
 }
 

@@ -181,15 +181,10 @@ TEST_F(WholeClientTest, StragglersAreTold) {
 }
 
 TEST_F(WholeClientTest, ProfilesWhereTheServerWantsIt) {
-  MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n");
+  MakeQuickGpus();
   FakeServer server;
   server.SetJobState("profiling");
-  url_ = server.url();
-  ASSERT_EQ(Open([](auto* options) {
-              options->flags = PERSEUS_PROFILE;
-              options->profile_iterations = 2;
-            }),
-            PERSEUS_OK);
+  ASSERT_EQ(OpenToSweep(server, 2), PERSEUS_OK);
   ASSERT_TRUE(TrainUntil([&](const auto& stats) {
     return stats.iterations > 0 && !server.Calls("POST", "/measurements").empty() &&
            server.Calls("POST", "/measurements").back().body.find("\"done\":true") !=
@@ -225,15 +220,10 @@ TEST_F(WholeClientTest, ProfilesWhereTheServerWantsIt) {
 }
 
 TEST_F(WholeClientTest, APlanThatWantsNoProfileEndsTheSweep) {
-  MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n");
+  MakeQuickGpus();
   FakeServer server;
   server.SetJobState("registering");
-  url_ = server.url();
-  ASSERT_EQ(Open([](auto* options) {
-              options->flags = PERSEUS_PROFILE;
-              options->profile_iterations = 1'000'000;
-            }),
-            PERSEUS_OK);
+  ASSERT_EQ(OpenToSweep(server, 1'000'000), PERSEUS_OK);
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.state == PERSEUS_STATE_PROFILING; }));
   server.SetPlan(Plan(1, 1000, 1400), 1);
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.state == PERSEUS_STATE_FOLLOWING; }));
@@ -241,15 +231,10 @@ TEST_F(WholeClientTest, APlanThatWantsNoProfileEndsTheSweep) {
 
 TEST_F(WholeClientTest, ASweepIsNotJudgedAsItsPlan) {
   constexpr const char* kOfPlan2 = "\"plan_version\":2,\"time_s\"";  // An iteration.
-  MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n");
+  MakeQuickGpus();
   FakeServer server;
   server.SetPlan(Plan(1, 1000, 1400), 1);
-  url_ = server.url();
-  ASSERT_EQ(Open([](auto* options) {
-              options->flags = PERSEUS_PROFILE;
-              options->profile_iterations = 4;
-            }),
-            PERSEUS_OK);
+  ASSERT_EQ(OpenToSweep(server, 4), PERSEUS_OK);
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.state == PERSEUS_STATE_FOLLOWING; }));
   std::string plan = Plan(2, 1400, 1400);
   plan.insert(1, "\"profile_wanted\":true,");
@@ -274,15 +259,10 @@ TEST_F(WholeClientTest, ASweepIsNotJudgedAsItsPlan) {
 
 // A clock that can no longer be set or given back is not the driver's.
 TEST_F(WholeClientTest, AClockThatStaysIsNotMeasuredAsTheDrivers) {
-  MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n");
+  MakeQuickGpus();
   FakeServer server;
   server.SetPlan(Plan(1, 1000, 1000), 1);
-  url_ = server.url();
-  ASSERT_EQ(Open([](auto* options) {
-              options->flags = PERSEUS_PROFILE;
-              options->profile_iterations = 4;
-            }),
-            PERSEUS_OK);
+  ASSERT_EQ(OpenToSweep(server, 4), PERSEUS_OK);
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.clock_mhz == 1000; }));
   gpus_->SetRefuseSets(0, true);
   std::string plan = Plan(2, 1400, 1400);
@@ -298,16 +278,11 @@ TEST_F(WholeClientTest, AClockThatStaysIsNotMeasuredAsTheDrivers) {
 }
 
 TEST_F(WholeClientTest, APlanThatComesBeforeTheSweepBeginsLeavesItOut) {
-  MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n");
+  MakeQuickGpus();
   FakeServer server;
   server.SetJobState("registering");
   server.SetPlan(Plan(1, 1000, 1400), 1);
-  url_ = server.url();
-  ASSERT_EQ(Open([](auto* options) {
-              options->flags = PERSEUS_PROFILE;
-              options->profile_iterations = 1'000'000;
-            }),
-            PERSEUS_OK);
+  ASSERT_EQ(OpenToSweep(server, 1'000'000), PERSEUS_OK);
   perseus_step_begin(client_, 0);  // No sweep begins within an iteration.
   ASSERT_TRUE(server.WaitForCalls("GET", "/plan", 2));
   perseus_step_end(client_, 0);
@@ -315,7 +290,7 @@ TEST_F(WholeClientTest, APlanThatComesBeforeTheSweepBeginsLeavesItOut) {
 }
 
 TEST_F(WholeClientTest, ARestartedRankLeavesOutWhatTheServerHas) {
-  MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n");
+  MakeQuickGpus();
   FakeServer server;
   server.SetJobState("profiling");
   server.SetReported(R"({"rows":[
@@ -324,12 +299,7 @@ TEST_F(WholeClientTest, ARestartedRankLeavesOutWhatTheServerHas) {
       {"stage":0,"instruction":"forward","frequency":1000},
       {"stage":0,"instruction":"forward","frequency":1200},
       {"stage":0,"instruction":"backward","frequency":1200}],"done":false})");
-  url_ = server.url();
-  ASSERT_EQ(Open([](auto* options) {
-              options->flags = PERSEUS_PROFILE;
-              options->profile_iterations = 2;
-            }),
-            PERSEUS_OK);
+  ASSERT_EQ(OpenToSweep(server, 2), PERSEUS_OK);
   ASSERT_TRUE(TrainUntil([&](const auto&) {
     const auto calls = server.Calls("POST", "/measurements");
     return !calls.empty() && calls.back().body.find("\"done\":true") != std::string::npos;

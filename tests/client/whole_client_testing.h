@@ -17,6 +17,7 @@
 #include <thread>
 #include <utility>
 
+#include "client/fake_server.h"
 #include "device/simulated/simulated_gpu.h"
 #include "perseus/client.h"
 
@@ -57,6 +58,18 @@ class WholeClientTest : public testing::Test {
     ASSERT_TRUE(opened) << opened.error().message;
     gpus_ = std::move(*opened);
     device_ = "simulated:" + file;
+  }
+
+  // One whose calls and counters are quick, as sweeps need it.
+  void MakeQuickGpus() { MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n"); }
+
+  // Opens a client that measures a profile when the server asks for one.
+  perseus_status OpenToSweep(const FakeServer& server, int iterations) {
+    url_ = server.url();
+    return Open([iterations](perseus_client_options* options) {
+      options->flags = PERSEUS_PROFILE;
+      options->profile_iterations = iterations;
+    });
   }
 
   perseus_status Open(const std::function<void(perseus_client_options*)>& change = {}) {

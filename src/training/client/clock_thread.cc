@@ -54,6 +54,7 @@ void ClockThread::Loop() {
     if (state_->TakePlan(&plan)) follower_.Offer(std::move(plan));
     if (caller_.TakeClockLost()) {
       follower_.ClockLost();
+      holds_clock_ = false;  // The agent has given it back.
       if (sweep_) sweep_->ClockLost();
     }
     const std::int64_t wake_at_ns = Act(MonotonicNs());
