@@ -81,6 +81,15 @@ TEST(JobClientTextTest, AComplaintIsShownOnceWithItsRanks) {
   EXPECT_THAT(JobText(job, Style{}, 0), HasSubstr("4 of 4 ranks: no agent\n"));
 }
 
+TEST(JobClientTextTest, RanksThatAreNotThereAreNamed) {
+  nlohmann::ordered_json job = {{"id", "j-1"}, {"world_size", 4}, {"ranks_registered", 2}};
+  EXPECT_EQ(JobText(job, Style{}, 0).find("not there"), std::string::npos);
+  job["missing_ranks"] = {1, 3};
+  EXPECT_THAT(JobText(job, Style{}, 0), HasSubstr("rank 1, 3\n"));
+  job["ranks_registered"] = 1;  // The server names the first.
+  EXPECT_THAT(JobText(job, Style{}, 0), HasSubstr("rank 1, 3, ...\n"));
+}
+
 TEST(JobClientTextTest, ASavingIsShownWhileSomebodyFollows) {
   nlohmann::ordered_json job = {{"id", "j-1"}, {"state", "running"}};
   job["plan"] = {{"version", 1}, {"saving_percent", 12.5}};

@@ -131,7 +131,9 @@ TEST_F(JobLifeTest, RanksThatCannotBeAreToldWhy) {
   EXPECT_THAT(error(rank), Mentions("0", "dp_rank", "pp_rank", "tp_rank"));
   // Nothing of this is kept.
   EXPECT_EQ(job->View().ranks_registered, 1);
+  EXPECT_EQ(job->View().missing_ranks, (std::vector<int>{1, 2, 3}));
   RegisterAll(*job);
+  EXPECT_TRUE(job->View().missing_ranks.empty());
 }
 
 TEST_F(JobLifeTest, RanksThatRaceForAPositionLeaveOne) {

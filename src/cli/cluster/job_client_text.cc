@@ -401,6 +401,16 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
                             Counted(MemberText(job, "data_parallel"), "pipeline"),
                             Counted(MemberText(job, "pipeline_parallel"), "rank"),
                             Counted(MemberText(job, "tensor_parallel"), "GPU")));
+  std::vector<std::string> missing;
+  for (const Json& rank : ListOf(job, "missing_ranks")) missing.push_back(Printable(rank.dump()));
+  if (!missing.empty()) {
+    line("", fmt::format("not there yet: rank {}{}", fmt::join(missing, ", "),
+                         NumberOf(job, "world_size").value_or(0) -
+                                     NumberOf(job, "ranks_registered").value_or(0) >
+                                 static_cast<double>(missing.size())
+                             ? ", ..."
+                             : ""));
+  }
   text += TroubleText(job);
   line("profile", MemberText(job, "profile_source"));
   for (const Json& note : ListOf(job, "notes")) {

@@ -108,6 +108,7 @@ constexpr Member kJobMembers[] = {
         .Says("What is odd or implausible in the profile and the settings: wrong units, most "
               "likely."),
     Object("settings").Optional(),
+    Integer("missing_ranks").List().Sometimes().Says("The first 8 that have not registered."),
     Object("clients", "ClientsShown").Sometimes(),
     Object("frontier", "FrontierFigures").Optional(),
     Object("stragglers", "Straggler").List(),
@@ -274,6 +275,7 @@ Json JobJson(const JobView& view) {
   json["frontier"] = view.plan == nullptr || view.plan->curve == nullptr
                          ? Json(nullptr)
                          : FiguresJson(*view.plan->curve);
+  if (!view.missing_ranks.empty()) json["missing_ranks"] = view.missing_ranks;
   json["stragglers"] = Json::array();
   for (const auto& straggler : view.stragglers) {
     json["stragglers"].push_back(StragglerJson(straggler));

@@ -69,6 +69,7 @@ struct JobView {
   bool has_profile = false;
   std::string target;
   std::int64_t ranks_registered = 0;
+  std::vector<int> missing_ranks;  // The first that have not registered.
   std::int64_t ranks_measured = 0;
   std::vector<store::StragglerRecord> stragglers;
   std::shared_ptr<const PublishedPlan> plan;  // Null: none was published.

@@ -15,6 +15,17 @@ namespace {
 
 // Shown of one job; more of them say the same.
 constexpr std::size_t kMostTroubledClients = 100;
+constexpr std::size_t kMostMissingRanks = 8;
+
+std::vector<int> MissingRanks(const std::map<int, store::RankRecord>& ranks,
+                              std::int64_t world_size) {
+  std::vector<int> missing;
+  if (static_cast<std::int64_t>(ranks.size()) == world_size) return missing;
+  for (int rank = 0; rank < world_size && missing.size() < kMostMissingRanks; ++rank) {
+    if (!ranks.contains(rank)) missing.push_back(rank);
+  }
+  return missing;
+}
 
 }  // namespace
 
@@ -29,6 +40,7 @@ JobView ManagedJob::View() const {
   view.has_profile = !phase.profile_source.empty();
   view.target = PlanTargetText(phase.target);
   view.ranks_registered = static_cast<std::int64_t>(life_.ranks.size());
+  view.missing_ranks = MissingRanks(life_.ranks, shape_.world_size());
   view.ranks_measured = static_cast<std::int64_t>(life_.table.ranks_done());
   view.stragglers = phase.stragglers;
   view.plan = board_.Current();
