@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import perseus
@@ -65,3 +66,39 @@ def said_by(job: perseus.Job) -> None:
 def actions(log: list[list[Any]], event: str = "instruction_begin") -> list[str]:
     """Return the computations that were told, as PyTorch writes them."""
     return [f"{e[2]}{LETTERS[e[1]]}{e[3]}" for e in log if e[0] == event]
+
+
+class Store:
+    """As `torch.distributed.Store`."""
+
+    def __init__(self, broken: bool = False) -> None:
+        self.values: dict[str, Any] = {}
+        self.lock = threading.Lock()
+        self.broken = broken
+
+    def add(self, key: str, more: int) -> int:
+        """Add to a count."""
+        if self.broken:
+            raise ConnectionError
+        with self.lock:
+            self.values[key] = self.values.get(key, 0) + more
+            return int(self.values[key])
+
+    def compare_set(self, key: str, expected: str, value: str) -> bytes:
+        """Set a value that is not there yet, and return what is there then."""
+        if self.broken:
+            raise ConnectionError
+        with self.lock:
+            return bytes(self.values.setdefault(key, value.encode()))
+
+    def set(self, key: str, value: str) -> None:
+        """Set a value."""
+        self.values[key] = value.encode()
+
+    def get(self, key: str) -> bytes:
+        """Return a value."""
+        return bytes(self.values[key])
+
+    def check(self, keys: list[str]) -> bool:
+        """Return whether they have values."""
+        return all(key in self.values for key in keys)

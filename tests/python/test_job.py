@@ -6,9 +6,6 @@ from __future__ import annotations
 
 import logging
 import math
-import shlex
-import socket
-import subprocess
 import sys
 import threading
 import time
@@ -27,7 +24,7 @@ from perseus.hooks import layout  # noqa: E402
 from perseus.hooks.attached import Attached  # noqa: E402
 from perseus.hooks.speaker import Speaker  # noqa: E402
 from perseus.hooks.timeline import EventTimeline, find_timeline  # noqa: E402
-from recording import Recorder, said_by  # noqa: E402
+from recording import Recorder, Store, said_by  # noqa: E402
 
 PATIENCE = 20.0  # Seconds that only a hang misses.
 
@@ -532,73 +529,6 @@ def test_certificates_come_from_the_environment(monkeypatch: pytest.MonkeyPatch)
     assert [options["ca_file"] for options in made] == ["/etc/ours.pem", "/etc/theirs.pem"]
 
 
-class Mesh:
-    """What is needed of a `DeviceMesh`."""
-
-    def __init__(self, sizes: dict[str, int], coordinate: list[int]) -> None:
-        self.mesh_dim_names = tuple(sizes)
-        self._sizes = list(sizes.values())
-        self._coordinate = coordinate
-
-    def size(self, dimension: int) -> int:
-        """Of one dimension."""
-        return self._sizes[dimension]
-
-    def get_coordinate(self) -> list[int]:
-        """Of this rank."""
-        return self._coordinate
-
-
-def test_the_place_of_a_rank_from_its_mesh() -> None:
-    """Copies are data parallel, those that compute together tensor parallel."""
-    mesh = Mesh({"pp": 4, "dp_replicate": 2, "dp_shard": 3, "cp": 2, "tp": 8}, [3, 1, 2, 1, 5])
-    assert layout.layout_of_mesh(mesh, 77) == layout.Layout(77, 3, 4, 5, 6, 13, 16)
-    with pytest.raises(layout.LayoutError, match="'spam'"):
-        layout.layout_of_mesh(Mesh({"pp": 2, "spam": 2}, [0, 0]), 0)
-
-
-@pytest.mark.parametrize("pipelines_first", [True, False])
-@pytest.mark.parametrize(("pp", "dp", "tp"), [(4, 1, 1), (2, 3, 1), (4, 2, 2), (1, 4, 1)])
-def test_the_place_of_a_rank_from_its_pipeline(
-    pipelines_first: bool, pp: int, dp: int, tp: int
-) -> None:
-    """As Megatron (pipelines are strides) and others (pipelines are blocks) lay ranks out."""
-
-    def rank_of(p: int, d: int, t: int) -> int:
-        return (p * dp + d) * tp + t if pipelines_first else (d * pp + p) * tp + t
-
-    for p in range(pp):
-        for d in range(dp):
-            for t in range(tp):
-                ranks = [rank_of(q, d, t) for q in range(pp)]
-                rank = rank_of(p, d, t)
-                found = layout.layout_of_group(ranks, rank, pp * dp * tp, tp)
-                assert found == layout.Layout(rank, p, pp, d, dp, t, tp)
-
-
-def test_a_pipeline_that_lies_otherwise_is_no_layout() -> None:
-    """The message says what to give."""
-    with pytest.raises(layout.LayoutError, match="give mesh="):
-        layout.layout_of_group([0, 1, 3, 2], 0, 8)
-
-
-def test_all_ranks_make_the_same_job_and_another_shape_another() -> None:
-    """By its client key."""
-
-    def key(rank: int, microbatches: int) -> object:
-        place = layout.Layout(rank=rank, pp_rank=rank % 2, pp=2, dp_rank=rank // 2, dp=2)
-        return layout.job_body(
-            place,
-            schedule={"schedule": "1f1b", "virtual_stages": 1},
-            stages=2,
-            microbatches=microbatches,
-            run="r",
-        )["client_key"]
-
-    assert key(0, 8) == key(3, 8)
-    assert key(0, 8) != key(0, 4)
-
-
 def test_a_loop_of_ones_own_makes_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same on all ranks; what is missing is asked for at once."""
     opened: list[dict[str, Any]] = []
@@ -667,120 +597,6 @@ def test_callbacks_may_skip_as_blocks_do() -> None:
     assert [e[0] for e in log] == ["step_begin", "step_end"]
 
 
-def test_what_a_run_is_known_by() -> None:
-    """The schedulers' ids; torchrun's "none" is none."""
-    assert layout.run_key({"PERSEUS_RUN": "mine", "SLURM_JOB_ID": "7"}) == "mine"
-    assert layout.run_key({"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "3"}) == "slurm-7.3"
-    assert layout.run_key({"TORCHELASTIC_RUN_ID": "abc"}) == "torchrun-abc"
-    assert layout.run_key({"TORCHELASTIC_RUN_ID": "none"}) is None
-    random = {"TORCHELASTIC_RUN_ID": "5e1f"}
-    ours = f"torchrun-night@{socket.gethostname()}"
-    assert layout.run_key({**random, "PET_RDZV_ID": "night"}) == ours
-
-
-@pytest.mark.parametrize(
-    ("command", "key"),
-    [
-        ("python -m torch.distributed.run --rdzv-id night train.py", "night"),
-        ("/usr/bin/python3 /usr/bin/torchrun --rdzv_id=night --nproc-per-node 2 train.py", "night"),
-        ("torchrun --nproc-per-node 2 train.py", ""),
-        ("torchrun --rdzv-id none train.py", ""),
-    ],
-)
-def test_the_id_that_torchrun_was_given(command: str, key: str) -> None:
-    """Whichever way it is spelled."""
-    assert layout._rdzv_id(command.split()) == key
-
-
-def test_the_torchrun_of_a_rank_is_found_through_a_shell(tmp_path: Path) -> None:
-    """It is no parent then. What only has the word in its arguments is none."""
-    torchrun = tmp_path / "torchrun"
-    torchrun.write_text("import subprocess, sys\nsubprocess.run(sys.argv[3:], check=True)\n")
-    rank = f"import sys; sys.path.insert(0, {str(ROOT / 'python')!r})\n"
-    rank += "from perseus.hooks import layout; print(layout.run_key())"
-    (tmp_path / "rank.py").write_text(rank)
-    started = [sys.executable, "-B", str(tmp_path / "rank.py")]
-
-    def key_of(*launcher: str) -> str:
-        shell = ["sh", "-c", f"{shlex.join(started)}; true"]
-        done = subprocess.run(
-            [*launcher, *shell],
-            env={"TORCHELASTIC_RUN_ID": "5e1f"},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout.strip()
-
-    found = key_of(sys.executable, str(torchrun), "--rdzv-id", "night")
-    assert found == f"torchrun-night@{socket.gethostname()}"
-    assert key_of("env") == "torchrun-5e1f"
-
-
-def test_a_job_without_a_name_has_that_of_its_run() -> None:
-    """Where people look for it."""
-    place = layout.Layout(pp=2)
-    options: dict[str, Any] = {"schedule": {}, "stages": 2, "microbatches": 4, "run": "a1"}
-    assert layout.job_body(place, **options)["name"] == "a1"
-    assert layout.job_body(place, name="mine", **options)["name"] == "mine"
-
-
-class Store:
-    """As `torch.distributed.Store`."""
-
-    def __init__(self, broken: bool = False) -> None:
-        self.values: dict[str, Any] = {}
-        self.lock = threading.Lock()
-        self.broken = broken
-
-    def add(self, key: str, more: int) -> int:
-        """Add to a count."""
-        if self.broken:
-            raise ConnectionError
-        with self.lock:
-            self.values[key] = self.values.get(key, 0) + more
-            return int(self.values[key])
-
-    def set(self, key: str, value: str) -> None:
-        """Set a value."""
-        self.values[key] = value.encode()
-
-    def get(self, key: str) -> bytes:
-        """Return a value."""
-        return bytes(self.values[key])
-
-    def check(self, keys: list[str]) -> bool:
-        """Return whether they have values."""
-        return all(key in self.values for key in keys)
-
-
-@pytest.mark.parametrize(
-    ("complaining", "world", "named"),
-    [
-        ([0, 1, 2], 3, "all 3 ranks"),
-        ([4], 6, "rank 4"),
-        ([5, 1], 6, "ranks 1, 5"),
-        (list(range(12)), 20, "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 4 more"),
-    ],
-)
-def test_ranks_complain_once_together(complaining: list[int], world: int, named: str) -> None:
-    """And a problem that comes later is another one."""
-    store = Store()
-    speakers = [Speaker(store, rank, world) for rank in complaining]
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        # The first of them waits until it is told to close.
-        for rank, speaker in zip(complaining, speakers, strict=True):
-            speaker.say(f"GPU {rank}, GPU-{10 + rank:x}0f, is away.")
-        while len(store.values) < 1 + len(complaining):  # A count, and a number for each.
-            time.sleep(0.001)
-        for speaker in speakers:
-            speaker.close()
-    (said,) = [str(one.message) for one in seen]
-    assert said.startswith("perseus: GPU ")
-    assert said.endswith(f"0f, is away ({named}); training goes on")
-
-
 def test_who_trains_does_not_wait_for_a_log() -> None:
     """A handler that stands still, as where a pipe is full: steps go on."""
     job, log = job_with(timeline="host")
@@ -808,15 +624,3 @@ def test_who_trains_does_not_wait_for_a_log() -> None:
         logging.getLogger("perseus").removeHandler(handler)
     assert waited == [True, True]
     assert [entry[0] for entry in log] == ["step_begin", "step_end"] * 2
-
-
-def test_a_rank_whose_store_is_gone_speaks_for_itself() -> None:
-    """Nothing is lost."""
-
-    def speak() -> None:
-        speaker = Speaker(Store(broken=True), 3, 4)
-        speaker.say("it is away")
-        speaker.close()
-
-    with pytest.warns(RuntimeWarning, match=r"it is away \(rank 3\)"):
-        speak()

@@ -35,7 +35,7 @@ from perseus.hooks.layout import (
     run_key,
 )
 from perseus.hooks.report import Report, metrics_of
-from perseus.hooks.speaker import Speaker, speaker_of_ranks
+from perseus.hooks.speaker import Speaker, other_of_rank, speaker_of_ranks, store_of_ranks
 from perseus.hooks.step_planner import StepPlanner
 from perseus.hooks.timeline import Timeline, find_timeline, is_recording_graph
 
@@ -168,6 +168,10 @@ strict, ahead, options
             **options,
         )
         self._pass_on_complaint()
+        if job is not None:
+            other = other_of_rank(store_of_ranks(), str(job.get("client_key")), rank)
+            if other:
+                self.fail(f"rank {rank} is {other}, too: give each its own rank", about="rank")
         # From here on whoever complains trains, and must not wait for a log.
         if self._speaker is None:
             self._speaker = Speaker()

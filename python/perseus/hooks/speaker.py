@@ -10,7 +10,9 @@ import contextlib
 import hashlib
 import importlib
 import logging
+import os
 import re
+import socket
 import sys
 import threading
 import warnings
@@ -127,18 +129,41 @@ def say_once(text: str) -> None:
         speaker.say(text)
 
 
+def other_of_rank(store: Any, job: str, rank: int) -> str:
+    """Return which other process has said that it is this rank of the job; empty: none has.
+
+    Parameters
+    ----------
+    store
+        As of `Speaker`; None, and one that is gone: nobody knows.
+    job, rank
+        A name that all ranks give the job, and what this process says that it is.
+    """
+    own = f"process {os.getpid()} on {socket.gethostname()}"
+    key = f"perseus/rank/{hashlib.sha256(job.encode()).hexdigest()[:24]}/{rank}"
+    try:
+        first = bytes(store.compare_set(key, "", own)).decode()
+    except Exception:
+        return ""
+    return "" if first == own else first
+
+
 def speaker_of_ranks() -> Speaker | None:
     """Return who speaks for all ranks; None: this process speaks for itself."""
+    store = store_of_ranks()
+    if store is None:
+        return None
+    distributed = sys.modules["torch.distributed"]
+    return Speaker(store, distributed.get_rank(), distributed.get_world_size())
+
+
+def store_of_ranks() -> Any:
+    """Return the store that the ranks of `torch.distributed` share; None: there is one rank."""
+    distributed: Any = sys.modules.get("torch.distributed")
     try:
-        distributed: Any = sys.modules.get("torch.distributed")
-        if (
-            distributed is None
-            or not distributed.is_initialized()
-            or distributed.get_world_size() < 2
-        ):
+        if not distributed.is_initialized() or distributed.get_world_size() < 2:
             return None
         c10d = importlib.import_module("torch.distributed.distributed_c10d")
-        ranks = distributed.get_rank(), distributed.get_world_size()
-        return Speaker(c10d._get_default_store(), *ranks)
-    except Exception:  # A PyTorch that keeps its store elsewhere.
+        return c10d._get_default_store()
+    except Exception:  # No PyTorch, or one that keeps its store elsewhere.
         return None
