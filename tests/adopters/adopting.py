@@ -210,7 +210,8 @@ def prove(adopter: Adopter, folder: Path, steps: int, measured: int) -> bool:
     expected = most_seconds * (1 + (foretold["slowdown_percent"] + MOST_TIME) / 100)
     late_steps = sum(step[0]["seconds"] > expected for step in same)
     equal = run.losses("with") == run.losses("without")
-    least, most = promised["saving_interval_percent"]
+    interval = promised["saving_interval"]
+    least, most = interval["least_percent"], interval["most_percent"]
     print(
         f"{adopter.name}: all follow after {first} steps; mean of the last {len(same)} of {steps}",
         f"  saved     {saved:6.2f} %, emulated {foretold['saving_percent']:6.2f} %",
