@@ -269,5 +269,26 @@ TEST(JobClientTextTest, JsonStaysTheSameJson) {
             nlohmann::json::parse(HostileJob().dump()));
 }
 
+TEST(JobClientTextTest, ASavingThatMayBeWrongSaysSo) {
+  const auto text_with = [](const char* settling, bool agrees) {
+    const nlohmann::ordered_json estimate = {{"mean", 9.0}, {"least", 8.5}, {"most", 9.5}};
+    return SavingsText(
+        {{"kind", "realised"},
+         {"promised", {{"plan_version", 3}, {"saving_percent", 12.0}, {"time_percent", 0.1}}},
+         {"comparison", {{"every", 100}, {"iterations", 10}}},
+         {"realised", nlohmann::ordered_json::array({{{"plan_version", 3},
+                                                      {"pairs", 9},
+                                                      {"saving_percent", estimate},
+                                                      {"time_percent", estimate},
+                                                      {"settling", settling},
+                                                      {"agrees", agrees}}})}});
+  };
+  EXPECT_THAT(text_with("over", true), Not(HasSubstr("--every")));
+  EXPECT_THAT(text_with("over", true), Not(HasSubstr("DISAGREES")));
+  EXPECT_THAT(text_with("goes_on", true), Mentions("biased", "--every", "400", "--iterations", "40"));
+  EXPECT_THAT(text_with("unknown", true), Mentions("--every", "400", "--iterations", "40"));
+  EXPECT_THAT(text_with("over", false), Mentions("DISAGREES", "savings.md"));
+}
+
 }  // namespace
 }  // namespace perseus::cli

@@ -279,6 +279,33 @@ std::string DetectionText(const Json& detection) {
   return text + Line("iterations", MemberText(detection, "iteration_cause"));
 }
 
+namespace {
+
+// What makes a measured saving doubtful.
+std::string DoubtText(const Json& realised, const Json& blocks) {
+  constexpr double kLonger = 4;  // Times.
+  if (!NumberOf(ObjectOf(realised, "saving_percent"), "mean")) return "";
+  std::string text;
+  const std::string settling = MemberText(realised, "settling");
+  if (settling == "goes_on") {
+    text = Line("", "a change of clocks still acts at the end of a stretch, so this is biased");
+  } else if (settling == "unknown") {
+    text = Line("", "stretches are too short to show effects that grow slowly, such as heat");
+  }
+  const double every = kLonger * NumberOf(blocks, "every").value_or(0);
+  const double iterations = kLonger * NumberOf(blocks, "iterations").value_or(0);
+  if (!text.empty() && iterations > 0) {
+    text += Line("", fmt::format("to be sure, compare with --every {:.0f} --iterations {:.0f}",
+                                 every, iterations));
+  }
+  if (MemberText(realised, "agrees") == "false") {
+    text += Line("", "DISAGREES with what is promised: docs/how-to/savings.md says what to do");
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string SavingsText(const Json& savings) {
   std::string text;
   const bool is_estimated = MemberText(savings, "kind") == "estimated";
@@ -313,6 +340,7 @@ std::string SavingsText(const Json& savings) {
                          MemberText(realised, "plan_version"), MemberText(realised, "pairs"),
                          EstimateText(ObjectOf(realised, "saving_percent"), FormatPercent),
                          EstimateText(ObjectOf(realised, "time_percent"), FormatSignedPercent)));
+    text += DoubtText(realised, blocks);
   }
   return text;
 }

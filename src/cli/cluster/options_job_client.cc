@@ -191,8 +191,8 @@ void AddJobCommand(CommandParser* parser, Invocation* invocation) {
   add_json();
   add_server();
   add("compare", "Show the measured saving of a job, or start or stop measuring it.",
-      {{"run 10 of every 100 iterations at maximum clocks",
-        "perseus job compare llama-7 --every 100 --iterations 10"}});
+      {{"run 100 of every 1,000 iterations at maximum clocks",
+        "perseus job compare llama-7 --every 1000 --iterations 100"}});
   add_job();
   parser->AddCount(&flags->every, "--every", "Length of one cycle, in iterations.", 4, kMostPlaces);
   parser->AddCount(&flags->iterations, "--iterations",

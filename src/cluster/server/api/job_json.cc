@@ -193,10 +193,7 @@ Json PublishedJson(const PublishedPlan& published, int pipelines) {
   if (published.curve == nullptr) return json;
   if (const CurvePlan* const plan = published.curve->Find(published.version.plan)) {
     json.update(CurvePlanJson(*plan));
-    if (plan->saving_interval) {
-      json["saving_interval"] =
-          Json::parse("{" + formats::FigureMembers(*plan->saving_interval) + "}");
-    }
+    if (plan->saving_interval) json["saving_interval"] = SavingIntervalJson(*plan->saving_interval);
     json["whole_job"] = WholeJobJson(published, pipelines);
   }
   Json exceptions = Json::object();
@@ -309,6 +306,10 @@ Json StragglerJson(const store::StragglerRecord& straggler) {
   json["expires_at"] =
       straggler.expires_at_seconds ? Json(*straggler.expires_at_seconds) : Json(nullptr);
   return json;
+}
+
+Json SavingIntervalJson(const SavingInterval& interval) {
+  return Json::parse("{" + formats::FigureMembers(interval) + "}");
 }
 
 Json RankJson(const store::RankRecord& rank) {

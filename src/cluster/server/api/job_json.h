@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "perseus/plan.h"
 #include "server/runtime/managed_job.h"
 #include "store/facts.h"
 
@@ -18,6 +19,8 @@ namespace perseus::server {
 nlohmann::ordered_json JobSummaryJson(const JobView& view);
 nlohmann::ordered_json JobJson(const JobView& view);
 nlohmann::ordered_json StragglerJson(const store::StragglerRecord& straggler);
+// As in plan.json.
+nlohmann::ordered_json SavingIntervalJson(const SavingInterval& interval);
 nlohmann::ordered_json RankJson(const store::RankRecord& rank);
 
 // The JSON text of a rank's plan in two parts. `own` comes first. `shared` follows; all ranks with

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "common/belief.h"
+#include "server/api/job_json.h"
 
 namespace perseus::server {
 namespace {
@@ -51,16 +52,25 @@ constexpr Member kComparisonNowMembers[] = {Object("comparison", "Comparison").N
 constexpr Member kEstimateMembers[] = {Number("mean"), Number("least"), Number("most")};
 constexpr Member kPromiseMembers[] = {
     Integer("plan_version").Sometimes(), Boolean("believable").Sometimes(),
-    Number("time_percent").Sometimes(), Number("saving_percent").Sometimes()};
-constexpr Member kRealisedMembers[] = {Integer("plan_version"),
-                                       Integer("pairs"),
-                                       Number("with_plan_s").Sometimes(),
-                                       Number("without_plan_s").Sometimes(),
-                                       Object("time_percent", "Estimate").Optional(),
-                                       Integer("energy_pairs").Sometimes(),
-                                       Number("with_plan_j_per_gpu").Optional(),
-                                       Number("without_plan_j_per_gpu").Optional(),
-                                       Object("saving_percent", "Estimate").Optional()};
+    Number("time_percent").Sometimes(), Number("saving_percent").Sometimes(),
+    Object("saving_interval", "SavingInterval").Sometimes()};
+constexpr Member kRealisedMembers[] = {
+    Integer("plan_version"),
+    Integer("pairs"),
+    Number("with_plan_s").Sometimes(),
+    Number("without_plan_s").Sometimes(),
+    Object("time_percent", "Estimate").Optional(),
+    Integer("energy_pairs").Sometimes(),
+    Number("with_plan_j_per_gpu").Optional(),
+    Number("without_plan_j_per_gpu").Optional(),
+    Object("saving_percent", "Estimate").Optional(),
+    Choice("settling", "unknown over goes_on")
+        .Sometimes()
+        .Says("Whether what a change of clocks does is over "
+              "within half a stretch; goes_on: the figures are "
+              "biased, stretches are too short"),
+    Boolean("agrees").Optional().Says("Whether the saving may be the promised one, as far as "
+                                      "their intervals tell; null: not known yet")};
 constexpr Member kSavingsMembers[] = {
     Choice("kind", "promised realised estimated")
         .Says(
@@ -98,7 +108,19 @@ Json EstimateJson(const std::optional<ShareEstimate>& estimate) {
           {"most", 100 * estimate->most}};
 }
 
-Json RealisedJson(const Realised& realised) {
+// Whether the interval of what was realised meets that of what was promised; null where one is not
+// known.
+Json AgreesJson(const Realised& realised, const Json& promise) {
+  if (!realised.saving || promise.is_null() || promise["plan_version"] != realised.plan_version) {
+    return nullptr;
+  }
+  const double promised = promise["saving_percent"];
+  const Json interval = promise.value("saving_interval", Json::object());
+  return 100 * realised.saving->least <= interval.value("most_percent", promised) &&
+         100 * realised.saving->most >= interval.value("least_percent", promised);
+}
+
+Json RealisedJson(const Realised& realised, const Json& promise) {
   Json json = {{"plan_version", realised.plan_version},
                {"pairs", realised.pairs},
                {"with_plan_s", realised.with_seconds},
@@ -109,6 +131,8 @@ Json RealisedJson(const Realised& realised) {
   json["with_plan_j_per_gpu"] = has_energy ? Json(realised.with_joules) : Json(nullptr);
   json["without_plan_j_per_gpu"] = has_energy ? Json(realised.without_joules) : Json(nullptr);
   json["saving_percent"] = EstimateJson(realised.saving);
+  json["settling"] = kSettlingNames.Of(realised.settling);
+  json["agrees"] = AgreesJson(realised, promise);
   return json;
 }
 
@@ -119,10 +143,12 @@ Json PromiseJson(const JobView& view) {
   const CurvePlan* const plan = view.plan->curve->Find(view.plan->version.plan);
   if (plan == nullptr) return nullptr;
   const double baseline = view.plan->curve->baseline_time_seconds();
-  return {{"plan_version", view.plan->version.version},
-          {"believable", AreBelievable(view.notes)},
-          {"time_percent", 100 * (plan->iteration_time_seconds / baseline - 1)},
-          {"saving_percent", plan->saving_percent}};
+  Json json = {{"plan_version", view.plan->version.version},
+               {"believable", AreBelievable(view.notes)},
+               {"time_percent", 100 * (plan->iteration_time_seconds / baseline - 1)},
+               {"saving_percent", plan->saving_percent}};
+  if (plan->saving_interval) json["saving_interval"] = SavingIntervalJson(*plan->saving_interval);
+  return json;
 }
 
 Json SlowRankJson(const ShownSlowRank& slow) {
@@ -184,7 +210,7 @@ Json SavingsJson(const JobView& view) {
                {"dropped_cycles", view.watch.dropped_cycles},
                {"shadow_ranks", view.shadow_clients}};
   for (const Realised& realised : view.watch.realised) {
-    json["realised"].push_back(RealisedJson(realised));
+    json["realised"].push_back(RealisedJson(realised, json["promised"]));
   }
   json["measured_at_maximum_s"] = nullptr;
   for (const auto& summary : view.iterations) {

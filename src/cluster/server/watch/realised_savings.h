@@ -5,17 +5,15 @@
 #define PERSEUS_SERVER_WATCH_REALISED_SAVINGS_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "common/comparison_blocks.h"
+#include "common/enum_names.h"
 
 namespace perseus::server {
-
-// Quantile of Student's t distribution for a two-sided 95 % interval, to 1e-3. `freedom` (degrees
-// of freedom) >= 1.
-double StudentT95(std::int64_t freedom);
 
 // A share with its 95 % confidence interval: 0.03 is 3 %.
 struct ShareEstimate {
@@ -24,32 +22,26 @@ struct ShareEstimate {
   double most = 0;
 };
 
-// Count, mean and variance of a series of numbers (Welford's algorithm).
-class RunningMean {
- public:
-  void Add(double value);
-  std::int64_t count() const { return count_; }
-  double mean() const { return mean_; }
-  // Half the width of the 95 % t-interval. Needs at least two numbers.
-  double HalfInterval() const;
-
- private:
-  std::int64_t count_ = 0;
-  double mean_ = 0;
-  double squares_ = 0;
+// Whether what a change of clocks does is over within half a stretch.
+enum class Settling : std::uint8_t {
+  kUnknown,  // Stretches are too short, or too few, to tell.
+  kOver,     // As far as noise lets it be seen.
+  kGoesOn,   // The figures are biased: stretches are too short.
 };
+inline constexpr EnumNames<Settling, 3> kSettlingNames = {{"unknown", "over", "goes_on"}};
 
 // One version of the plan compared with maximum clocks.
 struct Realised {
   std::int64_t plan_version = 0;
-  std::int64_t pairs = 0;         // Pairs of stretches that were compared by time.
-  std::int64_t energy_pairs = 0;  // Pairs that were compared by energy.
-  double with_seconds = 0;        // Mean iteration time with the plan; without: at maximum clocks.
+  std::int64_t pairs = 0;         // Stretches at maximum clocks that were compared by time.
+  std::int64_t energy_pairs = 0;  // Those that were compared by energy.
+  double with_seconds = 0;        // Iteration time with the plan; without: at maximum clocks.
   double without_seconds = 0;
   double with_joules = 0;  // Of one GPU. 0: GPUs report no energy.
   double without_joules = 0;
   std::optional<ShareEstimate> slowdown = {};  // Of iteration time. None below kLeastPairs pairs.
   std::optional<ShareEstimate> saving = {};    // Of energy. None below kLeastPairs pairs.
+  Settling settling = Settling::kUnknown;
 };
 
 // One complete iteration of a job.
@@ -63,20 +55,26 @@ struct ComparedIteration {
   double joules = 0;  // Mean over energy_ranks.
 };
 
-// Compares stretches of iterations under the plan with stretches at maximum clocks. Each cycle of
-// ComparisonBlocks has one stretch of each, in random order. Not thread-safe.
+// Compares iterations under the plan with stretches at maximum clocks, whose places
+// ComparisonBlocks draws at random. Not thread-safe.
 //
-// One cycle gives one pair of means: with the plan and without. The first iteration of a stretch,
-// in which clocks settle, is left out. The logarithm of the ratio of the two means is one sample;
-// the confidence interval is Student's t over the samples. Noise that lasts a few iterations
-// averages out within the means. Longer noise hits the pairs with random signs, because the order
-// within a cycle is random, so that samples do not correlate. A cycle is dropped if the plan
-// changed in it, iterations are missing, or a rank ran at other clocks. A cycle counts for energy
-// only if nine tenths of its ranks reported their energy in each iteration.
+// Each stretch at maximum clocks gives one sample: it is compared with half of the iterations under
+// the plan before it and half of those after it. So no iteration is in two samples.
+// - Rare iterations that last far longer: each of the three parts counts by its trimmed mean of
+//   logarithms, and samples by a trimmed mean with the interval of Tukey and McLaughlin.
+// - Drift: the parts before and after are weighted so that a steady trend cancels out.
+// - Settling: clocks change at once, temperatures do not. So after each change of clocks half the
+//   length of a stretch is left out. Settling::kGoesOn says that the effect still grows in the
+//   other half, or that noise hides whether it does although it grew before.
+// What breaks a chain of stretches: the plan changes, iterations are missing, or a rank runs at
+// other clocks. A sample counts for energy only if nine tenths of the ranks reported their energy
+// in each of its iterations.
 class RealisedSavings {
  public:
   static constexpr std::int64_t kLeastPairs = 3;
+  static constexpr int kLongStretch = 40;  // Shorter ones can't show what settles slowly.
   static constexpr std::size_t kMostVersions = 16;
+  static constexpr std::size_t kMostSamples = 256;  // Of a version; the newest.
 
   // Starts again from nothing if the blocks changed.
   void Set(const ComparisonBlocks& blocks);
@@ -91,35 +89,56 @@ class RealisedSavings {
   std::int64_t dropped_cycles() const { return dropped_; }
 
  private:
-  struct Stretch {
-    int iterations = 0;
-    int energy_iterations = 0;
-    double seconds = 0;
-    double joules = 0;
+  // Iterations in a row with the same clocks. Of long runs only the begin and the end are kept.
+  struct Run {
+    static constexpr std::size_t kMostKept = 1024;
+    struct Logs {
+      double seconds = 0;
+      double joules = 0;
+    };
+    bool at_maximum = false;
+    bool has_energy = true;
+    std::int64_t length = 0;
+    std::vector<Logs> first = {};
+    std::deque<Logs> last = {};
   };
-  struct Cycle {
-    std::int64_t number = 0;
-    bool is_good = true;
-    std::int64_t next = 0;  // Iteration.
-    std::int64_t plan_version = 0;
-    int most_ranks = 0;
-    Stretch with = {};
-    Stretch without = {};
+  // Logarithms.
+  struct Compared {
+    double with = 0;
+    double without = 0;
+    // By how much the effect of maximum clocks grows from the first to the second half of as many
+    // iterations after a change of clocks, and from the third to the fourth quarter.
+    double growth = 0;
+    double late_growth = 0;
+  };
+  struct Samples {
+    std::deque<Compared> seconds = {};
+    std::deque<Compared> joules = {};
+    std::int64_t pairs = 0;
+    std::int64_t energy_pairs = 0;
   };
   struct Figures {
-    RunningMean time;    // Of log(time with the plan / time without).
-    RunningMean energy;  // Of log(energy with the plan / energy without).
-    RunningMean with_seconds;
-    RunningMean without_seconds;
-    RunningMean with_joules;
-    RunningMean without_joules;
+    double with = 0;
+    double without = 0;
+    std::optional<ShareEstimate> change = {};  // with / without - 1
+    Settling settling = Settling::kUnknown;
   };
 
-  std::optional<std::int64_t> Finish();
+  // Whether the iteration continues the chain or begins one. If not, its whole cycle is dropped.
+  bool Belongs(const ComparedIteration& iteration);
+  void Append(const ComparedIteration& iteration, bool at_maximum);
+  // From a plan's run, one at maximum clocks, and a plan's run.
+  void AddSample();
+  Compared Compare(double Run::Logs::*value) const;
+  Figures FiguresOf(const std::deque<Compared>& samples) const;
 
   ComparisonBlocks blocks_;
-  std::optional<Cycle> cycle_;
-  std::map<std::int64_t, Figures> figures_;  // By version.
+  std::vector<Run> chain_;         // At most three.
+  std::int64_t next_ = 0;          // Iteration that continues the chain.
+  std::int64_t plan_version_ = 0;  // Of the chain; 0: not known yet.
+  int most_ranks_ = 0;             // In the chain.
+  std::optional<std::int64_t> dropped_cycle_;
+  std::map<std::int64_t, Samples> samples_;  // By version.
   std::int64_t dropped_ = 0;
 };
 
