@@ -19,7 +19,8 @@ The planner, for what is done before and besides:
 >>> plan = perseus.plan("profile.csv", schedule="1f1b", microbatches=96, blocking_power=83.64)
 >>> plan.saving_percent, plan.at("1.05x").clocks(stage=0)
 
-All of it is `libperseus_client` and `libperseus_planner` through ctypes;
+All of it is `libperseus_client` and `libperseus_planner` through ctypes (and a wrapper of hooks
+compiled, where that could be built);
 `docs/reference/python.md` and `docs/reference/client.md` describe it.
 What is not a client is loaded when it is first used.
 """

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from perseus import extension
 from perseus import library as abi
 from perseus.library import Instruction
 from perseus.shared_library import LibraryError
@@ -47,6 +48,10 @@ _INSTRUCTIONS: dict[Any, int] = {
 
 def _nothing(*_words: object) -> int:
     return 0
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 class State(enum.IntEnum):
@@ -216,6 +221,9 @@ class Client:
         self._client = _NOBODY  # The handle as `begin` and `end` take it.
         self._words: dict[tuple[object, int, int], tuple[Any, ...]] = {}
         self._numbers: dict[int, Any] = {}  # Theirs: many of the same would fill the caches.
+        # The module that tells C without ctypes, and where C has the client, its `begin` and `end`.
+        self.compiled: Any = None
+        self.addresses: tuple[int, ...] = ()
         # Of C, which does nothing once the client is closed. `begin` and `end` take `words`.
         self.begin: Callable[..., object] = _nothing
         self.end: Callable[..., object] = _nothing
@@ -287,6 +295,12 @@ class Client:
         self._client = ctypes.c_void_p.from_param(self._handle)
         self.begin = library.perseus_instruction_begin
         self.end = library.perseus_instruction_end
+        self.compiled = extension.load(library._name)
+        if self.compiled is not None:
+            self.addresses = (self._handle or 0, *map(_address, (self.begin, self.end)))
+            # Without an owner: it must not keep this client.
+            teller = self.compiled.Teller(None, *self.addresses)
+            self.begin, self.end = teller.begin, teller.end
         self._step_begin = library.perseus_step_begin
         self._step_end = library.perseus_step_end
         self._listens = library.perseus_client_listens
@@ -440,6 +454,8 @@ class Client:
             return self._new_words(kind, stage, microbatch)
 
     def _word(self, number: int) -> Any:
+        if self.compiled is not None:
+            return ctypes.c_int32(number).value
         word = self._numbers.get(number)
         if word is None:
             word = self._numbers[number] = ctypes.c_int32.from_param(number)
@@ -448,10 +464,12 @@ class Client:
     def _new_words(self, kind: object, stage: int, microbatch: int) -> tuple[Any, ...]:
         try:
             numbers = _INSTRUCTIONS[kind], stage, microbatch
-            words = self._client, *(self._word(number) for number in numbers)
+            words = tuple(self._word(number) for number in numbers)
         except (KeyError, TypeError, ctypes.ArgumentError):
             self._failure = f"no instruction: {kind!r}, {stage!r}, {microbatch!r}"
-            return _NOBODY, 0, 0, 0
+            return () if self.compiled is not None else (_NOBODY, 0, 0, 0)
+        if self.compiled is None:
+            words = self._client, *words
         if len(self._words) >= _MOST_WORDS:  # Microbatches that are counted on for ever.
             self._words.clear()
             self._numbers.clear()

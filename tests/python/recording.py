@@ -4,12 +4,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import threading
 from typing import Any
 
 import perseus
+from perseus import extension
 
 LETTERS = {"forward": "F", "backward": "B", "backward_input": "I", "backward_weight": "W"}
+NAMES = {kind.value: kind.name.lower() for kind in perseus.Instruction}
 
 
 class Recorder:
@@ -20,6 +24,8 @@ class Recorder:
     listens = True
     job_id = ""
     last_error = ""
+    compiled: Any = None
+    addresses: tuple[int, ...] = ()
 
     def __init__(self) -> None:
         self.log: list[list[Any]] = []
@@ -29,9 +35,9 @@ class Recorder:
         """Another value where `last_error` is another."""
         return self.last_error
 
-    def words(self, *computation: Any) -> tuple[Any, ...]:
+    def words(self, kind: Any, *computation: Any) -> tuple[Any, ...]:
         """Return a computation as `begin` and `end` take it."""
-        return computation
+        return NAMES.get(kind, kind), *computation
 
     def begin(self, *words: Any) -> None:
         """A computation begins."""
@@ -51,9 +57,42 @@ class Recorder:
         return call
 
 
+class CompiledRecorder(Recorder):
+    """A client that writes down what the compiled wrappers tell it; they call it as C.
+
+    Parameters
+    ----------
+    compiled
+        `perseus._told`.
+    """
+
+    def __init__(self, compiled: Any) -> None:
+        super().__init__()
+        tell = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int] * 3)
+
+        def told_as(name: str) -> Any:
+            return tell(lambda client, kind, *where: getattr(self, name)(NAMES[kind], *where))
+
+        self.compiled = compiled
+        self._functions = [told_as(name) for name in ("instruction_begin", "instruction_end")]
+        places = [ctypes.cast(each, ctypes.c_void_p).value or 0 for each in self._functions]
+        self.addresses = (0, *places)
+
+
+def compiled() -> Any:
+    """Return `perseus._told` of the library under test; None: it was not built."""
+    return extension.load(os.environ.get("PERSEUS_CLIENT_LIBRARY", ""))
+
+
+def recorder() -> Recorder:
+    """Return a client that writes down what it is told, by compiled wrappers where there are."""
+    module = compiled()
+    return Recorder() if module is None else CompiledRecorder(module)
+
+
 def recorded() -> tuple[perseus.Job, list[list[Any]]]:
     """Return a job and what its client is told."""
-    client: Any = Recorder()
+    client: Any = recorder()
     return perseus.Job(client=client, timeline="host"), client.log
 
 

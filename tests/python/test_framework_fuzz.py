@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "python"))
 
 import perseus  # noqa: E402
 from perseus.hooks import callbacks  # noqa: E402
-from recording import Recorder  # noqa: E402
+from recording import Recorder, recorder  # noqa: E402
 from watched import STRANGE, Breaking, Watched  # noqa: E402
 
 MICROBATCHES = 2
@@ -220,7 +220,7 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def job_of(client: Recorder | None = None) -> perseus.Job:
     """Return a job."""
-    given: Any = client or Recorder()
+    given: Any = client or recorder()
     return perseus.Job(client=given, timeline="host")
 
 

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
 import perseus  # noqa: E402
-from recording import Recorder, actions  # noqa: E402
+from recording import Recorder, actions, recorder  # noqa: E402
 from watched import STRANGE, Breaking, Watched  # noqa: E402
 
 MICROBATCHES = 3
@@ -98,7 +98,7 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def job_of(client: Recorder | None = None) -> perseus.Job:
     """Return a job."""
-    given: Any = client or Recorder()
+    given: Any = client or recorder()
     return perseus.Job(client=given, timeline="host")
 
 

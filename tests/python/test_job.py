@@ -24,14 +24,14 @@ from perseus.hooks import layout  # noqa: E402
 from perseus.hooks.attached import Attached  # noqa: E402
 from perseus.hooks.speaker import Speaker  # noqa: E402
 from perseus.hooks.timeline import EventTimeline, find_timeline  # noqa: E402
-from recording import Recorder, Store, said_by  # noqa: E402
+from recording import Recorder, Store, recorder, said_by  # noqa: E402
 
 PATIENCE = 20.0  # Seconds that only a hang misses.
 
 
 def job_with(**options: Any) -> tuple[perseus.Job, list[list[Any]]]:
     """Return a job and what its client is told."""
-    client: Any = Recorder()
+    client: Any = recorder()
     return perseus.Job(client=client, **options), client.log
 
 

@@ -38,6 +38,7 @@ from perseus.hooks.report import Report, metrics_of
 from perseus.hooks.speaker import Speaker, other_of_rank, speaker_of_ranks, store_of_ranks
 from perseus.hooks.step_planner import StepPlanner
 from perseus.hooks.timeline import Timeline, find_timeline, is_recording_graph
+from perseus.hooks.told import choose
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -120,8 +121,6 @@ strict, ahead, options
         self._iteration = 0
         self._open = False  # A step is under way.
         self.quiet = False  # No plan is near: nobody asks for the step's computations.
-        # A computation that begins or ends now is told to the client, and no more is to be done.
-        self.plain = False
         self._seen_problems: object = None  # `Client.problems` when its complaint was passed on.
         self._abandoned = 0
         self._ignored_steps = 0
@@ -167,6 +166,8 @@ strict, ahead, options
             ahead=ahead,
             **options,
         )
+        # What wraps computations, and what such wrappers share: see `perseus.hooks.told`.
+        self.told, self.teller = choose(self.client, self.fail)
         self._pass_on_complaint()
         if job is not None:
             other = other_of_rank(store_of_ranks(), str(job.get("client_key")), rank)
@@ -384,7 +385,7 @@ strict, ahead, options
     def skip_begin(self) -> None:
         """Record nothing until `skip_end`: for callbacks, which cannot hold a ``with`` open."""
         self._skipping += 1
-        self.plain = False
+        self.teller.plain = False
 
     def skip_end(self) -> None:
         """End what `skip_begin` began."""
@@ -579,7 +580,7 @@ strict, ahead, options
         microbatch, stage, work
             As for `forward`.
         """
-        if self.plain and work is None:
+        if self.teller.plain and work is None:
             self.client.instruction_begin(kind, -1 if stage is None else stage, microbatch)
             return
         if self._skipping or self.quiet:
@@ -611,7 +612,7 @@ strict, ahead, options
 
     def end(self, kind: object, microbatch: int = -1, stage: int | None = None) -> None:
         """Say that the computation ended."""
-        if self.plain:
+        if self.teller.plain:
             self.client.instruction_end(kind, -1 if stage is None else stage, microbatch)
             return
         if self._skipping or self.quiet or not self._open:
@@ -641,7 +642,7 @@ strict, ahead, options
         self._pass_on_complaint()
 
     def _close_step(self) -> None:
-        self._open = self._outer = self.quiet = self.plain = False
+        self._open = self._outer = self.quiet = self.teller.plain = False
         self._iteration += 1
         self._step_lock.release()
         self._pass_on_complaint()
@@ -654,7 +655,7 @@ strict, ahead, options
             self.complain(self.client.last_error)
 
     def _see_if_plain(self) -> None:
-        self.plain = (
+        self.teller.plain = (
             self._open
             and not self._skipping
             and not self.quiet

@@ -20,11 +20,11 @@ from perseus.hooks.attached import Attached, AttachError, open_job
 from perseus.hooks.job import Job
 from perseus.hooks.layout import Layout, LayoutError, layout_of_group, layout_of_mesh
 from perseus.hooks.wrap import Wrap
+from perseus.library import Instruction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from perseus.client import Client
     from perseus.planner import Planner
 
 # PyTorch's classes whose order Perseus makes itself, by its name of it.
@@ -299,42 +299,28 @@ def _mark(attached: Attached, owner: Any) -> None:
     attached._undo.append(lambda: vars(owner).pop(_MARK, None))
 
 
-class _Words(dict[int, Any]):
-    """What the client is told of a stage's computations of one kind, by microbatch."""
-
-    def __init__(self, client: Client, kind: str, stage: int) -> None:
-        super().__init__()
-        self._client = client
-        self._kind = kind
-        self._stage = stage
-
-    def __missing__(self, microbatch: int) -> Any:
-        words = self._client.words(self._kind, self._stage, microbatch)
-        if len(self) < _MANY:
-            self[microbatch] = words
-        return words
-
-
 class _LossOf:
     """The forward of the last stage ends with the loss, which the schedule computes after it."""
 
-    __slots__ = ("_job", "hooked", "open")
+    __slots__ = ("_job", "hooked")
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self.hooked = False
-        self.open: tuple[int, int] | None = None  # Stage and microbatch.
 
     def close(self) -> None:
         """End the forward that still waits for its loss."""
-        waiting, self.open = self.open, None
-        if waiting is None:
-            return
-        if self._job.plain:
-            client = self._job.client
-            client.end(*client.words("forward", *waiting))
-        else:
+        teller = self._job.teller
+        waiting, teller.loss = teller.loss, None
+        if waiting is not None:
             self._job.end("forward", waiting[1], waiting[0])
+
+    def close_guarded(self) -> None:
+        """Do so in a computation, into which nothing is raised."""
+        try:
+            self.close()
+        except Exception as error:
+            self._job.fail("a computation is not recorded", error)
 
 
 class _Steps:
@@ -373,7 +359,7 @@ class _Steps:
 
     def end(self, recorded: bool) -> None:
         """End it."""
-        if self._losses.open is not None:
+        if self._job.teller.loss is not None:
             self._losses.close()
         if not recorded:
             return
@@ -386,7 +372,7 @@ class _Steps:
 
     def abandon(self) -> None:
         """The step raised."""
-        self._losses.open = None
+        self._job.teller.loss = None
         self._job.step_abandon()
 
 
@@ -437,6 +423,7 @@ def _wrap_stage(
 ) -> None:
     index = int(stage.stage_index)
     with_loss = bool(stage.is_last)
+    told: Callable[..., Callable[..., Any]] = job.told.computation
 
     def amount(microbatch: int) -> float | None:
         assert work is not None
@@ -458,12 +445,12 @@ def _wrap_stage(
         whole, half
             What it is, and what it is without `full_backward`.
         """
-        has_loss_after = whole == "forward" and with_loss
+        has_loss = whole == "forward" and with_loss and losses.hooked
 
         def carefully(*args: Any, **kwargs: Any) -> Any:
             begun = False
             try:
-                if losses.open is not None:
+                if job.teller.loss is not None:
                     losses.close()
                 chunk = args[0] if args else kwargs.get(name, -1)
                 full = args[2] if len(args) > 2 else kwargs.get("full_backward", True)
@@ -475,8 +462,8 @@ def _wrap_stage(
             result = original(*args, **kwargs)
             if not begun:
                 return result
-            if has_loss_after and losses.hooked:
-                losses.open = (index, chunk)
+            if has_loss:
+                job.teller.loss = (index, chunk)
                 return result
             try:
                 job.end(kind, chunk, index)
@@ -486,32 +473,17 @@ def _wrap_stage(
 
         if work is not None:
             return carefully
-        client = job.client
-        wholes, halves = _Words(client, whole, index), _Words(client, half, index)
-        most_args = 2 if half != whole else _MANY
-        begin, end = client.begin, client.end
-
-        # The same where no more is to be done than to tell: this is what each computation costs.
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            if not job.plain or losses.open is not None or len(args) > most_args:
-                return carefully(*args, **kwargs)
-            try:
-                words = (wholes if kwargs.get("full_backward", True) else halves)[args[0]]
-                begin(*words)
-            except Exception:
-                return carefully(*args, **kwargs)
-            result = original(*args, **kwargs)
-            if has_loss_after and losses.hooked:
-                losses.open = (index, args[0])
-                return result
-            try:
-                if job.plain:
-                    end(*words)
-            except Exception as error:
-                job.fail("a computation is not recorded", error)
-            return result
-
-        return wrapped
+        # Where no more is to be done than to tell: this is what each computation costs.
+        return told(
+            job.teller,
+            original,
+            carefully,
+            index,
+            Instruction[whole.upper()],
+            Instruction[half.upper()],
+            2 if half != whole else _MANY,
+            has_loss,
+        )
 
     def forward(original: Callable[..., Any]) -> Callable[..., Any]:
         return computation(original, "fwd_chunk_id", "forward", "forward")
@@ -534,16 +506,8 @@ def _wrap_loss(attached: Attached, job: Job, schedule: Any, losses: _LossOf) -> 
         return
 
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-        def maybe_compute_loss(*args: Any, **kwargs: Any) -> Any:
-            result = original(*args, **kwargs)
-            if losses.open is not None:
-                try:
-                    losses.close()
-                except Exception as error:
-                    job.fail("a computation is not recorded", error)
-            return result
-
-        return maybe_compute_loss
+        wrapped: Callable[..., Any] = job.told.loss(job.teller, original, losses.close_guarded)
+        return wrapped
 
     attached._computations.append(Wrap(schedule, name, wrap))
     losses.hooked = True
