@@ -6,6 +6,10 @@
 // Truth: the measured tables of the Perseus paper.
 //
 //   PERSEUS_SHARED_DATA=DATA build/release/bench/recovered_profile [SEEDS] [FILTER]
+//
+// Or for any table, and under what machines do (sweep_losses.h):
+//
+//   build/release/bench/recovered_profile --profile FILE.csv --blocking-power W --seeds N
 
 #include <fmt/format.h>
 
@@ -13,13 +17,17 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "measure/simulated_sweep.h"
 #include "perseus/planner.h"
 #include "perseus/profile.h"
+#include "sweep_losses.h"
+#include "sweep_plans.h"
 
 namespace perseus::measure {
 namespace {
@@ -88,89 +96,23 @@ double Beyond(const std::vector<double>& sigmas, double limit) {
                         : 100.0 * static_cast<double>(beyond) / static_cast<double>(sigmas.size());
 }
 
-std::string CsvOf(const SimulatedResult& result) {
-  std::string csv = "stage,instruction,frequency,time,energy,time_std,energy_std\n";
-  for (const SimulatedRank& rank : result.ranks) {
-    for (const Estimate& row : rank.rows) {
-      csv +=
-          fmt::format("{},{},{},{},{},{},{}\n", row.kind.stage, ComputationTypeName(row.kind.type),
-                      row.mhz, row.seconds, row.joules, row.seconds_std, row.joules_std);
-    }
-  }
-  return csv;
-}
-
-Result<Planner> PlannerOf(const Profile& profile, const SimulatedPipeline& pipeline,
-                          std::vector<double> blocking) {
-  Result<PipelineDag> dag = DagOf(pipeline);
-  if (!dag) return tl::unexpected(dag.error());
-  CostSpec costs;
-  costs.blocking_power_watts = std::move(blocking);
-  Result<CostedPipeline> costed = CostPipeline(profile, *std::move(dag), costs);
-  if (!costed) return tl::unexpected(costed.error());
-  return Planner::Create(*std::move(costed), {});
-}
-
-// The truth, scaled.
-Profile ScaledTruth(const SimulatedPipeline& pipeline) {
-  Profile profile = pipeline.truth;
-  for (OptionTable& table : profile.tables) {
-    for (Option& option : table.options) {
-      option.time_seconds *= pipeline.scale;
-      option.energy_joules *= pipeline.scale;
-    }
-  }
-  return profile;
-}
-
 // What the plan from the recovered profile is in truth.
-Result<void> JudgePlan(const SimulatedPipeline& pipeline, const SimulatedResult& result,
-                       Figures* figures) {
-  const Profile truth = ScaledTruth(pipeline);
-  const auto truth_planner = PlannerOf(truth, pipeline, {pipeline.blocking_watts});
-  if (!truth_planner) return tl::unexpected(truth_planner.error());
-  const double baseline = truth_planner->baseline().iteration_time_seconds;
-  const auto best = truth_planner->PlanFor(baseline);
-  if (!best) return tl::unexpected(best.error());
-
-  const auto recovered = ParseProfile(CsvOf(result), "recovered");
-  if (!recovered) return tl::unexpected(recovered.error());
-  std::vector<double> blocking;
-  std::vector<double> known;
-  for (const SimulatedRank& rank : result.ranks) {
-    if (rank.blocking) known.push_back(rank.blocking->watts);
-  }
-  for (const SimulatedRank& rank : result.ranks) {
-    blocking.push_back(rank.blocking ? rank.blocking->watts : Percentile(known, 0.5));
-  }
-  const auto planner = PlannerOf(*recovered, pipeline, blocking);
-  if (!planner) return tl::unexpected(planner.error());
-  const auto plan = planner->PlanFor(planner->baseline().iteration_time_seconds);
+Result<void> JudgePlan(const TrueTable& truth, const SimulatedResult& result, Figures* figures) {
+  const auto plan = truth.Judge(result);
   if (!plan) return tl::unexpected(plan.error());
-  std::vector<CostOption> options;
-  for (int i = 0; i < planner->pipeline().dag.size(); ++i) {
-    const auto& knobs = planner->pipeline().knobs;
-    const double mhz =
-        knobs[static_cast<std::size_t>(plan->options[static_cast<std::size_t>(i)].knob)].number;
-    const CostTable& table = truth_planner->pipeline().TableOf(i);
-    for (const CostOption& option : table.all_options) {
-      if (truth_planner->pipeline().knobs[static_cast<std::size_t>(option.knob)].number == mhz) {
-        options.push_back(option);
-      }
-    }
-  }
-  const Plan realised = *truth_planner->Evaluate(std::move(options));
-  figures->plan_losses.push_back(100 * (realised.energy_joules / best->energy_joules - 1));
-  if (const auto equal = truth_planner->PlanFor(realised.iteration_time_seconds)) {
+  const Plan& realised = plan->realised;
+  figures->plan_losses.push_back(100 * (realised.energy_joules / truth.best().energy_joules - 1));
+  if (const auto equal = truth.planner().PlanFor(realised.iteration_time_seconds)) {
     figures->equal_losses.push_back(100 * (realised.energy_joules / equal->energy_joules - 1));
   }
-  figures->plan_delays.push_back(100 * (realised.iteration_time_seconds / baseline - 1));
+  figures->plan_delays.push_back(plan->late_percent);
   figures->savings.push_back(realised.saving_percent);
   return {};
 }
 
 Result<Figures> Run(const Setting& setting, const Profile& truth, int seeds) {
   Figures figures;
+  std::optional<TrueTable> judge;
   for (int seed = 1; seed <= seeds; ++seed) {
     SimulatedPipeline pipeline;
     pipeline.truth = truth;
@@ -181,6 +123,11 @@ Result<Figures> Run(const Setting& setting, const Profile& truth, int seeds) {
     pipeline.sweep.order.coarse = setting.coarse;
     pipeline.sweep.order.shuffle = setting.shuffle;
     pipeline.sweep.order.seed = static_cast<std::uint64_t>(seed);
+    if (!judge) {
+      Result<TrueTable> made = TrueTable::Create(pipeline, 1);
+      if (!made) return tl::unexpected(made.error());
+      judge = *std::move(made);
+    }
     const auto result = SimulateSweep(pipeline);
     if (!result) return tl::unexpected(result.error());
     for (const SimulatedRank& rank : result->ranks) {
@@ -202,7 +149,7 @@ Result<Figures> Run(const Setting& setting, const Profile& truth, int seeds) {
     }
     figures.iterations += static_cast<double>(result->iterations) / seeds;
     figures.seconds += result->seconds / seeds;
-    if (const auto judged = JudgePlan(pipeline, *result, &figures); !judged) {
+    if (const auto judged = JudgePlan(*judge, *result, &figures); !judged) {
       return tl::unexpected(judged.error());
     }
   }
@@ -210,6 +157,9 @@ Result<Figures> Run(const Setting& setting, const Profile& truth, int seeds) {
 }
 
 int Main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]).starts_with("--")) {
+    return SweepLosses({argv + 1, argv + argc});
+  }
   const int seeds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 5;
   const std::string filter = argc > 2 ? argv[2] : "";
   const char* data = std::getenv("PERSEUS_SHARED_DATA");

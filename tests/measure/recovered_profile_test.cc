@@ -105,6 +105,61 @@ TEST(RecoveredProfile, IntervalsHoldTheTruthUnderHeavyTailsAndDrift) {
   EXPECT_LT(all.widths / all.sweeps, 1);  // Points.
 }
 
+// Of three sweeps of each; `recovered_profile --disturbance all` counts many. Rows that say that
+// they are doubtful do not count.
+TEST(RecoveredProfile, IntervalsHoldTheTruthWhateverMachinesDo) {
+  for (const Noise& noise : Disturbances()) {
+    Coverage coverage;
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) AddSweep(noise, seed, &coverage);
+    EXPECT_EQ(coverage.sweeps, 3) << noise.name;
+    EXPECT_GT(coverage.times.all, 100) << noise.name;
+    EXPECT_GE(coverage.times.percent(), 88) << noise.name;
+    EXPECT_GE(coverage.energies.percent(), 88) << noise.name;
+    EXPECT_GE(coverage.blocking.percent(), 70) << noise.name;  // Of 9.
+    EXPECT_EQ(coverage.doubtful > 0, noise.throttles_above > 0) << noise.name;
+  }
+}
+
+// A counter that shows old energy, or looks only now and then, costs no exactness that counts.
+TEST(RecoveredProfile, HabitsOfTheCounterAreFound) {
+  const auto worst = [](double lag, double duty) {
+    SimulatedPipeline pipeline = Modelled(0.05, 8);
+    pipeline.counter_lag_seconds = lag;
+    pipeline.counter_duty = duty;
+    double off = 0;
+    const auto result = SimulateSweep(pipeline).value();
+    for (const SimulatedRank& rank : result.ranks) {
+      const bool is_said = std::any_of(
+          rank.notes.begin(), rank.notes.end(),
+          [](const std::string& note) { return note.find("energy counter") != std::string::npos; });
+      EXPECT_EQ(is_said, lag > 0 || duty < 1) << (rank.notes.empty() ? "" : rank.notes.back());
+      EXPECT_TRUE(rank.blocking);
+      if (rank.blocking) off = std::max(off, std::abs(rank.blocking->watts / 85 - 1));
+    }
+    return off;
+  };
+  EXPECT_LT(worst(0, 1), 0.03);
+  EXPECT_LT(worst(0.1, 1), 0.03);
+  EXPECT_LT(worst(0.5, 1), 0.03);
+  EXPECT_LT(worst(0, 0.25), 0.08);
+}
+
+// What all kinds have in common at a clock, each time, is the card, not a disturbance.
+TEST(RecoveredProfile, MoodsThatAllKindsShareAreNoDrift) {
+  SimulatedPipeline pipeline = Modelled(0.05, 24);
+  for (OptionTable& table : pipeline.truth.tables) {
+    for (Option& option : table.options) {
+      const double mhz = pipeline.truth.knobs[static_cast<std::size_t>(option.knob)].number;
+      option.time_seconds *= 1 + 0.015 * std::sin(mhz);
+      option.energy_joules *= 1 + 0.03 * std::sin(mhz);
+    }
+  }
+  Errors errors;
+  Judge(pipeline, &errors);
+  EXPECT_GT(errors.time_covered, 0.85 * errors.rows);
+  EXPECT_GT(errors.energy_covered, 0.85 * errors.rows);
+}
+
 TEST(RecoveredProfile, MoreIterationsAreNotLessSure) {
   double before_energy = 1e9;
   double before_time = 1e9;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <random>
 #include <utility>
@@ -64,10 +65,11 @@ class Rank {
   }
   bool Stalls() { return pipeline_.heavy_tails && Uniform() < 1.0 / 300; }
   double TimeDrift(double at) {
-    return pipeline_.time_drift * time_drift_.At(at, pipeline_.drift_seconds, &random_);
+    return Heat(at) + pipeline_.time_drift * time_drift_.At(at, pipeline_.drift_seconds, &random_);
   }
   double PowerDrift(double at) {
-    return pipeline_.power_drift * power_drift_.At(at, pipeline_.drift_seconds, &random_);
+    return Heat(at) +
+           pipeline_.power_drift * power_drift_.At(at, pipeline_.drift_seconds, &random_);
   }
 
   // The clock of a computation that begins then.
@@ -76,7 +78,8 @@ class Rank {
       clock_ = change_->second;
       change_.reset();
     }
-    return clock_;
+    const int most = pipeline_.throttles_above_mhz;
+    return most > 0 ? std::min(clock_, most) : clock_;
   }
 
   void BeginIteration(double begin) {
@@ -95,14 +98,17 @@ class Rank {
     double at = begin;
     for (const RunSpan& span : spans) {
       Draw(at, span.begin, pipeline_.blocking_watts);
+      Show(span.begin);
       if (span.work > 0) sweep_.SetWork(span.work);
       sweep_.Begin(span.kind, Ns(span.begin));
       Draw(span.begin, span.end, span.watts);
+      Show(span.end);
       sweep_.End(Ns(span.end));
       at = span.end;
     }
     Draw(at, compute_end, pipeline_.blocking_watts);
     Draw(compute_end, end, pipeline_.rest_watts);
+    Show(end);
     sweep_.EndIteration(Ns(end));
     if (sweep_.ended() && !sweep_.done()) sweep_.Finish();
     for (Estimate& row : sweep_.TakeRows()) rows_[{row.kind, row.mhz}] = row;
@@ -121,23 +127,45 @@ class Rank {
  private:
   double Uniform() { return std::uniform_real_distribution<double>(0, 1)(random_); }
 
-  // The card draws so much from then to then; its counter steps, and is read.
+  double Heat(double at) const {
+    return pipeline_.heat * (1 - std::exp(-at / pipeline_.heat_seconds));
+  }
+
+  // The card draws so much from then to then, and its counter steps.
   void Draw(double begin, double end, double watts) {
+    const double sampled = pipeline_.counter_duty * pipeline_.counter_seconds;
     while (next_tick_ < end) {
-      joules_ += watts * std::max(0.0, next_tick_ - begin);
+      Count(begin, next_tick_, sampled, watts);
       begin = std::max(begin, next_tick_);
-      // Only the reads beside a step matter: all others show what the one before did.
-      const double before =
-          std::max(last_read_ + 1e-5, next_tick_ - pipeline_.read_seconds * Uniform());
-      const double after = before + pipeline_.read_seconds;
-      sweep_.AddRead(counter_, Ns(before - 1e-4), Ns(before));
-      counter_ = std::floor(joules_ * 1000) / 1000;
-      sweep_.AddRead(counter_, Ns(after - 1e-4), Ns(after));
-      last_read_ = after;
+      steps_.push_back({next_tick_ + pipeline_.counter_lag_seconds, joules_});
       next_tick_ += pipeline_.counter_seconds;
     }
-    if (end > begin) joules_ += watts * (end - begin);
+    Count(begin, end, sampled, watts);
   }
+
+  void Count(double begin, double end, double sampled, double watts) {
+    const double seconds = end - std::max(begin, next_tick_ - sampled);
+    if (seconds > 0) joules_ += watts * seconds / pipeline_.counter_duty;
+  }
+
+  // The counter is read until then.
+  void Show(double end) {
+    for (; !steps_.empty() && steps_.front().at < end; steps_.pop_front()) {
+      // Only the reads beside a step matter: all others show what the one before did.
+      const double before =
+          std::max(last_read_ + 1e-5, steps_.front().at - pipeline_.read_seconds * Uniform());
+      const double after = before + pipeline_.read_seconds;
+      sweep_.AddRead(counter_, Ns(before - 1e-4), Ns(before));
+      counter_ = std::floor(steps_.front().joules * 1000) / 1000;
+      sweep_.AddRead(counter_, Ns(after - 1e-4), Ns(after));
+      last_read_ = after;
+    }
+  }
+
+  struct Step {
+    double at = 0;  // When it is shown.
+    double joules = 0;
+  };
 
   const SimulatedPipeline& pipeline_;
   Sweep sweep_;
@@ -154,6 +182,7 @@ class Rank {
   double last_read_ = 0;
   double joules_ = 0;
   double counter_ = 0;
+  std::deque<Step> steps_;  // Not shown yet.
   std::map<std::pair<Kind, int>, Estimate> rows_;
 };
 

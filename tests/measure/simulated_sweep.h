@@ -36,7 +36,17 @@ struct SimulatedPipeline {
   double time_drift = 0;
   double power_drift = 0;
   double drift_seconds = 10;
+  // Heat: all times, and all powers, of a card rise by this share in the end, and with this time
+  // constant.
+  double heat = 0;
+  double heat_seconds = 120;
+  // Set to a clock above this one, the card runs at this one, and raises no flag; 0: never.
+  int throttles_above_mhz = 0;
   double counter_seconds = 0.02;
+  // The counter shows late what it stood at, and measures power only in the last share of each of
+  // its periods, for the whole of it.
+  double counter_lag_seconds = 0;
+  double counter_duty = 1;
   double read_seconds = 0.002;   // Between two reads of the counter.
   double change_seconds = 0.02;  // From an iteration's begin until its new clock is in effect.
   double rest_seconds = 0.03;    // After the last computation of all: the optimizer,

@@ -94,6 +94,56 @@ std::vector<Noise> Noises() {
            .drift_seconds = 30}};
 }
 
+std::vector<Noise> Disturbances() {
+  return {{.name = "none"},
+          {.name = "heat 1 % in 2 min", .heat = 0.01, .heat_seconds = 120},
+          {.name = "heat 1 % in 10 min", .heat = 0.01, .heat_seconds = 600},
+          {.name = "counter 0.1 s late", .counter_lag_seconds = 0.1},
+          {.name = "counter 0.5 s late", .counter_lag_seconds = 0.5},
+          {.name = "counter looks 1/4 of the time", .counter_duty = 0.25},
+          {.name = "throttled above 95 %", .throttles_above = 0.95}};
+}
+
+void Disturb(const Noise& noise, SimulatedPipeline* pipeline) {
+  pipeline->heavy_tails = noise.heavy_tails;
+  pipeline->time_drift = noise.drift;
+  pipeline->power_drift = 2 * noise.drift;
+  pipeline->drift_seconds = noise.drift_seconds;
+  pipeline->heat = noise.heat;
+  pipeline->heat_seconds = noise.heat_seconds;
+  pipeline->counter_lag_seconds = noise.counter_lag_seconds;
+  pipeline->counter_duty = noise.counter_duty;
+  if (noise.throttles_above == 0) return;
+  double highest = 0;
+  for (const Knob& knob : pipeline->truth.knobs) highest = std::max(highest, knob.number);
+  double most = 0;
+  for (const Knob& knob : pipeline->truth.knobs) {
+    if (knob.number <= noise.throttles_above * highest) most = std::max(most, knob.number);
+  }
+  pipeline->throttles_above_mhz = static_cast<int>(std::lround(most));
+}
+
+void CountRows(const SimulatedPipeline& pipeline, const SimulatedResult& result,
+               Coverage* coverage) {
+  const double warm = 1 + pipeline.heat * (1 - std::exp(-result.seconds / pipeline.heat_seconds));
+  for (const SimulatedRank& rank : result.ranks) {
+    for (const Estimate& row : rank.rows) {
+      if (IsDoubtful(row)) {
+        ++coverage->doubtful;
+        continue;
+      }
+      const Option truth = TruthOf(pipeline, row).value();
+      coverage->times.Count(std::abs(row.seconds - warm * truth.time_seconds) <=
+                            kSigmas * row.seconds_std);
+      coverage->energies.Count(std::abs(row.joules - warm * warm * truth.energy_joules) <=
+                               kSigmas * row.joules_std);
+    }
+    if (!rank.blocking) continue;
+    coverage->blocking.Count(std::abs(rank.blocking->watts - pipeline.blocking_watts) <=
+                             kSigmas * rank.blocking->watts_std);
+  }
+}
+
 void Coverage::Add(const Coverage& other) {
   const auto add = [](const Share& from, Share* to) {
     to->within += from.within;
@@ -104,6 +154,7 @@ void Coverage::Add(const Coverage& other) {
   add(other.energies, &energies);
   add(other.blocking, &blocking);
   add(other.savings, &savings);
+  doubtful += other.doubtful;
   widths += other.widths;
   errors += other.errors;
 }
@@ -130,26 +181,12 @@ SimulatedPipeline Modelled(double seconds, int clocks) {
 void AddSweep(const Noise& noise, std::uint64_t seed, Coverage* coverage) {
   SimulatedPipeline pipeline = Modelled(seed % 2 == 0 ? 0.05 : 0.02, 16);
   pipeline.counter_seconds = 0.02 + 0.02 * static_cast<double>(seed % 4);
-  pipeline.heavy_tails = noise.heavy_tails;
-  pipeline.time_drift = noise.drift;
-  pipeline.power_drift = 2 * noise.drift;
-  pipeline.drift_seconds = noise.drift_seconds;
+  Disturb(noise, &pipeline);
   pipeline.seed = seed;
   const auto result = SimulateSweep(pipeline);
   if (!result) return;
   ++coverage->sweeps;
-  for (const SimulatedRank& rank : result->ranks) {
-    for (const Estimate& row : rank.rows) {
-      const Option truth = TruthOf(pipeline, row).value();
-      coverage->times.Count(std::abs(row.seconds - truth.time_seconds) <=
-                            kSigmas * row.seconds_std);
-      coverage->energies.Count(std::abs(row.joules - truth.energy_joules) <=
-                               kSigmas * row.joules_std);
-    }
-    if (!rank.blocking) continue;
-    coverage->blocking.Count(std::abs(rank.blocking->watts - pipeline.blocking_watts) <=
-                             kSigmas * rank.blocking->watts_std);
-  }
+  CountRows(pipeline, *result, coverage);
   JudgeSaving(pipeline, *result, coverage);
 }
 

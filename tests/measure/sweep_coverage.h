@@ -18,10 +18,20 @@ struct Noise {
   bool heavy_tails = false;
   double drift = 0;  // Of times; of powers twice as much.
   double drift_seconds = 0;
+  double heat = 0;  // See SimulatedPipeline.
+  double heat_seconds = 120;
+  double counter_lag_seconds = 0;
+  double counter_duty = 1;
+  double throttles_above = 0;  // Share of the highest clock; 0: never.
 };
 
 // Kind noise, heavy tails, and heavy tails with drifts of several lengths.
 std::vector<Noise> Noises();
+// What machines do besides: heat, counters that lag or look only now and then, throttling.
+std::vector<Noise> Disturbances();
+
+// Gives a pipeline this noise.
+void Disturb(const Noise& noise, SimulatedPipeline* pipeline);
 
 struct Share {
   std::int64_t within = 0;
@@ -41,10 +51,16 @@ struct Coverage {
   Share energies;
   Share blocking;
   Share savings;
-  double widths = 0;  // Sum, of the intervals of savings, in points.
-  double errors = 0;  // Sum, of plans' savings over their true ones, in points.
+  std::int64_t doubtful = 0;  // Rows that say so; they do not count among times and energies.
+  double widths = 0;          // Sum, of the intervals of savings, in points.
+  double errors = 0;          // Sum, of plans' savings over their true ones, in points.
   void Add(const Coverage& other);
 };
+
+// Counts the rows of a sweep, and its blocking powers. A card that warms up is judged by what it is
+// at the end of the sweep: plans are run from then on.
+void CountRows(const SimulatedPipeline& pipeline, const SimulatedResult& result,
+               Coverage* coverage);
 
 // Three stages whose forwards take `seconds` at the highest of `clocks` clocks.
 SimulatedPipeline Modelled(double seconds, int clocks);

@@ -12,13 +12,6 @@ namespace {
 
 constexpr std::size_t kMeasuredPerRefinement = 4;
 
-// The same on every machine, unlike std::shuffle.
-void ShuffleQueue(std::deque<std::size_t>* queue, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  for (std::size_t i = queue->size(); i > 1; --i)
-    std::swap((*queue)[i - 1], (*queue)[random() % i]);
-}
-
 }  // namespace
 
 ClockOrder::ClockOrder(const std::vector<int>& clocks_mhz, const OrderSettings& settings)
@@ -29,13 +22,27 @@ ClockOrder::ClockOrder(const std::vector<int>& clocks_mhz, const OrderSettings& 
     if (mhz >= settings.least_mhz || clocks_mhz_.empty()) clocks_mhz_.push_back(mhz);
   }
   visited_.resize(clocks_mhz_.size());
-  const std::size_t step = coarse_ ? kCoarseStride : 1;
-  for (std::size_t i = step; i < clocks_mhz_.size(); i += step) queue_.push_back(i);
   if (settings.shuffle) shuffle_seed_ = settings.seed;
-  if (shuffle_seed_) ShuffleQueue(&queue_, *shuffle_seed_);
+  for (std::size_t i = kCoarseStride; i < clocks_mhz_.size(); i += kCoarseStride) {
+    first_pass_.push_back(i);
+  }
+  Shuffle(&first_pass_);
+  if (!coarse_) QueueTheRest();
   if (clocks_mhz_.empty()) return;
+  reach_ =
+      static_cast<std::size_t>(std::count_if(clocks_mhz_.begin(), clocks_mhz_.end(), [&](int mhz) {
+        return mhz >= kLeastShare * clocks_mhz_.front();
+      }));
   current_ = 0;
   visited_[0] = true;
+}
+
+// The same on every machine, unlike std::shuffle.
+void ClockOrder::Shuffle(std::deque<std::size_t>* queue) {
+  if (!shuffle_seed_) return;
+  std::mt19937_64 random(*shuffle_seed_ + queue->size());
+  for (std::size_t i = queue->size(); i > 1; --i)
+    std::swap((*queue)[i - 1], (*queue)[random() % i]);
 }
 
 void ClockOrder::Leave(const std::vector<int>& clocks_mhz) {
@@ -44,14 +51,11 @@ void ClockOrder::Leave(const std::vector<int>& clocks_mhz) {
     if (found == clocks_mhz_.end()) continue;
     const auto index = static_cast<std::size_t>(found - clocks_mhz_.begin());
     visited_[index] = true;
-    std::erase(queue_, index);
     if (current_ == index) current_.reset();
   }
-  if (!current_ && !queue_.empty()) {
-    current_ = queue_.front();
-    queue_.pop_front();
-    visited_[*current_] = true;
-  }
+  if (!current_) current_ = Take(&first_pass_, clocks_mhz_.size());
+  if (!current_) current_ = Take(&fill_in_, clocks_mhz_.size());
+  if (current_) visited_[*current_] = true;
 }
 
 std::vector<int> ClockOrder::PassedOver() const {
@@ -64,48 +68,80 @@ std::vector<int> ClockOrder::PassedOver() const {
   return passed;
 }
 
-std::vector<std::vector<ClockOrder::Point>> ClockOrder::CurvesOf(
-    const std::vector<Estimate>& rows) const {
-  std::map<Kind, std::vector<Point>> curves;
+std::vector<ClockOrder::Curve> ClockOrder::CurvesOf(
+    const std::vector<Estimate>& rows, const std::optional<BlockingPower>& waiting) const {
+  std::map<Kind, Curve> curves;
   for (const Estimate& row : rows) {
     const auto found = std::find(clocks_mhz_.begin(), clocks_mhz_.end(), row.mhz);
     if (found == clocks_mhz_.end()) continue;
-    curves[row.kind].push_back({static_cast<std::size_t>(found - clocks_mhz_.begin()), row.seconds,
-                                row.joules, static_cast<double>(row.samples)});
+    curves[row.kind].points.push_back({static_cast<std::size_t>(found - clocks_mhz_.begin()),
+                                       row.seconds, row.joules, row.joules_std,
+                                       static_cast<double>(row.samples)});
   }
-  std::vector<std::vector<Point>> sorted;
-  for (auto& [kind, points] : curves) {
-    std::sort(points.begin(), points.end(),
+  std::vector<Curve> sorted;
+  for (auto& [kind, curve] : curves) {
+    std::sort(curve.points.begin(), curve.points.end(),
               [](const Point& a, const Point& b) { return a.index < b.index; });
-    sorted.push_back(std::move(points));
+    const Point& highest = curve.points.front();
+    curve.waiting = waiting.value_or(BlockingPower{
+        highest.seconds > 0 ? kAssumedWaiting * highest.joules / highest.seconds : 0, 0});
+    sorted.push_back(std::move(curve));
   }
   return sorted;
 }
 
-void ClockOrder::DropNeedless(const std::vector<std::vector<Point>>& curves) {
-  std::size_t last_needed = 0;
-  for (const std::vector<Point>& points : curves) {
-    std::size_t run_begin = 0;
-    std::optional<std::size_t> stop;
-    for (std::size_t i = 1; i < points.size() && !stop; ++i) {
-      if (points[i].joules <= points[i - 1].joules) run_begin = i;
-      const std::size_t rises = coarse_ ? kCoarseRisesToStop : kRisesToStop;
-      if (i - run_begin >= rises) stop = points[i].index;
+ClockOrder::Ends ClockOrder::EndsOf(const std::vector<Curve>& curves) const {
+  const std::size_t all = clocks_mhz_.size();
+  // Where the lowest clocks of a curve begin at which energy has risen, less `share` of what
+  // waiting draws. The end of all clocks: it has not, or at too few of them.
+  const auto risen_from = [&](const Curve& curve, double share) {
+    const std::vector<Point>& points = curve.points;
+    const auto effective = [&](const Point& point) {
+      return point.joules - share * curve.waiting.watts * point.seconds;
+    };
+    const Point& least = *std::min_element(
+        points.begin(), points.end(),
+        [&](const Point& a, const Point& b) { return effective(a) < effective(b); });
+    std::size_t begin = points.size();
+    for (; begin > 0 && points[begin - 1].index > least.index; --begin) {
+      const Point& point = points[begin - 1];
+      const double rise = effective(point) - effective(least);
+      const double error =
+          std::hypot(point.joules_std, least.joules_std,
+                     share * curve.waiting.watts_std * (point.seconds - least.seconds));
+      if (rise <= kSigmas * error || rise <= kLeastRise * least.joules) break;
     }
-    if (!stop) return;
-    last_needed = std::max(last_needed, *stop);
+    return points.size() < begin + kRisesToStop ? all : points[begin].index;
+  };
+  Ends ends;
+  for (const Curve& curve : curves) {
+    const std::size_t joules = risen_from(curve, 0);
+    std::size_t effective = risen_from(curve, 1);
+    // Slower, and of more joules: only a rank that waits and waits could use it.
+    if (joules < all) effective = std::min(effective, reach_);
+    ends.measured = std::max(ends.measured, effective);
+    ends.filled = std::max(ends.filled, std::min(joules, effective));
   }
-  if (!curves.empty()) {
-    std::erase_if(queue_, [&](std::size_t index) { return index > last_needed; });
-  }
+  return curves.empty() ? Ends{all, all} : ends;
+}
+
+// A clock half way between an end and the lowest one that could be needed, to see whether energy
+// falls again there. None: that was seen already.
+std::optional<std::size_t> ClockOrder::Look(std::size_t end) const {
+  if (end >= reach_) return std::nullopt;
+  const std::size_t middle = (end + reach_) / 2;
+  const auto begin = visited_.begin() + static_cast<std::ptrdiff_t>(middle);
+  return std::find(begin, visited_.end(), true) == visited_.end() ? std::optional(middle)
+                                                                  : std::nullopt;
 }
 
 // The middle of the interval in which the hull may lie furthest below its chord:
 // within the triangle that the chord and the neighbours' slopes make.
-std::optional<std::size_t> ClockOrder::Refinement(const std::vector<std::vector<Point>>& curves,
-                                                  double blocking_watts) const {
+std::optional<std::size_t> ClockOrder::Refinement(const std::vector<Curve>& curves) const {
   std::map<std::size_t, double> joules;  // By the clock that would be measured.
-  for (const std::vector<Point>& points : curves) {
+  for (const Curve& curve : curves) {
+    const std::vector<Point>& points = curve.points;
+    const double blocking_watts = curve.waiting.watts;
     const auto slope = [&](std::size_t i) {  // Joules saved per second from i to i + 1.
       const double seconds = points[i + 1].seconds - points[i].seconds;
       const double saved = points[i].joules - points[i + 1].joules + blocking_watts * seconds;
@@ -133,36 +169,50 @@ std::optional<std::size_t> ClockOrder::Refinement(const std::vector<std::vector<
   return most->first;
 }
 
-// All that the coarse pass left out, and what it stopped before: energy that jumps, too,
-// may have seemed to rise.
+// What the first pass leaves out.
 void ClockOrder::QueueTheRest() {
-  for (std::size_t i = 0; i < visited_.size(); ++i) {
-    if (!visited_[i]) queue_.push_back(i);
+  const std::size_t all = clocks_mhz_.size();
+  for (std::size_t pass = 1; pass < kCoarseStride; ++pass) {
+    const bool is_up = pass != 2;
+    std::deque<std::size_t> queue;
+    // The middles first, then what is beside them.
+    const std::size_t offset = pass == 1 ? kCoarseStride / 2 : pass == 2 ? 1 : kCoarseStride - 1;
+    for (std::size_t i = offset; i < all; i += kCoarseStride) queue.push_back(i);
+    if (is_up) std::reverse(queue.begin(), queue.end());
+    Shuffle(&queue);
+    fill_in_.insert(fill_in_.end(), queue.begin(), queue.end());
   }
-  if (shuffle_seed_) ShuffleQueue(&queue_, *shuffle_seed_);
 }
 
-void ClockOrder::Next(const std::vector<Estimate>& rows, double blocking_watts, double jump) {
+std::optional<std::size_t> ClockOrder::Take(std::deque<std::size_t>* queue, std::size_t end) {
+  std::erase_if(*queue, [&](std::size_t index) { return visited_[index]; });
+  const auto found =
+      std::find_if(queue->begin(), queue->end(), [&](std::size_t index) { return index < end; });
+  return found == queue->end() ? std::nullopt : std::optional(*found);
+}
+
+void ClockOrder::Next(const std::vector<Estimate>& rows,
+                      const std::optional<BlockingPower>& waiting, double jump) {
   if (!current_) return;
-  current_.reset();
   ++measured_;
-  const std::vector<std::vector<Point>> curves = CurvesOf(rows);
-  DropNeedless(curves);
-  if (queue_.empty() && coarse_ && !refinements_left_ && jump >= kRoughJump) {
-    rough_ = true;
-    coarse_ = false;
-    QueueTheRest();
-    DropNeedless(curves);
+  const std::vector<Curve> curves = CurvesOf(rows, waiting);
+  const Ends ends = EndsOf(curves);
+  current_ = Take(&first_pass_, ends.measured);
+  if (!current_) current_ = Look(ends.measured);
+  first_pass_ended_ = first_pass_ended_ || !current_;
+  if (!current_ && coarse_ && !refinements_left_) {
+    refinements_left_ = measured_ / kMeasuredPerRefinement;
+    rough_ = jump >= kRoughJump;
+    if (rough_) {
+      coarse_ = false;
+      QueueTheRest();
+    }
   }
-  if (!queue_.empty()) {
-    current_ = queue_.front();
-    queue_.pop_front();
-  } else if (coarse_) {
-    if (!refinements_left_) refinements_left_ = measured_ / kMeasuredPerRefinement;
-    if (*refinements_left_ == 0) return;
+  if (!current_ && coarse_ && *refinements_left_ > 0) {
     --*refinements_left_;
-    current_ = Refinement(curves, blocking_watts);
+    current_ = Refinement(curves);
   }
+  if (!current_ && !coarse_) current_ = Take(&fill_in_, ends.filled);
   if (current_) visited_[*current_] = true;
 }
 

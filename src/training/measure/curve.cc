@@ -46,7 +46,9 @@ double LogLikelihood(const Cholesky& factor, const std::vector<double>& deviatio
 }  // namespace
 
 double CovarianceOfCurves(const CurvePoint& a, const CurvePoint& b, const CurvePrior& prior) {
-  if (a.curve != b.curve) return 0;
+  if (a.curve != b.curve) {
+    return prior.jumps_are_shared && a.below == b.below ? prior.jump * prior.jump : 0;
+  }
   const double near = std::min(a.below, b.below);
   const double far = std::max(a.below, b.below);
   const double smooth = near * near * (3 * far - near) / 6;
@@ -86,12 +88,18 @@ std::vector<std::pair<double, CurvePrior>> PriorsOf(CurvePrior base, double bend
   }
   std::vector<std::pair<double, CurvePrior>> priors;
   for (const double jump : kJumps) {
-    base.jump = jump;
-    priors.emplace_back(0, base);
-    if (!drifts) continue;
-    for (CurvePrior prior : with_drift) {
-      prior.jump = jump;
-      priors.emplace_back(std::log(kDriftWeight / static_cast<double>(with_drift.size())), prior);
+    for (const bool jumps_are_shared : {false, true}) {
+      base.jump = jump;
+      base.jumps_are_shared = jumps_are_shared;
+      priors.emplace_back(0, base);
+      if (!drifts) continue;
+      for (CurvePrior prior : with_drift) {
+        // What all curves have in common at a clock is its jump or its visits' error.
+        if (jumps_are_shared && !prior.is_shared) continue;
+        prior.jump = jump;
+        prior.jumps_are_shared = jumps_are_shared;
+        priors.emplace_back(std::log(kDriftWeight / static_cast<double>(with_drift.size())), prior);
+      }
     }
   }
   return priors;
@@ -184,7 +192,9 @@ SmoothedCurves SmoothCurves(const std::vector<CurvePoint>& points,
           std::inner_product(shared[i].begin(), shared[i].end(), weights.begin(), 0.0));
       const std::vector<double> solved = factor.Solve(shared[i]);
       for (std::size_t j = 0; j <= i; ++j) {
-        const auto [begin, end] = points_of[targets[j].curve];
+        const auto [begin, end] = prior.jumps_are_shared
+                                      ? std::pair<std::ptrdiff_t, std::ptrdiff_t>(0, count)
+                                      : points_of[targets[j].curve];
         posterior.covariance.at(i, j) = posterior.covariance.at(j, i) =
             CovarianceOfCurves(targets[i], targets[j], prior) -
             std::inner_product(solved.begin() + begin, solved.begin() + end,

@@ -27,16 +27,17 @@ struct CurvePrior {
   double slope = 2;     // Standard deviation of the line's slope over the whole clock range.
   double bend = 2;      // Of the smooth deviation: change of slope over the whole clock range.
   double jump = 0.006;
-  double drift = 0;        // Standard deviation of the error of a visit.
+  bool jumps_are_shared = false;  // Whether all curves have the same jump at a clock.
+  double drift = 0;               // Standard deviation of the error of a visit.
   double memory = 0;       // Visits after which this error is another one; 0: each has its own.
   bool is_shared = false;  // Whether all curves have the same error in a visit.
 };
 
 // The priors that are tried.
 inline constexpr std::array<double, 4> kBends = {0.12, 0.5, 2, 8};
-inline constexpr std::array<double, 4> kJumps = {0.0005, 0.002, 0.006, 0.02};
+inline constexpr std::array<double, 5> kJumps = {0.0005, 0.002, 0.006, 0.02, 0.05};
 inline constexpr std::array<double, 4> kDrifts = {0.002, 0.004, 0.008, 0.016};
-inline constexpr std::array<double, 3> kMemories = {0, 3, 12};
+inline constexpr std::array<double, 4> kMemories = {0, 3, 12, 48};
 
 // A value of a curve.
 struct CurvePoint {

@@ -50,6 +50,14 @@ struct Estimate {
   bool throttled = false;                     // The card was throttled meanwhile.
 };
 
+// Whether it is worth measuring again, and plans should not rest on it: measured while the card was
+// throttled, or with an error that is too wide.
+inline constexpr double kDoubtfulError = 0.05;  // Relative.
+inline bool IsDoubtful(const Estimate& row) {
+  return row.throttled || row.joules_std > kDoubtfulError * row.joules ||
+         row.seconds_std > kDoubtfulError * row.seconds;
+}
+
 // Power of a rank that waits for its neighbours.
 struct BlockingPower {
   double watts = 0;

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 namespace perseus::measure {
 namespace {
@@ -20,6 +22,20 @@ constexpr double kFirstSpread = 0.03;
 constexpr double kWaitingSpread = 0.03;
 constexpr double kRestSpread = 1.0;
 
+// A window's end moves with its begin, so a step's unknown time changes less of its energy, and
+// nothing of the next stretch's.
+constexpr double kOfMovedWindow = 0.5;
+
+constexpr std::array<double, 5> kDuties = {1, 0.75, 0.5, 0.25, 0.1};
+constexpr double kMostLagSeconds = 1;
+constexpr double kLeastLagStep = 1e-3;
+constexpr double kMostLagStep = 0.02;
+constexpr double kStepsPerComputation = 4;
+constexpr int kHalvings = 6;  // Of the step about the best lag.
+// Of the logarithm of the likelihood, per step: less may come of noise that is not as assumed.
+constexpr double kLeastGain = 0.15;
+constexpr std::size_t kFewestHabitSteps = 20;
+
 struct Piece {
   double begin_ns = 0;
   double end_ns = 0;
@@ -32,6 +48,8 @@ struct Piece {
 struct Run {
   std::vector<std::vector<double>> columns;  // [column][stretch]
   std::vector<double> joules;
+  std::vector<double> samples;  // Of each stretch: how often it was measured.
+  double duty = 1;
   std::vector<double> tick_seconds;       // Standard deviation of each tick's time, one more.
   std::vector<std::size_t> tick_columns;  // What ran at each tick.
   struct Part {
@@ -71,55 +89,104 @@ std::vector<Piece> PiecesOf(const std::vector<Iteration>& window,
   return pieces;
 }
 
+// A step of the counter, at the time at which the card had used what it showed, and since when it
+// had measured.
+struct Mark {
+  Tick tick;
+  double sampled_ns = 0;
+};
+
+std::vector<Mark> MarksOf(const std::vector<Tick>& ticks, const CounterHabit& habit) {
+  std::vector<Mark> marks;
+  marks.reserve(ticks.size());
+  const auto lag_ns = static_cast<std::int64_t>(std::llround(habit.lag_seconds / kSecondsPerNs));
+  for (Tick tick : ticks) {
+    tick.after_ns -= lag_ns;
+    tick.by_ns -= lag_ns;
+    const double before_ns = marks.empty() ? tick.at_ns() : marks.back().tick.at_ns();
+    marks.push_back({tick, tick.at_ns() - habit.duty * (tick.at_ns() - before_ns)});
+  }
+  return marks;
+}
+
+// The stretches between marks, each of which ends one; what was measured in them.
+struct Stretches {
+  std::vector<Tick> ticks;
+  struct Sample {
+    double begin_ns = 0;
+    double end_ns = 0;
+    std::size_t stretch = 0;
+  };
+  std::vector<Sample> samples;
+};
+
 // Runs of ticks that follow each other within a window, at least `least_ns` apart.
-std::vector<std::vector<Tick>> TicksOf(const std::vector<Iteration>& window,
-                                       const std::vector<Tick>& ticks, double least_ns) {
-  std::vector<std::vector<Tick>> runs;
+std::vector<Stretches> StretchesOf(const std::vector<Iteration>& window,
+                                   const std::vector<Mark>& marks, double least_ns) {
+  std::vector<Stretches> runs;
   const std::int64_t begin_ns = window.front().begin_ns;
   const std::int64_t end_ns = window.back().end_ns;
   bool open = false;
-  for (const Tick& tick : ticks) {
+  for (const Mark& mark : marks) {
+    const Tick& tick = mark.tick;
     if (!tick.follows) open = false;
     if (tick.after_ns < begin_ns || tick.by_ns > end_ns) continue;
     if (!open) {
-      runs.emplace_back();
+      runs.emplace_back().ticks.push_back(tick);
       open = true;
+      continue;
     }
-    std::vector<Tick>& run = runs.back();
-    if (run.empty() || tick.at_ns() - run.back().at_ns() >= least_ns) run.push_back(tick);
+    Stretches& run = runs.back();
+    run.samples.push_back({mark.sampled_ns, tick.at_ns(), run.ticks.size() - 1});
+    if (tick.at_ns() - run.ticks.back().at_ns() >= least_ns) run.ticks.push_back(tick);
+  }
+  for (Stretches& run : runs) {  // Those of a stretch that did not end.
+    std::erase_if(run.samples, [&](const Stretches::Sample& sample) {
+      return sample.stretch + 1 >= run.ticks.size();
+    });
   }
   return runs;
 }
 
-Run MakeRun(const std::vector<Piece>& pieces, const std::vector<Tick>& ticks, std::size_t columns) {
+Run MakeRun(const std::vector<Piece>& pieces, const Stretches& stretches, std::size_t columns,
+            double duty) {
   Run run;
+  const std::vector<Tick>& ticks = stretches.ticks;
   const std::size_t count = ticks.size() - 1;
   run.columns.assign(columns, std::vector<double>(count));
+  run.samples.assign(count, 0);
+  run.duty = duty;
+  auto piece_at = pieces.begin();
   for (const Tick& tick : ticks) {
     const double width_ns = static_cast<double>(tick.by_ns - tick.after_ns);
     run.tick_seconds.push_back(width_ns * kSecondsPerNs / std::sqrt(12.0));
-    const auto piece = std::find_if(pieces.begin(), pieces.end(),
-                                    [&](const Piece& p) { return p.end_ns > tick.at_ns(); });
-    run.tick_columns.push_back(piece == pieces.end() ? kRestColumn : piece->column);
+    while (piece_at != pieces.end() && piece_at->end_ns <= tick.at_ns()) ++piece_at;
+    run.tick_columns.push_back(piece_at == pieces.end() ? kRestColumn : piece_at->column);
   }
   for (std::size_t i = 0; i < count; ++i) {
     run.joules.push_back(ticks[i + 1].joules - ticks[i].joules);
   }
-  std::size_t first = 0;  // Stretch in which the piece begins.
+  const std::vector<Stretches::Sample>& samples = stretches.samples;
+  for (const Stretches::Sample& sample : samples) run.samples[sample.stretch] += 1;
+  std::size_t first = 0;  // Sample in which the piece begins.
   for (const Piece& piece : pieces) {
-    while (first < count && ticks[first + 1].at_ns() <= piece.begin_ns) ++first;
+    while (first < samples.size() && samples[first].end_ns <= piece.begin_ns) ++first;
     std::vector<Run::Part> parts;
-    for (std::size_t i = first; i < count && ticks[i].at_ns() < piece.end_ns; ++i) {
+    for (std::size_t i = first; i < samples.size() && samples[i].begin_ns < piece.end_ns; ++i) {
       const double overlap_ns =
-          std::min(piece.end_ns, ticks[i + 1].at_ns()) - std::max(piece.begin_ns, ticks[i].at_ns());
+          std::min(piece.end_ns, samples[i].end_ns) - std::max(piece.begin_ns, samples[i].begin_ns);
       if (overlap_ns <= 0) continue;
-      const double seconds = overlap_ns * kSecondsPerNs;
-      run.columns[piece.column][i] += seconds;
+      const std::size_t stretch = samples[i].stretch;
+      const double seconds = overlap_ns * kSecondsPerNs / duty;
+      run.columns[piece.column][stretch] += seconds;
       if (piece.work_seconds != 0) {
-        run.columns[piece.work_column][i] +=
-            piece.work_seconds * overlap_ns / (piece.end_ns - piece.begin_ns);
+        run.columns[piece.work_column][stretch] +=
+            piece.work_seconds * overlap_ns / duty / (piece.end_ns - piece.begin_ns);
       }
-      parts.push_back({i, piece.column, seconds});
+      if (parts.empty() || parts.back().stretch != stretch) {
+        parts.push_back({stretch, piece.column, 0});
+      }
+      parts.back().seconds += seconds;
     }
     if (parts.empty() || piece.column < kFirstKindColumn) continue;
     run.band = std::max(run.band, parts.back().stretch - parts.front().stretch);
@@ -138,8 +205,13 @@ BandedWhitener CovarianceOf(const Run& run, const std::vector<double>& watts, do
   for (std::size_t i = 0; i < count; ++i) {
     const double waiting = kWaitingSpread * watts[kWaitingColumn] * run.columns[kWaitingColumn][i];
     const double rest = kRestSpread * watts[kRestColumn] * run.columns[kRestColumn][i];
-    covariance.at(i, i) +=
-        tick_variance(i) + tick_variance(i + 1) + waiting * waiting + rest * rest;
+    covariance.at(i, i) += waiting * waiting + rest * rest;
+    if (run.duty < 1) {
+      covariance.at(i, i) +=
+          run.samples[i] * tick_variance(i + 1) * std::pow(kOfMovedWindow / run.duty, 2);
+      continue;
+    }
+    covariance.at(i, i) += tick_variance(i) + tick_variance(i + 1);
     if (i > 0) covariance.at(i, i - 1) -= tick_variance(i);
   }
   for (const auto& parts : run.computations) {
@@ -198,25 +270,149 @@ std::vector<double> RoughWatts(const NormalEquations& equations, double mean_wat
   return watts;
 }
 
-}  // namespace
-
-StretchFit FitStretches(const std::vector<std::vector<Iteration>>& windows,
-                        const std::vector<Tick>& ticks, const std::vector<KindScale>& scales) {
-  const std::size_t columns = NumColumns(scales.size());
+double LeastNs(const std::vector<KindScale>& scales) {
   double longest = 0;
   for (const KindScale& scale : scales) longest = std::max(longest, scale.mean_seconds);
-  const double least_ns = longest / kMostPerComputation / kSecondsPerNs;
+  return longest / kMostPerComputation / kSecondsPerNs;
+}
+
+// A window of a visit, with what is needed to try a habit on it.
+struct Trial {
+  const std::vector<Iteration>* window = nullptr;
+  const std::vector<KindScale>* scales = nullptr;
+  std::vector<Piece> pieces;
+  std::vector<Tick> ticks;  // Those that are in the window whatever the lag.
+};
+
+std::vector<Trial> TrialsOf(const std::vector<Visit>& visits, double most_lag) {
+  std::vector<Trial> trials;
+  std::size_t steps = 0;
+  for (const Visit& visit : visits) {
+    for (const auto& window : visit.windows) {
+      if (window.empty() || steps >= kHabitSteps) continue;
+      Trial trial;
+      trial.window = &window;
+      trial.scales = &visit.scales;
+      for (const Tick& tick : visit.ticks) {
+        const auto since_ns = static_cast<double>(tick.after_ns - window.front().begin_ns);
+        const bool is_in =
+            since_ns * kSecondsPerNs > most_lag && tick.by_ns <= window.back().end_ns;
+        if (is_in && steps + trial.ticks.size() < kHabitSteps) trial.ticks.push_back(tick);
+      }
+      if (trial.ticks.size() < 3) continue;
+      steps += trial.ticks.size();
+      trial.pieces = PiecesOf(window, visit.scales);
+      trials.push_back(std::move(trial));
+    }
+  }
+  return steps < kFewestHabitSteps ? std::vector<Trial>() : trials;
+}
+
+double SecondsOf(const std::vector<Iteration>& window) {
+  return window.empty()
+             ? 0
+             : static_cast<double>(window.back().end_ns - window.front().begin_ns) * kSecondsPerNs;
+}
+
+// The logarithm of the likelihood of a trial's ticks, but for what all habits have in common.
+double LogLikelihoodOf(const Trial& trial, const CounterHabit& habit) {
+  const std::size_t columns = NumColumns(trial.scales->size());
+  std::vector<Run> runs;
+  double joules = 0;
+  double seconds = 0;
+  double count = 0;
+  for (const Stretches& stretches :
+       StretchesOf(*trial.window, MarksOf(trial.ticks, habit), LeastNs(*trial.scales))) {
+    if (stretches.ticks.size() < 2) continue;
+    const Run& run = runs.emplace_back(MakeRun(trial.pieces, stretches, columns, habit.duty));
+    joules += std::accumulate(run.joules.begin(), run.joules.end(), 0.0);
+    seconds += (stretches.ticks.back().at_ns() - stretches.ticks.front().at_ns()) * kSecondsPerNs;
+    count += static_cast<double>(run.joules.size());
+  }
+  if (count < 1 || !(joules > 0)) return 0;
+  std::vector<double> watts(columns, joules / seconds);
+  const NormalEquations equations = FitRuns(runs, watts, kFirstSpread);
+  watts = RoughWatts(equations, watts.front());
+  double squares = equations.squares;
+  for (std::size_t i = 0; i < columns; ++i) {
+    squares -= 2 * watts[i] * equations.right[i];
+    for (std::size_t j = 0; j < columns; ++j) {
+      const double normal = i < j ? equations.normal.at(j, i) : equations.normal.at(i, j);
+      squares += watts[i] * watts[j] * normal;
+    }
+  }
+  return -0.5 * (count * std::log(std::max(squares, 1e-9) / count) + equations.log_determinant);
+}
+
+}  // namespace
+
+std::optional<CounterHabit> FitHabit(const std::vector<Visit>& visits) {
+  double longest = 0;  // Window.
+  double shortest = kMostLagStep * kStepsPerComputation;
+  for (const Visit& visit : visits) {
+    for (const auto& window : visit.windows) longest = std::max(longest, SecondsOf(window));
+    for (const KindScale& scale : visit.scales) {
+      if (scale.mean_seconds > 0) shortest = std::min(shortest, scale.mean_seconds);
+    }
+  }
+  const double most_lag = std::min(kMostLagSeconds, longest / 2);
+  const std::vector<Trial> trials = TrialsOf(visits, most_lag);
+  if (trials.empty()) return std::nullopt;
+  const auto likelihood_of = [&](const CounterHabit& habit) {
+    double likelihood = 0;
+    for (const Trial& trial : trials) likelihood += LogLikelihoodOf(trial, habit);
+    return likelihood;
+  };
+  double steps = 0;
+  for (const Trial& trial : trials) steps += static_cast<double>(trial.ticks.size());
+  const double grid = std::clamp(shortest / kStepsPerComputation, kLeastLagStep, kMostLagStep);
+  // The likeliest lag for a duty.
+  const auto fit_lag = [&](double duty) {
+    std::pair<double, CounterHabit> best = {-std::numeric_limits<double>::infinity(), {}};
+    const auto consider = [&](double lag) {
+      if (lag < 0 || lag > most_lag) return;
+      const CounterHabit habit = {lag, duty};
+      const double likelihood = likelihood_of(habit);
+      if (likelihood > best.first) best = {likelihood, habit};
+    };
+    for (int i = 0; i * grid <= most_lag; ++i) consider(i * grid);
+    double step = grid;
+    for (int i = 0; i < kHalvings; ++i) {
+      step /= 2;
+      const double middle = best.second.lag_seconds;
+      consider(middle - step);
+      consider(middle + step);
+    }
+    return best;
+  };
+  // The simpler habit, unless the other one is much likelier.
+  std::pair<double, CounterHabit> best = {likelihood_of({}), {}};
+  for (const double duty : kDuties) {
+    const std::pair<double, CounterHabit> other = fit_lag(duty);
+    const double least = best.second.duty == 1 ? kLeastGain * steps : 0;
+    if (other.first - best.first > least) best = other;
+  }
+  return best.second;
+}
+
+StretchFit FitStretches(const std::vector<std::vector<Iteration>>& windows,
+                        const std::vector<Tick>& ticks, const std::vector<KindScale>& scales,
+                        const CounterHabit& habit) {
+  const std::size_t columns = NumColumns(scales.size());
+  const double least_ns = LeastNs(scales);
+  const std::vector<Mark> marks = MarksOf(ticks, habit);
   StretchFit fit;
   std::vector<Run> runs;
   for (const auto& window : windows) {
     if (window.empty()) continue;
     const std::vector<Piece> pieces = PiecesOf(window, scales);
-    for (const std::vector<Tick>& run_ticks : TicksOf(window, ticks, least_ns)) {
-      if (run_ticks.size() < 2) continue;
-      const Run& run = runs.emplace_back(MakeRun(pieces, run_ticks, columns));
+    for (const Stretches& stretches : StretchesOf(window, marks, least_ns)) {
+      if (stretches.ticks.size() < 2) continue;
+      const Run& run = runs.emplace_back(MakeRun(pieces, stretches, columns, habit.duty));
       fit.stretches += run.joules.size();
       fit.joules += std::accumulate(run.joules.begin(), run.joules.end(), 0.0);
-      fit.seconds += (run_ticks.back().at_ns() - run_ticks.front().at_ns()) * kSecondsPerNs;
+      fit.seconds +=
+          (stretches.ticks.back().at_ns() - stretches.ticks.front().at_ns()) * kSecondsPerNs;
       const auto& waiting = run.columns[kWaitingColumn];
       fit.waiting_seconds += std::accumulate(waiting.begin(), waiting.end(), 0.0);
     }

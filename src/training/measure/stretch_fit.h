@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "measure/counter.h"
@@ -63,10 +64,33 @@ struct StretchFit {
   double joules = 0;
 };
 
+// How a counter shows energy. What it shows is old, and it measures power only in the last share of
+// each of its periods, and takes it for the whole of it (Yang et al., arXiv 2312.02741).
+struct CounterHabit {
+  double lag_seconds = 0;
+  double duty = 1;
+  friend bool operator==(const CounterHabit&, const CounterHabit&) = default;
+};
+
 // Fits the iterations at one clock. Each element of `windows` is a sequence of iterations without
 // gaps. `ticks`: in order of time. `scales`: one per kind.
 StretchFit FitStretches(const std::vector<std::vector<Iteration>>& windows,
-                        const std::vector<Tick>& ticks, const std::vector<KindScale>& scales);
+                        const std::vector<Tick>& ticks, const std::vector<KindScale>& scales,
+                        const CounterHabit& habit = {});
+
+// What was seen in one visit to a clock.
+struct Visit {
+  std::vector<std::vector<Iteration>> windows;
+  std::vector<Tick> ticks;
+  std::vector<KindScale> scales;
+};
+
+// The habit that makes these visits most likely; the default one unless another one is much more
+// likely. Lags of up to a second are tried, as far as the visits are long enough. None: the counter
+// has stepped too rarely to tell.
+std::optional<CounterHabit> FitHabit(const std::vector<Visit>& visits);
+// Steps of the counter of which more do not make a habit surer.
+inline constexpr std::size_t kHabitSteps = 200;
 
 }  // namespace perseus::measure
 

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "measure/throttle.h"
+
 namespace perseus::measure {
 namespace {
 
@@ -144,9 +146,11 @@ void Sweep::Count(const Recorded& recorded) {
   if (++whole_iterations_ >= WantedIterations()) MeasuredClock();
 }
 
-// The highest clock is what savings and deadlines are measured against, and costs nothing.
+// The highest clock is what savings and deadlines are measured against, and costs nothing. Where
+// the sweep comes back to it, it is not measured for longer the first time: the card may be cold.
 int Sweep::WantedIterations() const {
-  return (clock_mhz() == order_.highest_mhz() && again_.empty() ? 2 : 1) * settings_.iterations;
+  const bool only_once = order_.clocks() < kFewestToGoBack && again_.empty();
+  return (clock_mhz() == order_.highest_mhz() && only_once ? 2 : 1) * settings_.iterations;
 }
 
 // Seen at another clock than was asked for, most of the time.
@@ -177,7 +181,7 @@ void Sweep::MeasuredClock() {
   for (const TimeSummary& time : record.times) {
     scales.push_back({time.seconds, time.per_work ? time.work : 0});
   }
-  record.stretches = FitStretches(windows_, ticks_, scales);
+  record.stretches = FitStretches(windows_, ticks_, scales, habit_);
   const bool enough = record.stretches.stretches >= kFewestStretches;
   if (!enough && whole_iterations_ < kPatience * WantedIterations()) return;
   if (clock_mhz() == order_.highest_mhz() && !at_highest_) at_highest_ = at_clock_;
@@ -187,7 +191,11 @@ void Sweep::MeasuredClock() {
       Note(fmt::format("clock {} was measured while the card was throttled", clock_mhz()));
     }
     const bool took = !ClockDidNotTake();
-    if (took) records_.push_back(std::move(record));
+    if (took) {
+      records_.push_back(std::move(record));
+      seen_.push_back({windows_, ticks_, scales});
+      LearnHabit();
+    }
     const ProfileFit fit = FitProfile(kinds_, records_, false);
     for (const Estimate& row : fit.rows) {
       if (took && row.mhz == clock_mhz()) rows_.push_back(row);
@@ -208,13 +216,31 @@ void Sweep::MeasuredClock() {
                   fruitless_));
 }
 
+// Once, as soon as the counter has stepped often enough, or at the end.
+void Sweep::LearnHabit() {
+  std::size_t steps = 0;
+  for (const Visit& visit : seen_) steps += visit.ticks.size();
+  if (knows_habit_ || (steps < 2 * kHabitSteps && !ended_)) return;
+  knows_habit_ = true;
+  habit_ = FitHabit(seen_).value_or(CounterHabit{});
+  if (habit_ == CounterHabit{}) return;
+  for (std::size_t i = 0; i < records_.size(); ++i) {
+    records_[i].stretches = FitStretches(seen_[i].windows, seen_[i].ticks, seen_[i].scales, habit_);
+  }
+}
+
 void Sweep::NextClock(const ProfileFit& fit) {
   if (again_.empty()) {
-    order_.Next(fit.rows, fit.blocking ? fit.blocking->watts : 0, fit.jump);
+    order_.Next(fit.rows, fit.blocking, fit.jump);
     if (order_.rough()) {
       Note("times jump from clock to clock on this card, so every clock is measured");
     }
-    if (order_.clock_mhz() == 0 && !went_back_) GoBack(fit);
+    if (order_.clock_mhz() == 0 && !went_back_) {
+      GoBack(fit);
+    } else if (order_.first_pass_ended() && !saw_reference_ && records_.size() >= kFewestToGoBack) {
+      saw_reference_ = true;
+      again_.push_back(order_.highest_mhz());
+    }
   } else {
     again_.erase(again_.begin());
   }
@@ -233,12 +259,23 @@ void Sweep::GoBack(const ProfileFit& fit) {
   std::sort(clocks.begin(), clocks.end());
   for (std::size_t i = 1; i <= count; ++i) again_.push_back(clocks[i * clocks.size() / count - 1]);
   for (const Estimate& row : fit.rows) {
-    const bool is_doubtful = row.throttled || row.joules_std > kDoubtfulError * row.joules ||
-                             row.seconds_std > kDoubtfulError * row.seconds;
-    if (is_doubtful && again_.size() < count + kMostDoubtful) again_.push_back(row.mhz);
+    if (IsDoubtful(row) && again_.size() < count + kMostDoubtful) again_.push_back(row.mhz);
   }
   std::sort(again_.begin(), again_.end());
   again_.erase(std::unique(again_.begin(), again_.end()), again_.end());
+}
+
+// Where the card did not say so, times and powers do.
+void Sweep::MarkThrottled() {
+  const std::vector<int> clocks = ThrottledClocks(FitProfile(kinds_, records_, false).rows);
+  if (clocks.empty()) return;
+  for (ClockRecord& record : records_) {
+    if (record.mhz >= clocks.back()) record.throttled = true;
+  }
+  Note(fmt::format(
+      "from {} MHz up the card was no faster than at the clock below, and drew no more: "
+      "it seems to be throttled there, so these times are doubtful",
+      clocks.back()));
 }
 
 void Sweep::ForgetClock() {
@@ -258,6 +295,17 @@ void Sweep::ForgetClock() {
 void Sweep::Finish() {
   if (!ended_ || done_) return;
   done_ = true;
+  LearnHabit();
+  if (habit_.lag_seconds > 0) {
+    Note(fmt::format("the energy counter shows what was {:.0f} ms ago; energies are corrected",
+                     1000 * habit_.lag_seconds));
+  }
+  if (habit_.duty < 1) {
+    Note(
+        fmt::format("the energy counter measures only {:.0f} % of the time; energies are less sure",
+                    100 * habit_.duty));
+  }
+  MarkThrottled();
   if (settings_.order.coarse && !order_.rough() && records_.size() >= kFewestToPredict) {
     for (const int mhz : order_.PassedOver()) records_.push_back(ClockRecord::Predicted(mhz));
   }

@@ -43,8 +43,9 @@ struct SweepCost {
 // counter does not move, a clock is given up after kPatience times its iterations, and the sweep
 // after kFruitlessToStop such clocks in a row.
 //
-// At the end it goes back to a quarter of the clocks (at most kMostReturns), doubtful ones first:
-// only what is measured twice tells how much the card drifts.
+// After the first pass of ClockOrder it goes back to the highest clock, and at the end to a quarter
+// of the clocks (at most kMostReturns) and to doubtful ones: only what is measured twice tells how
+// much the card drifts.
 //
 // A pure state machine without clock, device or thread. Calls must come in order of time. For one
 // thread.
@@ -110,8 +111,7 @@ class Sweep {
   static constexpr std::size_t kFewestToGoBack = 5;   // Clocks.
   static constexpr std::size_t kClocksPerReturn = 4;  // Of these one is measured again.
   static constexpr std::size_t kMostReturns = 8;
-  static constexpr double kDoubtfulError = 0.05;   // Relative; such clocks are measured again,
-  static constexpr std::size_t kMostDoubtful = 8;  // so many at most.
+  static constexpr std::size_t kMostDoubtful = 8;  // So many such clocks are measured again.
   static constexpr int kSameMhz = 7;               // Half a step of NVIDIA's clocks.
 
   struct Sums {
@@ -131,8 +131,10 @@ class Sweep {
   int WantedIterations() const;
   bool ClockDidNotTake();
   void MeasuredClock();
+  void LearnHabit();
   void NextClock(const ProfileFit& fit);
   void GoBack(const ProfileFit& fit);
+  void MarkThrottled();
   void ForgetClock();
 
   SweepSettings settings_;
@@ -144,6 +146,9 @@ class Sweep {
   std::vector<Kind> kinds_;
   Recorder recorder_;
   CounterReader counter_;
+  CounterHabit habit_;
+  std::vector<Visit> seen_;  // Those of records_.
+  bool knows_habit_ = false;
 
   // State of the clock that is being measured.
   std::optional<std::int64_t> in_effect_ns_;
@@ -159,6 +164,7 @@ class Sweep {
   std::map<int, int> clocks_seen_;
 
   int fruitless_ = 0;
+  bool saw_reference_ = false;
   bool went_back_ = false;
   std::int64_t visits_ = 0;
   std::vector<int> again_;  // Clocks to measure again; the first is being measured.

@@ -1,0 +1,195 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sweep_losses.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "measure/simulated_sweep.h"
+#include "measure/sweep_coverage.h"
+#include "perseus/profile.h"
+#include "perseus/result.h"
+#include "sweep_plans.h"
+
+namespace perseus::measure {
+namespace {
+
+constexpr double kPlanEffort = 0.1;
+
+struct LossSettings {
+  std::string profile;
+  double blocking_watts = 0;
+  int seeds = 50;
+  std::string order;
+  std::string disturbance;
+  int microbatches = 12;
+  double scale = 1;
+};
+
+std::optional<double> PositiveNumber(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || *end != '\0' || !(value > 0) || !(value < 1e9)) return std::nullopt;
+  return value;
+}
+
+// The error is a sentence.
+Result<LossSettings> Read(const std::vector<std::string>& arguments) {
+  LossSettings settings;
+  const auto error = [](const std::string& sentence) {
+    return MakeError(ErrorCode::kInvalidInput, sentence);
+  };
+  for (std::size_t i = 0; i < arguments.size(); i += 2) {
+    const std::string& name = arguments[i];
+    if (i + 1 == arguments.size()) return error(fmt::format("{}: its value is missing", name));
+    const std::string& text = arguments[i + 1];
+    const std::optional<double> value = PositiveNumber(text);
+    const std::map<std::string, std::string*> texts = {{"--profile", &settings.profile},
+                                                       {"--order", &settings.order},
+                                                       {"--disturbance", &settings.disturbance}};
+    const std::map<std::string, int*> counts = {{"--seeds", &settings.seeds},
+                                                {"--microbatches", &settings.microbatches}};
+    const std::map<std::string, double*> numbers = {{"--blocking-power", &settings.blocking_watts},
+                                                    {"--scale", &settings.scale}};
+    if (texts.contains(name)) {
+      *texts.at(name) = text;
+    } else if (counts.contains(name)) {
+      if (!value || *value < 1 || *value != static_cast<int>(*value)) {
+        return error(
+            fmt::format("{}: expected a whole number of at least 1, got '{}'", name, text));
+      }
+      *counts.at(name) = static_cast<int>(*value);
+    } else if (numbers.contains(name)) {
+      if (!value) {
+        return error(fmt::format("{}: expected a number above 0, got '{}'", name, text));
+      }
+      *numbers.at(name) = *value;
+    } else {
+      return error(fmt::format("{}: no such option; see bench/sweep_losses.h", name));
+    }
+  }
+  if (settings.profile.empty()) return error("--profile: give the table, a CSV file");
+  if (settings.blocking_watts == 0) {
+    return error("--blocking-power: give the watts of a GPU that waits");
+  }
+  return settings;
+}
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[(values.size() - 1) / 2];
+}
+
+double Most(const std::vector<double>& values) {
+  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+}
+
+// A row of the table: its worst loss.
+Result<double> PrintRow(const LossSettings& settings, const TrueTable& truth,
+                        SimulatedPipeline pipeline, const std::string& name) {
+  std::vector<double> iterations;
+  std::vector<double> minutes;
+  std::vector<double> rows;
+  std::vector<double> savings;
+  std::vector<double> losses;
+  std::vector<double> lates;
+  Coverage coverage;
+  for (int seed = 1; seed <= settings.seeds; ++seed) {
+    pipeline.seed = static_cast<std::uint64_t>(seed);
+    pipeline.sweep.order.seed = pipeline.seed;
+    const Result<SimulatedResult> result = SimulateSweep(pipeline);
+    if (!result) return tl::unexpected(result.error());
+    CountRows(pipeline, *result, &coverage);
+    const Result<JudgedPlan> plan = truth.Judge(*result);
+    if (!plan) return tl::unexpected(plan.error());
+    iterations.push_back(static_cast<double>(result->iterations));
+    minutes.push_back(result->seconds / 60);
+    double measured = 0;
+    for (const SimulatedRank& rank : result->ranks) {
+      measured += static_cast<double>(rank.rows.size());
+    }
+    rows.push_back(measured / static_cast<double>(result->ranks.size()));
+    savings.push_back(plan->realised.saving_percent);
+    losses.push_back(truth.best().saving_percent - plan->realised.saving_percent);
+    lates.push_back(plan->late_percent);
+  }
+  const double all = Median(rows) * static_cast<double>(settings.seeds) *
+                     static_cast<double>(pipeline.truth.num_stages);
+  fmt::print(
+      "{:<42} {:>5.0f} {:>7.1f} {:>5.0f}  {:>6.2f}  {:>6.2f} {:>6.2f}  {:>6.2f} {:>6.2f}  "
+      "{:>6.1f} {:>6.1f} {:>6.1f} {:>6.1f}\n",
+      name, Median(iterations), Median(minutes), Median(rows), Median(savings), Median(losses),
+      Most(losses), Median(lates), Most(lates), coverage.times.percent(),
+      coverage.energies.percent(), coverage.blocking.percent(),
+      100 * static_cast<double>(coverage.doubtful) / std::max(1.0, all));
+  std::fflush(stdout);
+  return Most(losses);
+}
+
+Result<double> PrintRows(const LossSettings& settings) {
+  Result<Profile> profile = ReadProfile(settings.profile);
+  if (!profile) return tl::unexpected(profile.error());
+  SimulatedPipeline pipeline;
+  pipeline.truth = *std::move(profile);
+  pipeline.scale = settings.scale;
+  pipeline.counter_seconds = 0.05;
+  pipeline.microbatches = settings.microbatches;
+  pipeline.blocking_watts = settings.blocking_watts;
+  const Result<TrueTable> truth = TrueTable::Create(pipeline, kPlanEffort);
+  if (!truth) return tl::unexpected(truth.error());
+  fmt::print(
+      "{} seeds a row; the plan from the table saves {:.2f} %. Loss in points of saving; late in "
+      "%;\n"
+      "truths within 1.96 standard errors, and rows that say that they are doubtful, in %.\n"
+      "{:<42} {:>5} {:>7} {:>5}  {:>6}  {:>6} {:>6}  {:>6} {:>6}  {:>6} {:>6} {:>6} {:>6}\n",
+      settings.seeds, truth->best().saving_percent, "disturbance, order", "iter.", "minutes",
+      "rows", "saving", "loss", "worst", "late", "worst", "times", "ener.", "wait", "doubt");
+  double worst = -std::numeric_limits<double>::infinity();
+  for (const Noise& noise : Disturbances()) {
+    const bool is_asked = settings.disturbance.empty()
+                              ? noise.name == "none"
+                              : settings.disturbance == "all" ||
+                                    noise.name.find(settings.disturbance) != std::string::npos;
+    if (!is_asked) continue;
+    for (const std::string order : {"full", "coarse", "shuffled"}) {
+      if (!settings.order.empty() && order != settings.order) continue;
+      Disturb(noise, &pipeline);
+      pipeline.sweep.order.coarse = order == "coarse";
+      pipeline.sweep.order.shuffle = order == "shuffled";
+      const Result<double> loss = PrintRow(settings, *truth, pipeline, noise.name + ", " + order);
+      if (!loss) return loss;
+      worst = std::max(worst, *loss);
+    }
+  }
+  if (!(worst > -std::numeric_limits<double>::infinity())) {
+    return MakeError(ErrorCode::kInvalidInput, "--order, --disturbance: there is no such row");
+  }
+  return worst;
+}
+
+}  // namespace
+
+int SweepLosses(const std::vector<std::string>& arguments) {
+  const Result<LossSettings> settings = Read(arguments);
+  const Result<double> worst =
+      settings ? PrintRows(*settings) : Result<double>(tl::unexpected(settings.error()));
+  if (!worst) {
+    fmt::print(stderr, "{}\n", worst.error().message);
+    return 2;
+  }
+  fmt::print("worst loss {:.2f}\n", *worst);
+  return 0;
+}
+
+}  // namespace perseus::measure

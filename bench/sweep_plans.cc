@@ -1,0 +1,113 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sweep_plans.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "perseus/profile.h"
+
+namespace perseus::measure {
+namespace {
+
+std::string CsvOf(const SimulatedResult& result) {
+  std::string csv = "stage,instruction,frequency,time,energy,time_std,energy_std\n";
+  for (const SimulatedRank& rank : result.ranks) {
+    for (const Estimate& row : rank.rows) {
+      csv +=
+          fmt::format("{},{},{},{},{},{},{}\n", row.kind.stage, ComputationTypeName(row.kind.type),
+                      row.mhz, row.seconds, row.joules, row.seconds_std, row.joules_std);
+    }
+  }
+  return csv;
+}
+
+Result<Planner> PlannerOf(const Profile& profile, const SimulatedPipeline& pipeline,
+                          std::vector<double> blocking) {
+  Result<PipelineDag> dag = DagOf(pipeline);
+  if (!dag) return tl::unexpected(dag.error());
+  CostSpec costs;
+  costs.blocking_power_watts = std::move(blocking);
+  Result<CostedPipeline> costed = CostPipeline(profile, *std::move(dag), costs);
+  if (!costed) return tl::unexpected(costed.error());
+  return Planner::Create(*std::move(costed), {});
+}
+
+// The truth, scaled.
+Profile ScaledTruth(const SimulatedPipeline& pipeline) {
+  Profile profile = pipeline.truth;
+  for (OptionTable& table : profile.tables) {
+    for (Option& option : table.options) {
+      option.time_seconds *= pipeline.scale;
+      option.energy_joules *= pipeline.scale;
+    }
+  }
+  return profile;
+}
+
+// Per rank; one that does not know it has the median of the others.
+std::vector<double> BlockingOf(const SimulatedResult& result) {
+  std::vector<double> known;
+  for (const SimulatedRank& rank : result.ranks) {
+    if (rank.blocking) known.push_back(rank.blocking->watts);
+  }
+  std::sort(known.begin(), known.end());
+  const double median = known.empty() ? 0 : known[(known.size() - 1) / 2];
+  std::vector<double> blocking;
+  for (const SimulatedRank& rank : result.ranks) {
+    blocking.push_back(rank.blocking ? rank.blocking->watts : median);
+  }
+  return blocking;
+}
+
+}  // namespace
+
+TrueTable::TrueTable(SimulatedPipeline pipeline, Planner planner, Plan best, double effort)
+    : pipeline_(std::move(pipeline)),
+      planner_(std::move(planner)),
+      best_(std::move(best)),
+      effort_(effort) {}
+
+Result<TrueTable> TrueTable::Create(const SimulatedPipeline& pipeline, double effort) {
+  Result<Planner> planner = PlannerOf(ScaledTruth(pipeline), pipeline, {pipeline.blocking_watts});
+  if (!planner) return tl::unexpected(planner.error());
+  Result<Plan> best = planner->PlanFor(planner->baseline().iteration_time_seconds,
+                                       {.constraints = {}, .effort = effort});
+  if (!best) return tl::unexpected(best.error());
+  return TrueTable(pipeline, *std::move(planner), *std::move(best), effort);
+}
+
+Result<JudgedPlan> TrueTable::Judge(const SimulatedResult& result) const {
+  const Result<Profile> recovered = ParseProfile(CsvOf(result), "recovered");
+  if (!recovered) return tl::unexpected(recovered.error());
+  const Result<Planner> planner = PlannerOf(*recovered, pipeline_, BlockingOf(result));
+  if (!planner) return tl::unexpected(planner.error());
+  const Result<Plan> plan = planner->PlanFor(planner->baseline().iteration_time_seconds,
+                                             {.constraints = {}, .effort = effort_});
+  if (!plan) return tl::unexpected(plan.error());
+  std::vector<CostOption> options;
+  for (int i = 0; i < planner->pipeline().dag.size(); ++i) {
+    const auto knob = static_cast<std::size_t>(plan->options[static_cast<std::size_t>(i)].knob);
+    const double mhz = planner->pipeline().knobs[knob].number;
+    for (const CostOption& option : planner_.pipeline().TableOf(i).all_options) {
+      const auto other = static_cast<std::size_t>(option.knob);
+      if (planner_.pipeline().knobs[other].number == mhz) options.push_back(option);
+    }
+  }
+  Result<Plan> realised = planner_.Evaluate(std::move(options));
+  if (!realised) return tl::unexpected(realised.error());
+  JudgedPlan judged;
+  judged.promised_percent = plan->saving_percent;
+  judged.late_percent =
+      100 * (realised->iteration_time_seconds / planner_.baseline().iteration_time_seconds - 1);
+  judged.realised = *std::move(realised);
+  return judged;
+}
+
+}  // namespace perseus::measure
