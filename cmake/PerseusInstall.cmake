@@ -8,6 +8,10 @@ include(CMakePackageConfigHelpers)
 set(PERSEUS_CMAKE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/perseus")
 
 install(TARGETS perseus_model perseus_core perseus_report EXPORT perseusTargets)
+if(TARGET perseus_fleet)
+  install(TARGETS perseus_fleet EXPORT perseusTargets)
+  install(FILES "${PROJECT_SOURCE_DIR}/cmake/FindCLP.cmake" DESTINATION "${PERSEUS_CMAKE_DIR}")
+endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/perseus" TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
 install(EXPORT perseusTargets NAMESPACE perseus:: DESTINATION "${PERSEUS_CMAKE_DIR}")
 
@@ -26,7 +30,8 @@ set(PERSEUS_PKGCONFIG_DIR "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX
            BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}/${PERSEUS_PKGCONFIG_DIR}"
            OUTPUT_VARIABLE PERSEUS_PC_PREFIX)
-# perseus_install_pc(LIBRARY below): `below` is what it links of ours, where it is static.
+# perseus_install_pc(LIBRARY below [FLAG...]): `below` is what it links of ours, FLAGs what else,
+# where it is static.
 function(perseus_install_pc library below)
   set(PERSEUS_PC_REQUIRES "")
   set(PERSEUS_PC_FLAGS "")
@@ -34,6 +39,7 @@ function(perseus_install_pc library below)
   get_target_property(type perseus_${library} TYPE)
   if(type STREQUAL "STATIC_LIBRARY")
     set(PERSEUS_PC_REQUIRES "${below}")
+    list(JOIN ARGN " " PERSEUS_PC_LIBS)
     set(PERSEUS_PC_FLAGS " -DPERSEUS_STATIC")
     if(NOT below)
       set(PERSEUS_PC_REQUIRES "fmt >= ${PERSEUS_FMT_VERSION}")
@@ -46,6 +52,9 @@ endfunction()
 perseus_install_pc(model "")
 perseus_install_pc(core perseus-model)
 perseus_install_pc(report perseus-core)
+if(TARGET perseus_fleet)
+  perseus_install_pc(fleet perseus-model " -lClp" -lCoinUtils)
+endif()
 foreach(library IN ITEMS client planner)
   if(TARGET perseus_${library})
     perseus_install_pc(${library} "")

@@ -8,7 +8,9 @@
 
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,8 +23,8 @@
 // T seconds. At x = 1/T iterations a second it draws P(x) = E(1/x) x watts. On a segment
 // E(T) = a + b T this is a x + b: P is convex and piecewise linear in x, so the best division is a
 // small exact problem. docs/explanation/fleet.md has the mathematics. Nothing in here knows about
-// pipelines, GPUs, plans or files. All types are plain values; all functions are pure, and threads
-// may call them at once.
+// GPUs, clocks or files. All types are values; all functions are pure, and threads may call them at
+// once. The order of jobs decides nothing but ties among real plans.
 PERSEUS_EXPORT_BEGIN
 namespace perseus {
 inline namespace v0 {
@@ -35,14 +37,16 @@ struct IterationPoint {
   double energy_joules = 0;
 };
 
-// A part of a job's power that a node of the tree of limits carries. Shares of a job sum to 1.
+// A part of a job's power that a node of the tree of limits, and all nodes above it, carry. Shares
+// of a job sum to 1.
 struct PowerShare {
   std::size_t node = 0;  // Index into PowerSite::nodes.
   double fraction = 1;
 };
 
 // A pipeline that is late whatever the others do: each iteration it computes for `point`, then
-// waits for the rest. The iteration takes no less than its time.
+// waits for the rest. No iteration of the job takes less than its time, whatever slowest_seconds
+// is.
 struct LatePipeline {
   IterationPoint point = {};
 };
@@ -50,20 +54,22 @@ struct LatePipeline {
 struct FleetJob {
   std::string name = {};
   std::string tenant = {};  // For fairness by tenant. Empty: a tenant of its own.
-  // Corners of E(T) up to T*; any order, the lower convex hull counts. One point is enough.
+  // Corners of E(T) up to T*; any order. What counts is the lower convex hull of these, of the
+  // plans and of waiting. One point is enough.
   std::vector<IterationPoint> frontier = {};
-  // Plans that the job can really follow, each of one pipeline. Empty: any point of the frontier.
+  // Plans that the job can really follow, each of one pipeline; any order. Empty: any point of the
+  // frontier. A job may also follow its slowest plan and then wait.
   std::vector<IterationPoint> plans = {};
-  double full_speed_seconds =
-      0;                     // An iteration at maximum clocks: where the ratio x / x_full is 1.
-  double waiting_watts = 0;  // One pipeline that only waits: it goes on beyond T* with these.
-  int pipelines = 1;         // Late ones included.
+  double full_speed_seconds = 0;  // An iteration at maximum clocks: where x / x_full is 1.
+  double waiting_watts = 0;       // One pipeline that only waits: it goes on beyond T* with these.
+  int pipelines = 1;              // Late ones included.
   std::vector<LatePipeline> late = {};
-  double fixed_watts = 0;  // Of the whole job: CPUs, fans, network cards.
-  double weight = 1;
+  double fixed_watts = 0;                      // Of the whole job: CPUs, fans, network cards.
+  double weight = 1;                           // > 0
   std::optional<double> slowest_seconds = {};  // What the owner accepts. Without: any time.
-  double least_watts = 0;                      // The job's power never falls below.
-  std::vector<PowerShare> shares = {};         // Empty: all in node 0.
+  // The job gets these watts at least, or what its fastest point draws if that is less.
+  double least_watts = 0;
+  std::vector<PowerShare> shares = {};  // Empty: all in node 0.
 };
 
 // A rack, row, hall or feed. Node 0 is the site and has no parent.
@@ -81,9 +87,12 @@ struct PowerSite {
 };
 
 enum class FleetObjective {
-  kThroughput,    // Most weighted sum of x / x_full.
-  kMaxMin,        // The smallest x / x_full / weight is as large as can be, then the next, ...
-  kMaxMinTenants  // The same among tenants: a tenant's ratio is the mean of its jobs'.
+  kThroughput,  // Most weighted sum of speeds x / x_full.
+  // The smallest x / x_full / weight is as large as can be, then the next, ...
+  kMaxMin,
+  // The same among tenants. A tenant's ratio is the mean of the speeds of its jobs, each counted
+  // `weight` times.
+  kMaxMinTenants
 };
 
 // What one job gets. Watts are those of the job: GPUs and fixed_watts, before meter_factor.
@@ -91,18 +100,25 @@ struct JobShare {
   double time_seconds = 0;           // Of an iteration; infinite where the job only waits.
   double iterations_per_second = 0;  // 0 where the job only waits.
   double watts = 0;
-  double speed = 0;      // x / x_full.
-  std::size_t plan = 0;  // Index into FleetJob::plans, where the job has some.
+  double speed = 0;  // x / x_full.
+  // Of `plans`, where the job has some: an index into FleetJob::plans. An iteration that takes
+  // longer than the plan ends with waiting.
+  std::size_t plan = 0;
+  // SchedulePower() lets a job alternate: for this share of its time it follows other_plan.
+  std::size_t other_plan = 0;
+  double other_share = 0;
 };
 
 struct NodeShare {
   double watts = 0;  // At the meter of this node.
-  double price_per_watt =
-      0;  // What one more watt of this limit is worth; 0 where it does not bind.
+  // What one more watt of this limit adds to the objective; 0 where the limit does not bind. Of the
+  // fair objectives: to the ratio of those that this limit holds back. Of SchedulePower(): what it
+  // takes from the cost. 0 in what real plans reach, where jobs have some.
+  double price_per_watt = 0;
 };
 
 struct PowerDivision {
-  double objective = 0;
+  double objective = 0;  // kThroughput: the sum. kMaxMin, kMaxMinTenants: the smallest ratio.
   std::vector<JobShare> jobs = {};    // [job]
   std::vector<NodeShare> nodes = {};  // [node]
 };
@@ -110,28 +126,24 @@ struct PowerDivision {
 // The convex optimum, which no plans can beat, and what the real plans reach.
 struct FleetAnswer {
   PowerDivision bound = {};
-  PowerDivision plans = {};  // Keeps every limit. The same as `bound` where no job has plans.
+  // Each job follows one plan; keeps every limit. The same as `bound` where no job has plans. More
+  // watts for node 0 never lower its objective, if each job has plans or none has.
+  PowerDivision plans = {};
 };
 
-// Which limit cannot be kept even if all jobs run as slowly as their owners accept.
+// Which limit cannot be kept even if all jobs run as slowly as their owners accept, on plans where
+// they have some.
 struct PowerShortage {
   std::size_t node = 0;
-  double missing_watts = 0;
-  std::vector<std::size_t> suspend = {};  // Jobs whose suspension would mend it, cheapest first.
+  double missing_watts = 0;  // At the meter.
+  // Jobs whose suspension would mend it, cheapest first: least weight for a watt.
+  std::vector<std::size_t> suspend = {};
 };
-
-// Every limit that cannot be kept; empty where all can. Advice only: nothing suspends a job.
-Result<std::vector<PowerShortage>> FindShortages(const PowerSite& site);
-
-// The best division. Exact: one sort of all segments for one limit, for a tree the same from its
-// leaves up. Errors: kInvalidInput (names the job or node and its field), kInfeasible (names the
-// limit and the watts that are missing; FindShortages() has the rest).
-Result<FleetAnswer> DividePower(const PowerSite& site, FleetObjective objective);
 
 // A stretch of time with its own limits and price.
 struct PowerPeriod {
-  double seconds = 0;
-  double price_per_joule = 0;            // Money, or grams of CO2: any cost, also negative.
+  double seconds = 0;                    // > 0
+  double price_per_joule = 0;            // At the meter. Money, or grams of CO2; also negative.
   std::vector<double> limit_watts = {};  // [node], or empty for those of the site.
 };
 
@@ -149,11 +161,49 @@ struct PowerSchedule {
 
 struct FleetScheduleAnswer {
   PowerSchedule bound = {};
-  PowerSchedule plans = {};  // Each job alternates between plans inside a period.
+  // Each job alternates between two plans inside a period: limits hold for the period's mean.
+  PowerSchedule plans = {};
 };
 
-// Least cost of given work over time: a linear program over segments, solved by COIN-OR CLP.
-// Errors: as DividePower(); kInfeasible names a deadline that cannot be met, or the first limit.
+// A site whose jobs are sorted once, to be divided again and again as its limits move.
+class PreparedSite {
+ public:
+  // Errors: kInvalidInput (names the job or node and its field).
+  static Result<PreparedSite> Make(const PowerSite& site);
+
+  // The best division. Exact: one sort of all segments for one limit, for a tree the same from its
+  // leaves up; a linear program (COIN-OR CLP) where jobs have shares in several nodes, or for
+  // kMaxMinTenants in a tree. `limit_watts` [node] stands for the limits of the site; empty: these.
+  // Errors: kInvalidInput, kInfeasible (names the limit and the watts that are missing).
+  Result<FleetAnswer> Divide(FleetObjective objective,
+                             std::span<const double> limit_watts = {}) const;
+  // Only FleetAnswer::bound, where nobody needs plans.
+  Result<PowerDivision> DivideBound(FleetObjective objective,
+                                    std::span<const double> limit_watts = {}) const;
+  // Every limit that cannot be kept; empty where all can. Advice only: nothing suspends a job.
+  Result<std::vector<PowerShortage>> Shortages(std::span<const double> limit_watts = {}) const;
+
+  // Least cost of given work over time: a linear program over segments, solved by COIN-OR CLP. A
+  // job that has no deadline runs as slowly as its owner accepts, unless power is paid for.
+  // Errors: as Divide(); kInfeasible names the deadline that misses most, or the limit and period.
+  Result<FleetScheduleAnswer> Schedule(const std::vector<PowerPeriod>& periods,
+                                       const std::vector<FleetDeadline>& deadlines) const;
+
+  struct State;  // Private to Perseus.
+
+ private:
+  explicit PreparedSite(std::shared_ptr<const State> state);
+
+  std::shared_ptr<const State> state_;
+};
+
+// PreparedSite::Make(site), then its Shortages().
+Result<std::vector<PowerShortage>> FindShortages(const PowerSite& site);
+
+// PreparedSite::Make(site), then its Divide().
+Result<FleetAnswer> DividePower(const PowerSite& site, FleetObjective objective);
+
+// PreparedSite::Make(site), then its Schedule().
 Result<FleetScheduleAnswer> SchedulePower(const PowerSite& site,
                                           const std::vector<PowerPeriod>& periods,
                                           const std::vector<FleetDeadline>& deadlines);

@@ -31,6 +31,12 @@ def frontier_tool() -> Path:
     return Path(os.environ.get("PERSEUS_FRONTIER_TOOL", build / "tests/frontier/frontier_tool"))
 
 
+def fleet_tool() -> Path:
+    """Path of the tool that divides power: PERSEUS_FLEET_TOOL, or beside the binary's build."""
+    build = perseus_binary().parents[2]
+    return Path(os.environ.get("PERSEUS_FLEET_TOOL", build / "tests/fleet/fleet_tool"))
+
+
 def shared_data() -> Path:
     """Folder of the paper's measured data: PERSEUS_SHARED_DATA, or beside the checkout."""
     return Path(os.environ.get("PERSEUS_SHARED_DATA", REPOSITORY.parent / "shared/data"))
@@ -103,13 +109,21 @@ def read_frontier(path: Path) -> Curve:
 
 def solve_networks(networks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Solve general project networks with the frontier tool, one JSON line each."""
-    text = "".join(json.dumps(network) + "\n" for network in networks)
-    done = subprocess.run(
-        [str(frontier_tool())], input=text, capture_output=True, text=True, check=False
-    )
+    return ask_tool(frontier_tool(), networks)
+
+
+def divide_sites(sites: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Divide the power of sites with the fleet tool, one JSON line each (fleet_site.py)."""
+    return ask_tool(fleet_tool(), sites)
+
+
+def ask_tool(tool: Path, questions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Ask a program that answers each line of JSON with one."""
+    text = "".join(json.dumps(question) + "\n" for question in questions)
+    done = subprocess.run([str(tool)], input=text, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"frontier_tool: exit {done.returncode}: {done.stderr.strip()}")
+        raise RuntimeError(f"{tool.name}: exit {done.returncode}: {done.stderr.strip()}")
     answers: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
-    if len(answers) != len(networks):
-        raise RuntimeError(f"{len(networks)} networks asked, {len(answers)} answered")
+    if len(answers) != len(questions):
+        raise RuntimeError(f"{tool.name}: {len(questions)} asked, {len(answers)} answered")
     return answers

@@ -40,6 +40,15 @@ def frontier_program() -> Path:
 
 
 @pytest.fixture(scope="session")
+def fleet_program() -> Path:
+    """Return the path of the tool that divides power, or skip."""
+    path = binary.fleet_tool()
+    if not path.is_file():
+        pytest.skip(f"no fleet_tool at {path} (build it, or set PERSEUS_FLEET_TOOL)")
+    return path
+
+
+@pytest.fixture(scope="session")
 def sosp24() -> Path:
     """Return the folder of the paper's measured data, or skip."""
     path = binary.shared_data() / "sosp24"

@@ -4,7 +4,7 @@
 """The minutes-long proofs, as a command.
 
 Run in tests/: python -m oracle.full [frontier] [networks] [plans] [jobs] [outputs] [discrete]
-[grouped] [work] [emulation] [--points N] [--seconds N].
+[grouped] [work] [emulation] [fleet] [--points N] [--seconds N].
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from .cases import all_cases, network_of
 from .dag import one_forward_one_backward
 from .discrete_check import compare_with_optimum
 from .emulation_check import InfeasibleError, check_emulation
+from .fleet_check import check as check_sites
 from .frontier_check import compare, shape_errors
 from .grouped_check import GRANULARITIES, MOST_SHORT, compare_grouped
 from .job_check import check_job
@@ -34,7 +35,7 @@ from .small_cases import FULL
 
 SECTIONS = (
     *("frontier", "networks", "plans", "jobs", "outputs", "discrete", "grouped", "work"),
-    "emulation",
+    *("emulation", "fleet"),
 )
 
 
@@ -276,6 +277,16 @@ def check_emulations() -> bool:
     return good
 
 
+def check_fleet() -> bool:
+    """Divisions of 1,000 random sites."""
+    begin = time.process_time()
+    errors = check_sites(0, 1000)
+    print("\nPower of 1,000 random sites, divided, against linear programs")
+    print("\n".join(errors) or "All objectives agree to 1e-9, all ratios to 1e-8.")
+    print(f"{time.process_time() - begin:.0f} s of CPU")
+    return not errors
+
+
 def main() -> int:
     """Run the sections named on the command line; all of them by default."""
     parser = argparse.ArgumentParser(prog="python -m oracle.full", description=__doc__)
@@ -309,6 +320,8 @@ def main() -> int:
             good &= check_work()
         elif section == "grouped":
             good &= check_grouped(arguments.seconds)
+        elif section == "fleet":
+            good &= check_fleet()
         else:
             good &= check_emulations()
     print("\nAll as it should be." if good else "\nSomething is not as it should be.")

@@ -1,0 +1,39 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+
+"""The division of power equals linear programs, on random sites."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("highspy", reason="highspy is not installed (tests/requirements.txt)")
+
+from .fleet_check import check, site_errors
+from .fleet_site import random_site
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SITES = 100
+
+
+def test_division_equals_linear_program(fleet_program: Path) -> None:
+    """The first sites of the thousand that `python -m oracle.full fleet` checks."""
+    del fleet_program
+    assert check(0, SITES) == []
+
+
+def test_check_sees_a_wrong_answer(fleet_program: Path) -> None:
+    """A division that is one part in a million too good, or too bad, is found."""
+    from .binary import divide_sites
+
+    del fleet_program
+    site = next(s for s in map(random_site, range(100)) if s["objective"] == "throughput")
+    (answer,) = divide_sites([site])
+    assert site_errors(site, answer) == []
+    for factor in (1 - 1e-6, 1 + 1e-6):
+        wrong = {"bound": {**answer["bound"], "objective": answer["bound"]["objective"] * factor}}
+        assert len(site_errors(site, wrong)) == 1
