@@ -28,6 +28,7 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddCheckCommand(parser, invocation);
   AddSynthCommand(parser, invocation);
   AddEmulateCommand(parser, invocation);
+  AddFleetCommand(parser, invocation);
   AddTraceCommand(parser, invocation);
   AddAgentCommand(parser, invocation);
   AddDoctorCommand(parser, invocation);

@@ -13,6 +13,7 @@
 #include "cli/cluster/profile_flags.h"
 #include "cli/cluster/serve_flags.h"
 #include "cli/demo/demo_flags.h"
+#include "cli/fleet/fleet_flags.h"
 #include "cli/framework/option_data.h"
 #include "cli/node/agent_flags.h"
 #include "cli/node/doctor_flags.h"
@@ -36,6 +37,7 @@ enum class Command : std::uint8_t {
   kTrace,
   kSynth,
   kEmulate,
+  kFleet,
   kAgent,
   kDoctor,
   kDemo,
@@ -126,6 +128,7 @@ struct Invocation {
   TraceFlags trace;
   SynthFlags synth;
   EmulateFlags emulate;
+  FleetFlags fleet;
   AgentFlags agent;
   DoctorFlags doctor;
   DemoFlags demo;

@@ -20,6 +20,7 @@ void AddExplainCommand(CommandParser* parser, Invocation* invocation);
 void AddCheckCommand(CommandParser* parser, Invocation* invocation);
 void AddSynthCommand(CommandParser* parser, Invocation* invocation);
 void AddEmulateCommand(CommandParser* parser, Invocation* invocation);
+void AddFleetCommand(CommandParser* parser, Invocation* invocation);
 void AddTraceCommand(CommandParser* parser, Invocation* invocation);
 void AddAgentCommand(CommandParser* parser, Invocation* invocation);
 void AddDoctorCommand(CommandParser* parser, Invocation* invocation);
@@ -30,8 +31,11 @@ void AddProfileCommand(CommandParser* parser, Invocation* invocation);
 void AddCompletionCommand(CommandParser* parser, Invocation* invocation);
 void AddManCommand(CommandParser* parser, Invocation* invocation);
 
-// What the clients of a server share.
-void AddServerOptions(CommandParser* parser, ServerFlags* flags);
+// What the clients of a server share. `server_help` says what --server is for.
+void AddServerOptions(CommandParser* parser, ServerFlags* flags,
+                      const std::string& server_help =
+                          "The server: http://HOST:PORT, https://HOST:PORT or "
+                          "unix:PATH.");
 
 // What commands share. `dp_help` says what --dp does.
 void AddPipelineOptions(CommandParser* parser, JobFlags* job, const std::string& dp_help);

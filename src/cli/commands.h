@@ -23,6 +23,7 @@ Result<Printout> RunCheck(const Invocation& invocation, const Style& style);
 Result<Printout> RunTrace(const TraceFlags& flags, const Style& style);
 Result<Printout> RunSynth(const SynthFlags& flags, const Style& style);
 Result<Printout> RunEmulate(const Invocation& invocation, const Style& style);
+Result<Printout> RunFleet(const FleetFlags& flags, const Style& style);
 // `run` ends when a signal asks it to.
 Result<Printout> RunAgent(const AgentFlags& flags, const Style& style);
 Result<Printout> RunDoctor(const DoctorFlags& flags, const Style& style);

@@ -49,6 +49,8 @@ Result<Printout> Run(const Invocation& invocation, const Style& style) {
       return perseus::cli::RunSynth(invocation.synth, style);
     case Command::kEmulate:
       return perseus::cli::RunEmulate(invocation, style);
+    case Command::kFleet:
+      return perseus::cli::RunFleet(invocation.fleet, style);
     case Command::kAgent:
       return perseus::cli::RunAgent(invocation.agent, style);
     case Command::kDoctor:

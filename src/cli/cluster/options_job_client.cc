@@ -109,10 +109,9 @@ void AddDetectionOptions(CommandParser* parser, JobClientFlags* flags) {
 
 }  // namespace
 
-void AddServerOptions(CommandParser* parser, ServerFlags* flags) {
+void AddServerOptions(CommandParser* parser, ServerFlags* flags, const std::string& server_help) {
   parser->SetGroup("Server");
-  AddName(parser, &flags->server, "--server", "URL",
-          "The server: http://HOST:PORT, https://HOST:PORT or unix:PATH.", ValueKind::kText);
+  AddName(parser, &flags->server, "--server", "URL", server_help, ValueKind::kText);
   AddName(parser, &flags->token_file, "--token-file", "FILE", "A file with one token.",
           ValueKind::kFile);
   AddName(parser, &flags->ca_file, "--ca-file", "FILE",

@@ -9,6 +9,7 @@
 
 #include "common/input_limits.h"
 #include "common/located_error.h"
+#include "job/job_table.h"
 #include "job/limits.h"
 #include "perseus/work.h"
 
@@ -230,6 +231,13 @@ void Merge(const JobFile& overrides, JobFile* settings) {
     std::visit([&](auto member) { settings->*member = overrides.*member; }, field.member);
     settings->places.erase(std::string(field.key));
   }
+}
+
+bool SamePipeline(const JobFile& a, const JobFile& b) {
+  return std::all_of(std::begin(kFields), std::end(kFields), [&](const Field& field) {
+    if (field.key == "dp" || field.key == "at" || field.key == "output") return true;
+    return std::visit([&](auto member) { return a.*member == b.*member; }, field.member);
+  });
 }
 
 }  // namespace perseus::job

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@
 #include "common/tree_reader.h"
 #include "job/duration_text.h"
 #include "job/job_fields.h"
+#include "job/job_table.h"
 #include "job/share_text.h"
 #include "job/time_margin_text.h"
 #include "perseus/schedule.h"
@@ -38,8 +40,9 @@ bool HasExtension(std::string_view path, std::string_view extension) {
 
 class JobParser {
  public:
-  JobParser(const TreeNode& root, const std::string& name)
-      : reader_(root, name),
+  JobParser(const TreeNode& root, const std::string& name,
+            const std::function<std::string()>* place = nullptr)
+      : reader_(root, name, place),
         root_(reader_.Root()),
         name_(name),
         directory_(std::filesystem::path(name).parent_path()) {}
@@ -257,6 +260,11 @@ class JobParser {
 }  // namespace perseus
 
 namespace perseus::job {
+
+Result<JobFile> ReadJobTable(const TreeNode& table, const std::string& name,
+                             const std::function<std::string()>& place) {
+  return JobParser(table, name, &place).Parse();
+}
 
 Result<TimeMargin> ParseTimeMargin(std::string_view text) {
   const auto malformed = [&] {
