@@ -53,6 +53,25 @@ void ExpectGood(const std::string& html) {
   EXPECT_EQ(html.find("inf"), std::string::npos);
 }
 
+TEST(LineChartTest, AreasLieBehindTheLines) {
+  LineChart chart;
+  chart.id = "x";
+  chart.areas = {{"lower", "c2", {{0, 1, 0, 5}, {1, 2, 0, 4}}}, {"upper", "c3", {{0, 2, 5, 90}}}};
+  chart.series = {{"line", "c1", {{0, 3}, {2, 3}}}};
+  const std::string html = DrawLineChart(chart);
+  ExpectGood(html);
+  const std::size_t lower = html.find("<path class=\"c2\"");
+  const std::size_t upper = html.find("<path class=\"c3\"");
+  const std::size_t line = html.find("<path class=\"line c1\"");
+  EXPECT_LT(lower, upper);
+  EXPECT_LT(upper, line);
+  EXPECT_NE(line, std::string::npos);
+  EXPECT_NE(html.find(">80<"), std::string::npos);  // The axis reaches the areas.
+  for (const char* name : {"lower", "upper", "line"}) {
+    EXPECT_NE(html.find(name), std::string::npos);
+  }
+}
+
 TEST(LineChartTest, DrawsAnythingThatIsANumber) {
   LineChart chart;
   chart.id = "x";

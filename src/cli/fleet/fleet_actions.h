@@ -12,6 +12,7 @@
 namespace perseus::cli {
 
 Result<Printout> RunFleetPlan(const FleetFlags& flags, const Style& style);
+Result<Printout> RunFleetEmulate(const FleetFlags& flags, const Style& style);
 
 }  // namespace perseus::cli
 

@@ -7,7 +7,7 @@
 namespace perseus::cli {
 
 Result<Printout> RunFleet(const FleetFlags& flags, const Style& style) {
-  return RunFleetPlan(flags, style);
+  return flags.action == "emulate" ? RunFleetEmulate(flags, style) : RunFleetPlan(flags, style);
 }
 
 }  // namespace perseus::cli

@@ -4,6 +4,7 @@
 #ifndef PERSEUS_CLI_FLEET_FLEET_FLAGS_H_
 #define PERSEUS_CLI_FLEET_FLEET_FLAGS_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -12,9 +13,12 @@
 namespace perseus::cli {
 
 struct FleetFlags {
-  std::string action;  // "plan"
+  std::string action;  // "plan", "emulate"
   std::string input;   // The site file.
   std::optional<double> effort;
+  double days = 7;  // emulate
+  std::uint64_t seed = 0;
+  std::optional<int> seeds;
   ServerFlags server;  // An empty URL: the jobs are those of the site file alone.
   std::string output_directory;
   bool json = false;

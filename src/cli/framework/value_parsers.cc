@@ -66,20 +66,6 @@ Result<double> ParseShare(std::string_view text, double most) {
   return job::ParseShare(text, {.least = 0, .most = most});
 }
 
-Result<double> ParseLongDuration(std::string_view text) {
-  constexpr double kMostLongSeconds = 1e9;
-  constexpr UnitScale kLongUnits[] = {{"min", 60}, {"h", 3600}, {"d", 86400}};
-  std::optional<double> value = ParseWithUnit(text, kLongUnits);
-  if (!value) value = ParseWithUnit(text, kTimeUnits);
-  if (!value || *value < 0 || *value > kMostLongSeconds) {
-    return InvalidInput(fmt::format(
-        "expected seconds (90), or a number with a unit (20ms, 90s, 15min, 1h, 30d), not negative "
-        "and at most {} s, got '{}'",
-        kMostLongSeconds, text));
-  }
-  return *value;
-}
-
 Result<double> ParsePower(std::string_view text) {
   constexpr double kMostJobWatts = 1e12;
   const std::optional<double> value = ParseWithUnit(text, kPowerUnits);

@@ -39,7 +39,7 @@ Result<std::uint64_t> ParseSeed(std::string_view text);
 Result<double> ParseShare(std::string_view text, double most);
 
 // As ParseDuration, and "2min", "1h", "30d".
-Result<double> ParseLongDuration(std::string_view text);
+using job::ParseLongDuration;
 
 // "300kW", "0.3MW", "300000W", "300000".
 Result<double> ParsePower(std::string_view text);

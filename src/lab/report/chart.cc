@@ -124,6 +124,16 @@ std::string Figure(const std::string& legend, const std::string& svg) {
   return legend + Scrolled(svg);
 }
 
+// Bands as one path.
+std::string BandsPath(const std::vector<ChartBand>& bands, const Scale& x, const Scale& y) {
+  std::string path;
+  for (const ChartBand& band : bands) {
+    fmt::format_to(std::back_inserter(path), "M{:.1f} {:.1f}H{:.1f}V{:.1f}H{:.1f}Z", x(band.from),
+                   y(band.high), x(band.to), y(band.low), x(band.from));
+  }
+  return path;
+}
+
 void DrawSeries(const ChartSeries& series, const Scale& x, const Scale& y, Drawing* drawing) {
   if (series.line && series.points.size() > 1) {
     std::string path;
@@ -168,12 +178,16 @@ std::string DrawLines(const LineChart& chart) {
       up.Take(point.y);
     }
   }
-  for (const ChartBand& band : chart.bands) {
-    across.Take(band.from);
-    across.Take(band.to);
-    up.Take(band.low);
-    up.Take(band.high);
-  }
+  const auto take = [&](const std::vector<ChartBand>& bands) {
+    for (const ChartBand& band : bands) {
+      across.Take(band.from);
+      across.Take(band.to);
+      up.Take(band.low);
+      up.Take(band.high);
+    }
+  };
+  take(chart.bands);
+  for (const ChartArea& area : chart.areas) take(area.bands);
   Drawing drawing(chart.id, chart.title, chart.height);
   const Range y_range = up.Padded(0.06);
   const Scale y{y_range.low, y_range.high, drawing.bottom(), kTop};
@@ -194,13 +208,12 @@ std::string DrawLines(const LineChart& chart) {
   } else {
     drawing.XAxis(x, chart.x_label);
   }
+  for (const ChartArea& area : chart.areas) {
+    drawing.Add("<path class=\"{}\" d=\"{}\"/>\n", area.css, BandsPath(area.bands, x, y));
+    keys.emplace_back(area.css, area.name);
+  }
   if (!chart.bands.empty()) {
-    std::string path;
-    for (const ChartBand& band : chart.bands) {
-      fmt::format_to(std::back_inserter(path), "M{:.1f} {:.1f}H{:.1f}V{:.1f}H{:.1f}Z", x(band.from),
-                     y(band.high), x(band.to), y(band.low), x(band.from));
-    }
-    drawing.Add("<path class=\"band\" d=\"{}\"/>\n", path);
+    drawing.Add("<path class=\"band\" d=\"{}\"/>\n", BandsPath(chart.bands, x, y));
   }
   for (const ChartSeries& series : chart.series) {
     DrawSeries(series, x, y, &drawing);

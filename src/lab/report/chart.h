@@ -32,6 +32,13 @@ struct ChartBand {
   double low = 0, high = 0;
 };
 
+// A filled shape of bands side by side: a layer of a stack.
+struct ChartArea {
+  std::string name;
+  std::string css;
+  std::vector<ChartBand> bands;
+};
+
 struct ChartSpan {
   double from = 0, to = 0;
 };
@@ -45,6 +52,7 @@ struct LineChart {
   bool fill_x = false;  // Data reach from edge to edge, as over time.
   bool log_x = false;   // All x > 0.
   std::vector<ChartSeries> series;
+  std::vector<ChartArea> areas;  // Behind all else, in their order. Not with log_x.
   std::vector<ChartBand> bands;
   std::string band_name;
   std::vector<ChartSpan> spans;  // Shaded over the whole height.

@@ -14,6 +14,9 @@ namespace perseus::job {
 // kMaxSeconds (job/limits.h).
 Result<double> ParseDuration(std::string_view text);
 
+// The same, and also "2min", "1h", "30d": for what may last long. At most 1e9 s.
+Result<double> ParseLongDuration(std::string_view text);
+
 }  // namespace perseus::job
 
 #endif  // PERSEUS_JOB_DURATION_TEXT_H_
