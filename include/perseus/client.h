@@ -283,8 +283,8 @@ PERSEUS_CLIENT_API int64_t perseus_client_plan_version(perseus_client* client); 
  * iteration, end that one with perseus_step_abandon(). */
 PERSEUS_CLIENT_API int perseus_client_listens(perseus_client* client);
 
-/* Changes when perseus_client_last_error() may have: a sentence need not be fetched to see that it
- * is the same. As perseus_client_listens(), no lock and no system call. */
+/* Changes when perseus_client_last_error() or perseus_client_job_id() may have: a text need not be
+ * fetched to see that it is the same. As perseus_client_listens(), no lock and no system call. */
 PERSEUS_CLIENT_API uint32_t perseus_client_problems(perseus_client* client);
 
 /* The job's id, once the server gave one, else "". Return the full length, as snprintf does. */

@@ -81,8 +81,10 @@ PERSEUS_CLIENT_API perseus_status perseus_simulated_read(perseus_simulated* gpus
 
 /* Begins a computation and returns. If one runs already, it waits for that one first.
  * `ready_seconds` is when everything that the computation needs was there; 0: now. The computation
- * begins then, however late this process woke up. `row_size` is sizeof(perseus_simulated_cost).
- * Call perseus_simulated_wait() before 16 others were begun on this GPU. */
+ * begins then, however late this process woke up. While a client in this process measures a profile
+ * and gets no device times, give 0: the computation would seem shorter than it is. `row_size` is
+ * sizeof(perseus_simulated_cost). Call perseus_simulated_wait() before 16 others were begun on this
+ * GPU. */
 PERSEUS_CLIENT_API perseus_status perseus_simulated_launch(
     perseus_simulated* gpus, int32_t gpu, const perseus_simulated_cost* table, size_t row_size,
     size_t rows, double ready_seconds, perseus_simulated_kernel* kernel, char** message);

@@ -231,6 +231,7 @@ class Client:
         self._step_end: Callable[..., object] = _nothing
         self._listens: Callable[..., int] = _nothing
         self._problems: Callable[..., int] = _nothing
+        self._has_device_times = False
         values: dict[str, object] = {
             "server": server,
             "job_id": job_id,
@@ -346,6 +347,7 @@ class Client:
         """
         library = self._library
         if library is not None:
+            self._has_device_times = True
             try:
                 count = min(len(begins), len(ends))
                 array = ctypes.c_double * count
@@ -641,6 +643,14 @@ def _step_row(computation: Computation) -> tuple[float, ...]:
 
 
 _clients: weakref.WeakSet[Client] = weakref.WeakSet()
+
+
+def is_measured_by_calls() -> bool:
+    """Return whether a client of this process measures a profile by the times of its calls."""
+    return any(
+        not client._has_device_times and client.state == State.PROFILING
+        for client in list(_clients)
+    )
 
 
 @atexit.register

@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -16,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from perseus import profile_table
 from perseus.planner_error import PlannerError
-from perseus.planner_input import jsonable
+from perseus.planner_input import jsonable, settings_json
+from perseus.settings import Conditions, JobSettings, PlanSettings
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -31,9 +33,8 @@ if TYPE_CHECKING:
 
 
 DISTRIBUTION = "perseus-energy"
-# A job's settings that have another name as flags.
-_FLAGS = {"coarse_watts": "coarse", "exponential_fit": "cost-curve"}
 _WRONG_INPUT = 2
+_JOB_FILE = "job.json"
 
 
 class ProgramError(RuntimeError):
@@ -128,8 +129,16 @@ def emulate(
     ProgramError
         There is no program `perseus`.
     """
-    given: dict[str, object] = {"microbatches": microbatches, "blocking_power": blocking_power}
-    given.update(options)
+    job, flags = _of_job(options)
+    job.update(microbatches=microbatches, blocking_power=blocking_power)
+    order = None if schedule is None else profile_table.schedule_csv(schedule)
+    if order is not None:
+        job["schedule_csv"] = order
+    elif schedule is not None:
+        is_file = str(schedule).endswith(".csv")
+        job["schedule_file" if is_file else "schedule"] = (
+            os.path.abspath(str(schedule)) if is_file else schedule
+        )
     with tempfile.TemporaryDirectory() as folder:
 
         def written(name: str, text: str) -> str:
@@ -142,34 +151,50 @@ def emulate(
             path = written("profile.csv", profile)
         else:
             path = written("profile.csv", profile_table.profile_csv(profile))
-        order = None if schedule is None else profile_table.schedule_csv(schedule)
-        if order is not None:
-            given["schedule_file"] = written("schedule.csv", order)
-        elif schedule is not None:
-            given["schedule_file" if str(schedule).endswith(".csv") else "schedule"] = schedule
-        work = jsonable(given.get("work"))
-        if isinstance(work, list):
-            rows = "".join(f"{k},{factor!r}\n" for k, factor in enumerate(work))
-            given["work"] = written("work.csv", "microbatch,factor\n" + rows)
+        job["profile"] = os.path.abspath(path)
         if plan is not None:
-            given["plan"] = written("plan.json", plan.json())
-        emulated: dict[str, Any] = answer("emulate", path, *_flags(given))
+            flags["plan"] = written("plan.json", plan.json())
+        file = written(_JOB_FILE, settings_json(job).decode())
+        try:
+            emulated: dict[str, Any] = answer("emulate", file, *_flags(flags))
+        except PlannerError as error:
+            # Nobody has seen the file: the setting is named as it was given.
+            sentence = re.sub(re.escape(file) + r":\d+:\d+: ", "", str(error))
+            raise PlannerError(sentence, error.code) from None
         return emulated
 
 
-def _flags(settings: Mapping[str, object]) -> list[str]:
-    """Return settings as flags of the program."""
+def _of_job(options: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+    """Return what a job file says of these options, and what is left: flags of the command."""
+    keys = {*JobSettings.__annotations__, *PlanSettings.__annotations__}
+    job: dict[str, object] = {}
+    conditions: dict[str, object] = {}
+    flags: dict[str, object] = {}
+    for key, value in options.items():
+        if key == "conditions" and isinstance(value, Mapping):
+            conditions.update(value)
+        elif key in Conditions.__annotations__:
+            conditions[key] = value
+        else:
+            (job if key in keys else flags)[key] = value
+    conditions = {key: jsonable(value) for key, value in conditions.items() if value is not None}
+    if conditions:
+        job["conditions"] = conditions
+    for key, kind in JobSettings.__annotations__.items():
+        value = jsonable(job.get(key))
+        if "_Path" in str(kind) and isinstance(value, str):
+            job[key] = os.path.abspath(value)  # Not from the folder of the job file.
+    return job, flags
+
+
+def _flags(options: Mapping[str, object]) -> list[str]:
+    """Return options of a command as its flags."""
     flags: list[str] = []
-    for key, given in settings.items():
+    for key, given in options.items():
         value = jsonable(given)
         if value is None or value is False:
             continue
-        if isinstance(value, Mapping):
-            flags += _flags(value)
-            continue
-        name = "--" + _FLAGS.get(key, key).replace("_", "-")
-        if key == "exponential_fit":
-            value = "exponential"
+        name = "--" + key.replace("_", "-")
         if isinstance(value, list):
             value = ",".join(map(str, value))
         flags += [name] if value is True else [name, str(value)]

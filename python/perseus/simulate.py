@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perseus import library as abi
+from perseus.client import is_measured_by_calls
 from perseus.shared_library import LibraryError
 
 if TYPE_CHECKING:
@@ -211,8 +212,12 @@ class Gpus:
             What it takes.
         ready_seconds
             When, on `now`'s time, all that it waits for was there: it begins then, however late
-            this process woke up. 0: now.
+            this process woke up. 0: now. While a client of this process measures a profile and has
+            no device times (`perseus.Client.step_times`), it begins now: else it would seem shorter
+            than it is.
         """
+        if ready_seconds and is_measured_by_calls():
+            ready_seconds = 0
         raw = _Kernel(struct_size=ctypes.sizeof(_Kernel))
         self._call(
             "perseus_simulated_launch",

@@ -81,6 +81,11 @@ void FakeServer::SetReported(std::string json) {
   reported_ = std::move(json);
 }
 
+void FakeServer::SetTrouble(std::string sentence) {
+  const std::lock_guard lock(mutex_);
+  trouble_ = std::move(sentence);
+}
+
 void FakeServer::AnswerAlways(std::optional<std::string> body) {
   const std::lock_guard lock(mutex_);
   always_ = std::move(body);
@@ -99,6 +104,14 @@ void FakeServer::Handle(const http::Request& request, const http::Responder& res
     responder.Send(http::JsonResponse(200, R"({"id":"job-1","state":")" + job_state_ + "\"}"));
   } else if (request.method == "GET" && EndsWith(request.path, "/measurements")) {
     responder.Send(reported_ ? http::JsonResponse(200, *reported_) : http::JsonResponse(404, "{}"));
+  } else if (!trouble_.empty() && EndsWith(request.path, "/iterations")) {
+    // Of another client, and of this one.
+    const std::string key = R"("client":")";
+    const std::size_t begin = request.body.find(key) + key.size();
+    const std::string client = request.body.substr(begin, request.body.find('"', begin) - begin);
+    responder.Send(http::JsonResponse(
+        202, R"({"reports":1,"troubles":[{"client":"0","sentence":"not ours"},{"client":")" +
+                 client + R"(","sentence":")" + trouble_ + "\"}]}"));
   } else if (request.method == "GET") {
     responder.Send(http::JsonResponse(200, R"({"stragglers":[{"straggler_id":"s-9","rank":2}]})"));
   } else {

@@ -31,6 +31,8 @@ class FakeServer {
   void SetJobState(std::string state);
   // What GET .../measurements answers; until then 404.
   void SetReported(std::string json);
+  // What it says is wrong with the rank that reports iterations. "": nothing.
+  void SetTrouble(std::string sentence);
   // Every answer is this; none: as it should be. "": none at all (parked).
   void AnswerAlways(std::optional<std::string> body);
 
@@ -57,6 +59,7 @@ class FakeServer {
   bool hasty_ = false;
   std::string job_state_ = "running";
   std::optional<std::string> reported_;
+  std::string trouble_;
   std::optional<std::string> always_;
   std::vector<http::Responder> parked_;
   std::unique_ptr<http::Server> server_;

@@ -86,6 +86,28 @@ TEST_F(FollowerTroubleTest, TheIterationInWhichThePlanComesMayBeSilent) {
   EXPECT_TRUE(follower_.TakeComplaint());
 }
 
+// However many short iterations end before it is told that there is a plan; and it may tell all the
+// same.
+TEST_F(FollowerTroubleTest, IterationsThatNobodyListenedToMayBeSilent) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
+  for (const int unheard : {0, 1, 2, 7}) {
+    follower_ = Follower(FollowerSettings{});
+    follower_.Offer(plan);
+    for (int i = 0; i < unheard; ++i) {
+      Say(EventKind::kStepBegin, {.stage = kUnheard}, i);
+      Say(EventKind::kStepEnd);
+      EXPECT_EQ(follower_.TakeIterations().at(0).plan_version, -1);
+    }
+    Say(EventKind::kStepBegin, {.stage = kUnheard}, unheard);
+    for (const PlanRow& row : plan->rows) Compute(row.id);
+    Say(EventKind::kStepEnd);
+    EXPECT_EQ(follower_.TakeIterations().at(0).plan_version, 1);
+    EXPECT_EQ(follower_.counters().order_mismatches, 0U);
+    Iterate(RankPlan());
+    EXPECT_TRUE(follower_.TakeComplaint());
+  }
+}
+
 TEST_F(FollowerTroubleTest, GivesUpAfterThreeWrongIterationsUntilAnotherPlan) {
   const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
   follower_.Offer(plan);

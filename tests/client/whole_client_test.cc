@@ -122,6 +122,71 @@ TEST_F(WholeClientTest, KeepsItsPlanWhileTheServerIsAway) {
   EXPECT_EQ(Stats().state, PERSEUS_STATE_FOLLOWING);  // A server may restart: the plan holds.
 }
 
+// Steps that are shorter than what the background thread sleeps while nobody listens.
+TEST_F(WholeClientTest, APlanThatComesAtAnyMomentFindsNoWrongOrder) {
+  using std::chrono::microseconds;
+  MakeGpus("call_ms = 0\nsettle_ms = 0\n");
+  for (int moment = 0; moment < 12; ++moment) {
+    FakeServer server;
+    url_ = server.url();
+    ASSERT_EQ(Open(), PERSEUS_OK);
+    ASSERT_TRUE(server.WaitForCalls("GET", "/plan", 1));
+    const auto begin = std::chrono::steady_clock::now();
+    const auto comes = begin + microseconds(30'000 + 1'700 * moment);
+    const auto deadline = begin + std::chrono::seconds(20);
+    bool is_there = false;
+    int heard = 0;
+    for (int number = 0; heard < 3 && std::chrono::steady_clock::now() < deadline; ++number) {
+      if (!is_there && std::chrono::steady_clock::now() >= comes) {
+        server.SetPlan(Plan(1, 1000, 1400), 1);
+        is_there = true;
+      }
+      perseus_step_begin(client_, number);
+      const bool is_quiet = perseus_client_listens(client_) == 0;
+      for (int i = 0; i < 4; ++i) {
+        const auto type = i < 2 ? PERSEUS_FORWARD : PERSEUS_BACKWARD;
+        if (!is_quiet) perseus_instruction_begin(client_, type, 0, i % 2);
+        std::this_thread::sleep_for(microseconds(300));
+        if (!is_quiet) perseus_instruction_end(client_, type, 0, i % 2);
+      }
+      if (is_quiet && perseus_client_listens(client_) != 0) {
+        perseus_step_abandon(client_);
+      } else {
+        perseus_step_end(client_, 0);
+      }
+      heard += is_quiet ? 0 : 1;
+    }
+    EXPECT_EQ(heard, 3);
+    EXPECT_EQ(Stats().order_mismatches, 0U) << moment << ": " << LastError();
+    Close();
+  }
+}
+
+// Its last word.
+TEST_F(WholeClientTest, TellsTheServerThatItEnds) {
+  MakeGpus("");
+  FakeServer server;
+  url_ = server.url();
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  ASSERT_TRUE(server.WaitForCalls("GET", "/plan", 1));
+  Close();
+  const auto calls = server.Calls("POST", "/iterations");
+  ASSERT_FALSE(calls.empty());
+  EXPECT_NE(calls.back().body.find(R"("state":"closed")"), std::string::npos) << calls.back().body;
+}
+
+TEST_F(WholeClientTest, PassesOnWhatTheServerFindsWrong) {
+  MakeGpus("");
+  FakeServer server;
+  url_ = server.url();
+  server.SetTrouble("rank 0 is process 7 on n1, too");
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  EXPECT_TRUE(
+      TrainUntil([&](const auto&) { return LastError() == "rank 0 is process 7 on n1, too"; }));
+  server.SetTrouble("");
+  EXPECT_TRUE(TrainUntil([&](const auto&) { return LastError().empty(); }));
+}
+
 TEST_F(WholeClientTest, RefusedCallsAreCountedAndGivenUp) {
   MakeGpus("call_ms = 1\nrefuse_sets = true\n");
   FakeServer server;

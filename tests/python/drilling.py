@@ -42,6 +42,8 @@ STAGES = {0: (0.010, 0.020), 1: (0.014, 0.028)}  # Forward and backward at the h
 CLOCKS = (1410, 1260, 1110, 960)
 JOB = {"stages": 2, "microbatches": 4, "dp": 1, "tp": 1, "blocking_power": 85}
 
+ATTACHED = "perseus: attached: "  # How the line of success begins.
+
 Line = dict[str, Any]
 
 
@@ -124,7 +126,11 @@ class Drill:
         return done.stdout
 
     def said(self) -> list[str]:
-        """Return Perseus' lines in the trainer's output, as the logger prints them."""
+        """Return Perseus' complaints in the trainer's output, as the logger prints them."""
+        return [line for line in self.lines_of_log() if not line.startswith(ATTACHED)]
+
+    def lines_of_log(self) -> list[str]:
+        """Return all of Perseus' lines there."""
         text = (self.folder / "trainer.log").read_text()
         return [line for line in text.splitlines() if line.startswith("perseus: ")]
 

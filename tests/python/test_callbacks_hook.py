@@ -99,6 +99,10 @@ def test_an_exception_in_lightning_gives_the_clock_back(tmp_path: Path) -> None:
         for rank in (0, 1):
             assert drill.lines(rank)[-2]["locked"] in CLOCKS
             assert drill.lines(rank)[-1]["locked"] == 0
+            # The callback is detached, and still tells how it was.
+            assert drill.lines(rank)[-1]["state"] == "closed"
+            assert drill.lines(rank)[-1]["plan_version"] > 0
+            assert drill.lines(rank)[-1]["steps"] > 0
     finally:
         drill.close()
 

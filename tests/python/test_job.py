@@ -84,6 +84,26 @@ def test_an_exception_abandons_the_step_and_passes_through() -> None:
     assert job.report()["steps"] == 2
 
 
+def test_a_closed_job_keeps_its_last_report() -> None:
+    """But for its state, and what went wrong as it was closed."""
+    job, _ = job_with(timeline="host")
+    with job.step():
+        pass
+    client: Any = job.client
+    client.job_id = "j-7"
+    job.close()
+    client.job_id, client.plan_version, client.state = "", -1, perseus.State.CLOSED
+    job.close()
+    report = job.report()
+    assert (report["job_id"], report["plan_version"], report["steps"]) == ("j-7", 1, 1)
+    assert (report["state"], report["last_error"]) == ("closed", "")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        job.fail("it is not taken off", about="off")
+        said_by(job)
+    assert job.report()["last_error"] == "it is not taken off"
+
+
 def test_no_device_is_not_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who asks for none gets none."""
     monkeypatch.setenv("PERSEUS_DEVICE", "no such device")
@@ -490,6 +510,7 @@ def test_warnings_that_are_errors_do_not_reach_the_trainer() -> None:
         warnings.simplefilter("error")
         with job.step(), job.forward(0):
             pass
+        said_by(job)  # Else it is said in the next test.
     assert "hots" in job.last_error
     assert log[-1] == ["step_end", 0]
 

@@ -272,6 +272,13 @@ def test_plans_are_explained_and_emulated(monkeypatch: pytest.MonkeyPatch) -> No
     assert emulated["time_s"] == pytest.approx(3 * plan.iteration_time_seconds)
     settings: dict[str, Any] = {"dp": 2, "data_loading": "1ms", "iterations": 3, **JOB}
     assert perseus.emulate(columns, plan=plan, **settings) == emulated
+    # By the names of a job file, also where a flag is called otherwise; lists and files, too.
+    fitted = perseus.Planner(columns, coarse_watts=0, exponential_fit=True, **JOB)
+    assert fitted.emulate(iterations=3, noise="0%")["time_s"] > 0
+    uneven = perseus.emulate(columns, work=[1] * 5 + [1.5], iterations=3, **JOB)
+    assert uneven["time_s"] > 1.01 * emulated["time_s"]
+    with pytest.raises(perseus.InvalidInputError, match=r"^coarse_watts"):
+        perseus.emulate(columns, coarse_watts=-2, **JOB)
     with pytest.raises(perseus.InvalidInputError, match="iterations"):
         plan.emulate(iterations=0)
     with pytest.raises(perseus.InvalidInputError, match="iteratoins"):

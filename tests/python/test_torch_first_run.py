@@ -59,6 +59,34 @@ def test_what_cannot_be_attached_is_said_once(drill: Drill) -> None:
     drill.end()
 
 
+def test_a_device_that_cannot_be_is_not_attached(drill: Drill) -> None:
+    """Both ranks train on, and are told once."""
+    drill.train(device="nvidia", profile=str(drill.folder / "profile.csv"))
+    drill.until(lambda: len(drill.said()) > 0, "nothing is said")
+    drill.goes_on()
+    (said,) = drill.said()
+    assert "nvidia" in said
+    assert "all 2 ranks" in said
+    for rank in (0, 1):
+        assert drill.lines(rank)[-1]["state"] == "detached"
+        assert "nvidia" in drill.lines(rank)[-1]["last_error"]
+    drill.end()
+
+
+def test_the_end_is_shown(drill: Drill) -> None:
+    """Of training that had a plan; and one line says that it was attached."""
+    drill.train(profile=str(drill.folder / "profile.csv"))
+    drill.until_both(following, "nobody follows")
+    assert "ended" not in drill.job()
+    drill.end()
+    assert drill.job()["ended"] is True
+    assert re.search(r"^state +running, ended", drill.show(), re.MULTILINE)
+    assert re.search(r"saving +[0-9.]+ %", drill.show())  # What it was.
+    (line,) = drill.lines_of_log()
+    assert drill.job()["id"] in line
+    assert drill.url in line
+
+
 def test_shadow_mode_measures_without_the_right_to_set_clocks(drill: Drill) -> None:
     """What is offered to whoever has no agent."""
     for gpu in (0, 1):

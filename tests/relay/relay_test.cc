@@ -164,6 +164,20 @@ class ReportsTest : public RelayTest {
   }
 };
 
+// Each client finds its own by its name.
+TEST_F(ReportsTest, WhatIsWrongWithAClientReachesIt) {
+  const std::string troubles = R"("troubles":[{"client":"a","sentence":"no"}])";
+  ScriptedServer server;
+  server.SetScript([&](const http::Request& request) -> std::optional<http::Response> {
+    if (!request.path.ends_with("/iterations")) return std::nullopt;
+    return http::JsonResponse(202, R"({"reports":4,)" + troubles + "}");
+  });
+  StartRelay(server.url(), [](RelayOptions* options) { options->linger_seconds = 2; });
+  const std::vector<Answer> answers = Report({ReportOf(0), ReportOf(1)});
+  EXPECT_EQ(server.Calls("POST", "/iterations").size(), 1U);
+  for (const Answer& answer : answers) EXPECT_EQ(answer.body, R"({"reports":2,)" + troubles + "}");
+}
+
 TEST_F(ReportsTest, ReportsOfSeveralRanksAreOneRequest) {
   ScriptedServer server;
   StartRelay(server.url(), [](RelayOptions* options) { options->linger_seconds = 2; });

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
+from perseus.client import State
 from perseus.hooks.job import Job
 from perseus.hooks.layout import (
     DEFAULT_SERVER,
@@ -47,6 +48,10 @@ def _nothing(_batch: object) -> Sequence[Sequence[float]]:
 
 class AttachError(RuntimeError):
     """Perseus cannot be attached; only `attach(strict=True)` raises it."""
+
+
+class _RefusedError(AttachError):
+    """The job's client could not be opened, and its job has said why."""
 
 
 class Attached:
@@ -209,7 +214,7 @@ class Attached:
             self.reason = str(error) or type(error).__name__
             if strict:
                 raise AttachError(self.reason) from error
-            if self.reason != said:
+            if self.reason != said and not isinstance(error, _RefusedError):
                 say_once(f"not attached to {framework}: {self.reason}")
 
     def __enter__(self) -> Attached:
@@ -283,6 +288,8 @@ def open_job(
         speaker=speaker_of_ranks(),
         **options,
     )
+    if job.client.state == State.CLOSED:
+        raise _RefusedError(job.last_error)  # Not closed: it may wait to speak for other ranks.
     job.gpu = gpu
     job.wait_for_complaint(_DEVICE_SECONDS if _has_no_agent(options["device"]) else 0)
     return job

@@ -16,6 +16,7 @@ off, and computations that are only queued on a device.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -122,6 +123,7 @@ strict, ahead, options
         self._open = False  # A step is under way.
         self.quiet = False  # No plan is near: nobody asks for the step's computations.
         self._seen_problems: object = None  # `Client.problems` when its complaint was passed on.
+        self._last: Report | None = None  # What there was to report when it was closed.
         self._abandoned = 0
         self._ignored_steps = 0
         self._outside = 0
@@ -133,6 +135,7 @@ strict, ahead, options
         self._clock = clock
         self._timeline: Timeline | None = None
         self._find: str | None = None  # How a timeline is still to be found.
+        self._only_stage = -1  # Of the rank; -1: it has several, or it is not known.
         if isinstance(timeline, str):
             self._find = timeline
         else:
@@ -149,8 +152,13 @@ strict, ahead, options
         certificates = os.environ.get("PERSEUS_CA_FILE")
         if certificates and client is None:
             options.setdefault("ca_file", certificates)
+        server = server or os.environ.get("PERSEUS_SERVER")
+        # What the first rank says once the server has registered it; empty: it was said, or others
+        # say it.
+        self._greeting = f"{server}" if server and rank == 0 and client is None else ""
+        self._name = "" if job is None else str(job.get("name") or "")
         self.client = client or _Client(
-            server or os.environ.get("PERSEUS_SERVER"),
+            server,
             job_id=job_id or (os.environ.get("PERSEUS_JOB_ID") if job is None else None),
             job=job,
             rank=rank,
@@ -168,7 +176,7 @@ strict, ahead, options
         )
         # What wraps computations, and what such wrappers share: see `perseus.hooks.told`.
         self.told, self.teller = choose(self.client, self.fail)
-        self._pass_on_complaint()
+        self._pass_on_news()
         if job is not None:
             other = other_of_rank(store_of_ranks(), str(job.get("client_key")), rank)
             if other:
@@ -176,6 +184,8 @@ strict, ahead, options
         # From here on whoever complains trains, and must not wait for a log.
         if self._speaker is None:
             self._speaker = Speaker()
+        if self._greeting:
+            self._greet()
 
     @classmethod
     def for_pipeline(
@@ -258,13 +268,17 @@ strict, ahead, options
             profile_csv=None if isinstance(profile, bool) else Path(profile).read_text("utf-8"),
             settings=settings,
         )
-        return cls(
+        job = cls(
             server or os.environ.get("PERSEUS_SERVER") or DEFAULT_SERVER,
             job=body,
             profile=profile is True,
             device=default_device() if device is None else device,
             **options,
         )
+        # Not where V-schedules and the like give a rank another one.
+        if stages == pp:
+            job._only_stage = int(options.get("pp_rank", 0))
+        return job
 
     # What a trainer calls.
 
@@ -348,7 +362,8 @@ strict, ahead, options
         microbatch
             From 0; -1: not known, matched by order.
         stage
-            Of the model, virtual stages counted, from 0; None: not known.
+            Of the model, virtual stages counted, from 0; None: the only one that this rank has
+            (`for_pipeline`), else not known.
         work
             Amount of it: tokens, or any number that time grows with; None: not known.
         """
@@ -393,7 +408,13 @@ strict, ahead, options
         self._see_if_plain()
 
     def report(self) -> Report:
-        """Return what is going on: state, plan, counters and what went wrong last."""
+        """Return what is going on: state, plan, counters and what went wrong last.
+
+        Once the job is closed, what there was then.
+        """
+        if self._last is not None:
+            last_error = super().last_error or self._last["last_error"]
+            return {**self._last, "state": self.state, "last_error": last_error}
         client = self.client
         return {
             "state": client.state.name.lower(),
@@ -466,9 +487,12 @@ strict, ahead, options
             self.step_abandon()
         if self._step_planner is not None:
             self._step_planner.close()
-        self._pass_on_complaint()
+        self._pass_on_news()
         if self._speaker is not None:
             self._speaker.close()
+        if self._last is None:
+            with contextlib.suppress(Exception):  # The clock goes back, whatever a report needs.
+                self._last = self.report()
         if self._owns_client:
             self.client.close()
 
@@ -580,8 +604,10 @@ strict, ahead, options
         microbatch, stage, work
             As for `forward`.
         """
+        if stage is None:
+            stage = self._only_stage
         if self.teller.plain and work is None:
-            self.client.instruction_begin(kind, -1 if stage is None else stage, microbatch)
+            self.client.instruction_begin(kind, stage, microbatch)
             return
         if self._skipping or self.quiet:
             return
@@ -600,7 +626,7 @@ strict, ahead, options
             return
         if work is not None:
             self.client.instruction_work(work)
-        self.client.instruction_begin(kind, -1 if stage is None else stage, microbatch)
+        self.client.instruction_begin(kind, stage, microbatch)
         if self._find is not None:
             self._find_timeline()
         timeline = self._timeline
@@ -612,8 +638,10 @@ strict, ahead, options
 
     def end(self, kind: object, microbatch: int = -1, stage: int | None = None) -> None:
         """Say that the computation ended."""
+        if stage is None:
+            stage = self._only_stage
         if self.teller.plain:
-            self.client.instruction_end(kind, -1 if stage is None else stage, microbatch)
+            self.client.instruction_end(kind, stage, microbatch)
             return
         if self._skipping or self.quiet or not self._open:
             return
@@ -623,7 +651,7 @@ strict, ahead, options
                 timeline.end()
             except Exception as error:
                 self._lose_timeline(error)
-        self.client.instruction_end(kind, -1 if stage is None else stage, microbatch)
+        self.client.instruction_end(kind, stage, microbatch)
 
     def stay_out(self, why: str) -> None:
         """Do nothing any more, and give the clock back: what is computed cannot be seen."""
@@ -639,20 +667,32 @@ strict, ahead, options
         deadline = time.monotonic() + seconds
         while not self.client.last_error and time.monotonic() < deadline:
             time.sleep(_LOOK_SECONDS)
-        self._pass_on_complaint()
+        self._pass_on_news()
 
     def _close_step(self) -> None:
         self._open = self._outer = self.quiet = self.teller.plain = False
         self._iteration += 1
         self._step_lock.release()
-        self._pass_on_complaint()
+        self._pass_on_news()
 
-    def _pass_on_complaint(self) -> None:
+    def _pass_on_news(self) -> None:
         """Say what the client's threads complain of: who trains reads no `report()`."""
         problems = self.client.problems
         if problems != self._seen_problems:
             self._seen_problems = problems
             self.complain(self.client.last_error)
+            if self._greeting:
+                self._greet()
+
+    def _greet(self) -> None:
+        """Say that all went well, once a job: on its first rank, when the server knows it."""
+        state, job_id = self.client.state, self.client.job_id
+        if state in (State.CONNECTING, State.CLOSED) or not job_id or self._speaker is None:
+            return
+        name = f" ({self._name})" if self._name else ""
+        text = f"attached: job {job_id}{name} at {self._greeting}, {state.name.lower()}"
+        self._greeting = ""
+        self._speaker.inform(text)
 
     def _see_if_plain(self) -> None:
         self.teller.plain = (

@@ -29,12 +29,25 @@ _DIGIT = re.compile(r"\d")
 
 def say(text: str) -> None:
     """Warn and log one sentence; never raises, even where warnings are errors."""
-    # One line, whatever a stranger's server answered.
-    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(text.split()))
-    text = f"perseus: {line.rstrip('.')}; training goes on"
+    text = f"perseus: {_in_one_line(text).rstrip('.')}; training goes on"
     _log.warning("%s", text)
     with contextlib.suppress(Warning):  # -W error: it is in the log.
         warnings.warn(text, RuntimeWarning, stacklevel=3)
+
+
+def inform(text: str) -> None:
+    """Log one sentence that is no warning; where nobody set up logging, write it to stderr."""
+    text = f"perseus: {_in_one_line(text)}"
+    if _log.hasHandlers():
+        _log.info("%s", text)
+    elif sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):  # It is closed.
+            sys.stderr.write(text + "\n")
+
+
+def _in_one_line(text: str) -> str:
+    """Return the text without line ends and the like, whatever a stranger's server answered."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(text.split()))
 
 
 def kind_of(text: str) -> str:
@@ -67,10 +80,24 @@ class Speaker:
 
     def say(self, text: str) -> None:
         """Say it, unless another rank has. Returns at once."""
+        self._beside(self._speak, text)
+
+    def inform(self, text: str) -> None:
+        """Say what is no problem, for this rank alone. Returns at once."""
+        self._beside(inform, text)
+
+    def _beside(self, tell: Callable[[str], None], text: str) -> None:
         end = threading.Event()
         self._ends.append(end)
+
+        def told() -> None:
+            try:
+                tell(text)
+            finally:
+                end.set()
+
         # Not a `threading.Thread`, whose `start` waits until it runs.
-        _thread.start_new_thread(self._speak, (text, end))
+        _thread.start_new_thread(told, ())
 
     def close(self) -> None:
         """Say now what waits for other ranks. May be called again."""
@@ -80,14 +107,11 @@ class Speaker:
             end.wait(_LEAVE_SECONDS)
         self._ends.clear()
 
-    def _speak(self, text: str, end: threading.Event) -> None:
-        try:
-            if self._store is not None:
-                text = self._with_ranks(text)
-            if text:
-                say(text)
-        finally:
-            end.set()
+    def _speak(self, text: str) -> None:
+        if self._store is not None:
+            text = self._with_ranks(text)
+        if text:
+            say(text)
 
     def _with_ranks(self, text: str) -> str:
         try:

@@ -54,9 +54,19 @@ const Json& WholeJobOf(const Json& plan) {
   return whole.empty() ? plan : whole;
 }
 
+// Whether its trainers have ended; a run with the same name goes on.
+bool HasEnded(const Json& job) { return job.value("ended", Json()) == true; }
+
+// "profiling"; "profiling, ended".
+std::string StateOf(const Json& job) {
+  return MemberText(job, "state") +
+         (HasEnded(job) && MemberText(job, "state") != "finished" ? ", ended" : "");
+}
+
 // Whether ranks have reported, and none of them follows the plan, which then saves nothing.
 bool NobodyFollows(const Json& job) {
-  return NumberOf(job, "following") == 0 && MemberText(job, "state") != "finished";
+  return NumberOf(job, "following") == 0 && MemberText(job, "state") != "finished" &&
+         !HasEnded(job);
 }
 
 // Of a job, or of what its plan promises. A server of before does not say.
@@ -239,8 +249,7 @@ std::string JobTable(const Json& jobs, const Style& style) {
     const Json& plan = ObjectOf(job, "plan");
     const std::optional<double> seconds = NumberOf(WholeJobOf(plan), "iteration_time_s");
     table.AddRow(
-        {MemberText(job, "id"), CutTo(kWidestName, MemberText(job, "name"), "\u2026"),
-         MemberText(job, "state"),
+        {MemberText(job, "id"), CutTo(kWidestName, MemberText(job, "name"), "\u2026"), StateOf(job),
          fmt::format("{}/{}", MemberText(job, "ranks_registered"), MemberText(job, "world_size")),
          MemberText(plan, "version") + (HasFirstPlan(job) ? " (first)" : ""),
          seconds ? WithThousands(*seconds, 4) : "", SavingNow(job),
@@ -422,8 +431,7 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
   const std::string reason = MemberText(job, "reason");
   const std::string key = MemberText(job, "client_key");
   if (!key.starts_with('-')) line("client key", key);
-  line("state", reason.empty() ? MemberText(job, "state")
-                               : fmt::format("{}: {}", MemberText(job, "state"), reason));
+  line("state", reason.empty() ? StateOf(job) : fmt::format("{}: {}", StateOf(job), reason));
   line("ranks", fmt::format("{} of {} ({} x {} x {})", MemberText(job, "ranks_registered"),
                             MemberText(job, "world_size"),
                             Counted(MemberText(job, "data_parallel"), "pipeline"),

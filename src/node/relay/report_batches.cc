@@ -21,6 +21,19 @@ constexpr std::size_t kMostBatchReports = 64;
 // What stands between the brackets of an array.
 std::string_view InsideOf(std::string_view array) { return array.substr(1, array.size() - 2); }
 
+// The server's answer to one of those whose reports were joined: what is wrong with any of them is
+// told to all, and each finds its own.
+std::string AnswerOfOne(std::size_t count, const http::Response& response) {
+  std::string troubles;
+  const std::string_view body = response.body ? std::string_view(*response.body) : "";
+  if (const auto members = IsJson(body) ? MembersOf(body) : std::nullopt) {
+    for (const JsonMember& member : *members) {
+      if (member.key == "troubles") troubles = fmt::format(",\"troubles\":{}", member.value);
+    }
+  }
+  return fmt::format("{{\"reports\":{}{}}}", count, troubles);
+}
+
 void Join(std::string_view elements, std::string* list) {
   if (elements.find_first_not_of(" \t\r\n") == std::string_view::npos) return;
   if (!list->empty()) *list += ',';
@@ -129,8 +142,7 @@ void ReportBatches::Answer(const std::string& target, const Batch& batch,
     if (is_refused) {
       SendAlone(target, report);
     } else if (result && result->status / 100 == 2) {
-      report.responder.Send(
-          http::JsonResponse(result->status, fmt::format("{{\"reports\":{}}}", report.count)));
+      report.responder.Send(http::JsonResponse(result->status, AnswerOfOne(report.count, *result)));
     } else {
       report.responder.Send(result ? *result : UnavailableResponse(result.error()));
     }

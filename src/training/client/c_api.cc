@@ -13,6 +13,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <random>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -65,6 +66,12 @@ std::size_t CopyText(std::string_view text, char* to, std::size_t size) {
 std::string HostName() {
   std::array<char, 256> name = {};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+// Another one each time, on whichever machine.
+std::string RandomId() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
 }
 
 Result<double> NumberOption(const char* name, double value, double most) {
@@ -124,6 +131,8 @@ Result<ClientSettings> ReadOptions(const perseus_client_options& options) {
   settings.gpu_uuid = Text(options.gpu_uuid);
   settings.gpu_index = options.gpu_index;
   settings.node = options.node == nullptr ? HostName() : options.node;
+  settings.client_id = RandomId();
+  settings.process = fmt::format("process {} on {}", getpid(), settings.node);
   settings.shadow = (options.flags & PERSEUS_SHADOW) != 0;
   settings.profile = (options.flags & PERSEUS_PROFILE) != 0;
   settings.follower.ahead = (options.flags & PERSEUS_NO_AHEAD) == 0;
@@ -276,6 +285,10 @@ void perseus_step_begin(perseus_client* client, int64_t iteration) {
   }
   Event event;
   event.kind = EventKind::kStepBegin;
+  // Before the trainer asks: what it is told is at least as new.
+  if (client->page->listens.load(std::memory_order_relaxed) == 0) {
+    event.stage = perseus::client::kUnheard;
+  }
   event.value = iteration;
   event.ticks = client->ticks.Now();
   client->page->PushAndWake(event);

@@ -104,6 +104,11 @@ void ClockThread::DrainEvents() {
       if (caller_.open()) BeginSweep();
     }
     follower_.Handle(event, at_ns);
+    if (follower_.Follows()) {  // The plan says what there is to run.
+      tally_.Skip();
+    } else {
+      tally_.Handle(event, reader_.lost);
+    }
     if (sweep_) sweep_->Handle(event, at_ns);
   }
   for (const StepTimes& times : state_->TakeStepTimes()) {
@@ -261,6 +266,7 @@ void ClockThread::CollectIterations() {
     last_joules_ = joules;
     joules_ += report.joules.value_or(0);
     if (state_->settings().server.empty()) continue;
+    if (!follower_.Follows() && tally_.counts()) report.ran = tally_.counts();
     if (const std::int64_t now_ns = MonotonicNs(); now_ns >= next_kinds_ns_) {
       report.kinds = follower_.TakeKinds();
       if (!report.kinds.empty()) {

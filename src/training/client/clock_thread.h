@@ -14,6 +14,7 @@
 #include "client/follower.h"
 #include "client/profiler.h"
 #include "client/shared_state.h"
+#include "client/tally.h"
 #include "client/ticks.h"
 
 namespace perseus::client {
@@ -54,6 +55,7 @@ class ClockThread {
   EventRing::Reader reader_;
   ClockCaller caller_;
   Follower follower_;
+  Tally tally_;
   std::optional<Profiler> sweep_;
   bool sweep_reported_ = false;
   std::uint64_t profile_asked_ = 0;  // Number of the server's request that sweep_ fulfils.

@@ -23,14 +23,17 @@ enum class EventKind : std::uint8_t {
   kStepAbandon,  // The step ends and must not be used.
 };
 
+// The stage of a step's begin at which the trainer was told that nobody listens.
+inline constexpr std::int32_t kUnheard = 1;
+
 // A call of the trainer, with its time.
 struct Event {
   EventKind kind = EventKind::kStepBegin;
   ComputationType type = ComputationType::kForward;
   std::int32_t stage = -1;
   std::int32_t microbatch = -1;
-  // Begin of a step: its iteration. End of a step: its tokens. kBusy: nanoseconds. kWork: the bits
-  // of a double.
+  // Begin of a step: its iteration, and in `stage` kUnheard if nobody listened to computations
+  // then. End of a step: its tokens. kBusy: nanoseconds. kWork: the bits of a double.
   std::int64_t value = 0;
   std::uint64_t ticks = 0;
 };

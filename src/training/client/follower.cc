@@ -125,7 +125,7 @@ void Follower::Handle(const Event& event, std::int64_t at_ns) {
   const ComputationId id{event.type, event.stage, event.microbatch};
   switch (event.kind) {
     case EventKind::kStepBegin:
-      BeginIteration(event.value, at_ns);
+      BeginIteration(event.value, event.stage != kUnheard, at_ns);
       break;
     case EventKind::kStepEnd:
       EndIteration(event.value, at_ns);
@@ -148,11 +148,12 @@ void Follower::Handle(const Event& event, std::int64_t at_ns) {
   }
 }
 
-void Follower::BeginIteration(std::int64_t iteration, std::int64_t at_ns) {
+void Follower::BeginIteration(std::int64_t iteration, bool is_heard, std::int64_t at_ns) {
   first_row_ += static_cast<std::int64_t>(clocks_.size());
   const bool waited = clocks_.empty();
   if (has_offer_) Adopt();
-  may_be_quiet_ = waited;
+  // Several short iterations can pass before the trainer is told that there is a plan.
+  may_be_quiet_ = waited || !is_heard;
   if (!step_plans_.empty()) AdoptStepPlan(iteration);
   in_iteration_ = true;
   lost_ = false;

@@ -187,7 +187,7 @@ class Follower {
     std::vector<Span> spans;
   };
 
-  void BeginIteration(std::int64_t iteration, std::int64_t at_ns);
+  void BeginIteration(std::int64_t iteration, bool is_heard, std::int64_t at_ns);
   void EndIteration(std::int64_t tokens, std::int64_t at_ns);
   void CountKind(const ComputationId& id, int mhz, double seconds);
   static void Learn(double measured, double* value, bool* is_measured);

@@ -29,8 +29,8 @@ struct HotPage {
   std::atomic<std::uint32_t> sleeping;
   // Whether events of computations are needed, because there is a plan or a sweep.
   std::atomic<std::uint32_t> listens;
-  // Counts what changes the newest problem, so that the trainer need not take a lock to see that
-  // there is none.
+  // Counts what changes the newest problem or the job's id, so that the trainer need not take a
+  // lock to see that there is nothing new.
   std::atomic<std::uint32_t> problems;
   EventRing ring;
 

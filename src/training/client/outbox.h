@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "client/follower.h"
+#include "client/tally.h"
 #include "common/mutex.h"
 #include "measure/kind.h"
 #include "measure/sweep.h"
@@ -22,6 +23,8 @@ struct IterationReport {
   std::optional<double> joules;  // None: the counter did not move, or cannot be read.
   // Times of computations under a plan, since the last report that had any.
   std::vector<KindTimes> kinds;
+  // What iterations run, where there is no plan yet and it is known.
+  std::optional<ComputationCounts> ran;
 };
 
 // A straggler that the trainer reports. `degree` <= 1: it is not slow any more.

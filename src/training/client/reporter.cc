@@ -32,6 +32,8 @@ void Reporter::Run() {
       state_->Pause(kAgainSeconds);
     }
   }
+  // The last word of a client that was registered: its state is "closed".
+  if (state_->registered()) SendAll(state_->outbox().Wait(0));
 }
 
 void Reporter::Step() {
@@ -40,8 +42,8 @@ void Reporter::Step() {
     state_->Pause(kWaitForJobSeconds);
     return;
   }
-  job_ = "/api/v1/jobs/" + http::PercentEncoded(state_->job_id());
   Outbox::Contents contents = state_->outbox().Wait(state_->settings().report_interval_seconds);
+  if (state_->stopping()) return state_->outbox().PutBack(std::move(contents));
   WatchDriver();
   SendAll(std::move(contents));
 }
@@ -56,6 +58,7 @@ void Reporter::WatchDriver() {
 }
 
 void Reporter::SendAll(Outbox::Contents contents) {
+  job_ = "/api/v1/jobs/" + http::PercentEncoded(state_->job_id());
   Outbox::Contents left;
   bool later = false;
   for (const StragglerNotice& notice : contents.notices) {
@@ -72,16 +75,32 @@ void Reporter::SendAll(Outbox::Contents contents) {
     left.profile = std::move(contents.profile);
   }
   const std::string error = state_->last_error();
-  if (!contents.iterations.empty() &&
-      (later || Send("POST", job_ + "/iterations",
-                     FormatIterations(state_->settings(), contents.iterations, state_->stats(),
-                                      error)) == Sent::kNotNow)) {
-    later = true;
-    left.iterations = std::move(contents.iterations);
+  if (!contents.iterations.empty() || state_->stopping()) {
+    std::string answer;
+    const Sent sent = later ? Sent::kNotNow
+                            : Send("POST", job_ + "/iterations",
+                                   FormatIterations(state_->settings(), contents.iterations,
+                                                    state_->stats(), error),
+                                   &answer);
+    if (sent == Sent::kYes) HearTrouble(ParseTrouble(answer, state_->settings().client_id));
+    if (sent == Sent::kNotNow) {
+      later = true;
+      left.iterations = std::move(contents.iterations);
+    }
   }
   if (!later) return;
   state_->outbox().PutBack(std::move(left));
   state_->Pause(kAgainSeconds);
+}
+
+void Reporter::HearTrouble(std::string sentence) {
+  if (sentence == trouble_) return;
+  trouble_ = std::move(sentence);
+  if (trouble_.empty()) {
+    state_->Recovered(SharedState::About::kJob);
+  } else {
+    state_->Complain(trouble_, SharedState::About::kJob);
+  }
 }
 
 Reporter::Sent Reporter::Send(std::string_view method, const std::string& target,

@@ -29,6 +29,7 @@ class Reporter {
 
   void Step();
   void SendAll(Outbox::Contents contents);
+  void HearTrouble(std::string sentence);
   Sent Send(std::string_view method, const std::string& target, const std::string& body,
             std::string* answer = nullptr);
   Sent SendStraggler(const StragglerNotice& notice);
@@ -37,6 +38,7 @@ class Reporter {
   SharedState* state_;
   http::Client* http_;
   std::string job_;
+  std::string trouble_;  // What the server says is wrong with this rank.
 };
 
 }  // namespace perseus::client

@@ -77,6 +77,16 @@ Json KindsJson(const std::vector<KindTimes>& kinds) {
   return list;
 }
 
+Json CountsJson(const ComputationCounts& counts) {
+  Json list = Json::array();
+  for (const auto& [kind, count] : counts) {
+    const auto& [type, stage] = kind;
+    list.push_back(
+        {{"stage", stage}, {"instruction", ComputationTypeName(type)}, {"count", count}});
+  }
+  return list;
+}
+
 // Null: not known.
 Json ClocksName(Clocks clocks, const ClientSettings& settings) {
   if (settings.shadow) return "maximum";
@@ -201,24 +211,42 @@ std::string FormatIterations(const ClientSettings& settings,
                     {"clocks", ClocksName(record.clocks, settings)}});
     if (!report.kinds.empty()) list.back()["kinds"] = KindsJson(report.kinds);
   }
-  const Json client = {{"rank", rank},
-                       {"state", StateName(stats.state)},
-                       {"shadow", settings.shadow},
-                       {"level", LevelName(stats.level)},
-                       {"plan_version", stats.plan_version},
-                       {"calls", stats.calls},
-                       {"coalesced", stats.coalesced},
-                       {"refused", stats.refused},
-                       {"early", stats.early},
-                       {"on_time", stats.on_time},
-                       {"late", stats.late},
-                       {"missed", stats.missed},
-                       {"latency_s", stats.latency_seconds},
-                       {"overhead_share", stats.overhead_share},
-                       {"order_mismatches", stats.order_mismatches},
-                       {"lost_events", stats.lost_events},
-                       {"error", error}};
+  Json client = {{"rank", rank},
+                 {"client", settings.client_id},
+                 {"process", settings.process},
+                 {"state", StateName(stats.state)},
+                 {"shadow", settings.shadow},
+                 {"level", LevelName(stats.level)},
+                 {"plan_version", stats.plan_version},
+                 {"calls", stats.calls},
+                 {"coalesced", stats.coalesced},
+                 {"refused", stats.refused},
+                 {"early", stats.early},
+                 {"on_time", stats.on_time},
+                 {"late", stats.late},
+                 {"missed", stats.missed},
+                 {"latency_s", stats.latency_seconds},
+                 {"overhead_share", stats.overhead_share},
+                 {"order_mismatches", stats.order_mismatches},
+                 {"lost_events", stats.lost_events},
+                 {"error", error}};
+  if (!reports.empty() && reports.back().ran) client["ran"] = CountsJson(*reports.back().ran);
   return FormatCompact({{"reports", std::move(list)}, {"clients", Json::array({client})}});
+}
+
+std::string ParseTrouble(std::string_view json, const std::string& client_id) {
+  const std::string name = "the server's answer";
+  const Result<TreeNode> tree = ParseJsonTree(json, name);
+  if (!tree) return "";
+  TreeReader reader(*tree, name);
+  const auto troubles = reader.Root().Find("troubles");
+  if (!troubles || !troubles->IsList()) return "";
+  for (std::size_t i = 0; i < troubles->Size() && !reader.failed(); ++i) {
+    const TreeCursor trouble = troubles->At(i);
+    std::string sentence = trouble.Get("sentence").String();
+    if (trouble.Get("client").String() == client_id && !reader.failed()) return sentence;
+  }
+  return "";
 }
 
 std::string FormatStraggler(const StragglerNotice& notice) {

@@ -46,6 +46,9 @@ std::string FormatMeasurements(int rank, const ProfileReport& report);
 std::string FormatIterations(const ClientSettings& settings,
                              const std::vector<IterationReport>& reports,
                              const perseus_client_stats& stats, const std::string& error);
+// What the server finds wrong with this client, in the answer to that; "": nothing, or it is an
+// older one.
+std::string ParseTrouble(std::string_view json, const std::string& client_id);
 
 // The body of POST .../stragglers.
 std::string FormatStraggler(const StragglerNotice& notice);

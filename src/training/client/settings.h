@@ -23,7 +23,9 @@ struct ClientSettings {
   int pp_rank = 0;
   int tp_rank = 0;
   std::string node;
-  std::string device;  // "": none.
+  std::string client_id;  // Of this client alone: two with one rank are told apart by it.
+  std::string process;    // Which process that is, for people.
+  std::string device;     // "": none.
   std::string gpu_uuid;
   int gpu_index = 0;
   bool shadow = false;

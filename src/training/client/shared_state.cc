@@ -171,6 +171,7 @@ void SharedState::SetRegistered(const std::string& job_id) {
     const MutexLock lock(mutex_);
     registration_ = Progress::kDone;
     job_id_ = job_id;
+    page_->problems.fetch_add(1, std::memory_order_relaxed);
   }
   changed_.NotifyAll();
 }

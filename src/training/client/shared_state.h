@@ -38,7 +38,7 @@ class SharedState {
   Outbox& outbox() { return outbox_; }
 
   // What a problem is about.
-  enum class About : std::uint8_t { kDevice, kServer, kPlan, kOrder, kOther };
+  enum class About : std::uint8_t { kDevice, kServer, kPlan, kOrder, kJob, kOther };
   // Records a problem. The same sentence is recorded only once in a row.
   void Complain(const std::string& sentence, About about = About::kOther);
   // The problem with it is over.

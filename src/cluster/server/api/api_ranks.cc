@@ -18,6 +18,7 @@
 #include "server/api/api_schemas.h"
 #include "server/api/api_text.h"
 #include "server/api/job_json.h"
+#include "server/runtime/rank_trouble.h"
 
 namespace perseus::server {
 namespace {
@@ -60,23 +61,38 @@ constexpr Member kIterationReportMembers[] = {
         .Optional()
         .Says("Means since the rank's last report, of computations whose clock was in effect all "
               "through.")};
-constexpr Member kClientReportMembers[] = {Integer("rank"),
-                                           Text("state").Optional(),
-                                           Text("error").Optional(),
-                                           Integer("plan_version").Optional(),
-                                           Number("calls").Optional(),
-                                           Number("coalesced").Optional(),
-                                           Number("refused").Optional(),
-                                           Number("early").Optional(),
-                                           Number("on_time").Optional(),
-                                           Number("late").Optional(),
-                                           Number("missed").Optional(),
-                                           Number("order_mismatches").Optional(),
-                                           Number("lost_events").Optional(),
-                                           Boolean("shadow").Optional().Says("It sets no clock")};
+constexpr Member kRanMembers[] = {Integer("stage").Says("-1: not said."), Text("instruction"),
+                                  Integer("count").In({.least = 0})};
+constexpr Member kClientReportMembers[] = {
+    Integer("rank"),
+    Text("client").Most(64).Optional().Says("Of this client alone: two with one rank are told "
+                                            "apart by it."),
+    Text("process").Most(512).Optional().Says("Which process it is, for people."),
+    Object("ran", "Ran")
+        .List(kMostKinds)
+        .Optional()
+        .Says("What its iterations run, where it has no "
+              "plan and knows."),
+    Text("state").Optional(),
+    Text("error").Optional(),
+    Integer("plan_version").Optional(),
+    Number("calls").Optional(),
+    Number("coalesced").Optional(),
+    Number("refused").Optional(),
+    Number("early").Optional(),
+    Number("on_time").Optional(),
+    Number("late").Optional(),
+    Number("missed").Optional(),
+    Number("order_mismatches").Optional(),
+    Number("lost_events").Optional(),
+    Boolean("shadow").Optional().Says("It sets no clock")};
 constexpr Member kReportsMembers[] = {Object("reports", "IterationReport").List().Optional(),
                                       Object("clients", "ClientReport").List().Optional()};
-constexpr Member kReportsTakenMembers[] = {Integer("reports")};
+constexpr Member kTroubleMembers[] = {Text("client").Says("As it called itself."),
+                                      Text("sentence")};
+constexpr Member kReportsTakenMembers[] = {
+    Integer("reports"),
+    Object("troubles", "Trouble").List().Sometimes().Says("What is wrong with these clients.")};
 constexpr Member kRankListMembers[] = {Object("ranks", "Rank").List()};
 constexpr Member kJoinedMembers[] = {Integer("plan_version"),
                                      Choice("state", store::kJobStateNames)};
@@ -87,6 +103,8 @@ constexpr ObjectSchema kRankSchemas[] = {
     {"Joined", kJoinedMembers},
     {"BusyByType", kBusyByTypeMembers},
     {"KindReport", kKindMembers},
+    {"Ran", kRanMembers},
+    {"Trouble", kTroubleMembers},
     {"IterationReport", kIterationReportMembers},
     {"ClientReport", kClientReportMembers,
      "Counts since the client began; the last word of each rank counts."},
@@ -181,12 +199,30 @@ IterationReport ReadIteration(const TreeCursor& report) {
   return read;
 }
 
+ComputationCounts ReadRan(const TreeCursor& list) {
+  ComputationCounts counts;
+  const std::size_t count = list.Size();
+  if (count > kMostKinds) list.FailExpected("at most 4096 kinds of computations");
+  for (std::size_t i = 0; i < count && i < kMostKinds; ++i) {
+    const TreeCursor kind = list.At(i);
+    const int stage = kind.Get("stage").Integer(-1, kMostNumber);
+    const std::int64_t runs = Whole(kind.Get("count"));
+    if (runs < 0) kind.Get("count").FailExpected("a number of computations");
+    const auto type = ParseComputationType(kind.Get("instruction").String());
+    if (type) counts[{*type, stage}] = runs;
+  }
+  return counts;
+}
+
 ClientReport ReadClient(const TreeCursor& report) {
   constexpr std::array<const char*, 9> kCounts = {"calls",  "coalesced",        "refused",
                                                   "early",  "on_time",          "late",
                                                   "missed", "order_mismatches", "lost_events"};
   ClientReport read;
   read.rank = RankNumber(report, "rank");
+  read.client = FindText(report, "client", 64);
+  read.process = FindText(report, "process", 512);
+  if (const auto ran = FindSet(report, "ran")) read.ran = ReadRan(*ran);
   read.state = FindText(report, "state", 64);
   read.error = FindText(report, "error", 512);
   if (const auto shadow = FindSet(report, "shadow")) read.shadow = shadow->Bool();
@@ -219,9 +255,18 @@ void TakeReports(const JobPointer& job, const CallPointer& call) {
   const auto reports = ReadReports(call->request.body);
   if (!reports) return Send(*call, FailureResponse(reports.error()));
   job->Report(reports->iterations, reports->clients,
-              [call, count = reports->iterations.size()](const Outcome<void>& reported) {
-                call->responder.Send(reported ? JsonAnswer(202, {{"reports", count}})
-                                              : FailureResponse(reported.error()));
+              [call, job, reports = *reports](const Outcome<void>& reported) {
+                if (!reported) {
+                  call->responder.Send(FailureResponse(reported.error()));
+                  return;
+                }
+                nlohmann::ordered_json answer = {{"reports", reports.iterations.size()}};
+                for (const ClientReport& client : reports.clients) {
+                  const std::string trouble = TroubleOf(call->service, *job, client);
+                  if (trouble.empty()) continue;
+                  answer["troubles"].push_back({{"client", client.client}, {"sentence", trouble}});
+                }
+                call->responder.Send(JsonAnswer(202, answer));
               });
 }
 

@@ -94,6 +94,9 @@ constexpr Member kJobSummaryMembers[] = {
         .Sometimes()
         .Says("How many ranks report to this server that they follow the plan. 0: all report here, "
               "and none follows, so the plan saves nothing. Missing: it is not known."),
+    Boolean("ended").Sometimes().Says(
+        "true: all its registered ranks have told this server that their trainers end. A run with "
+        "the same client key goes on."),
     Text("profile_source")
         .Optional()
         .Says("given, measured, or \"reused from JOB (PROFILE)\"; null: there is no profile yet.")};
@@ -258,6 +261,7 @@ Json JobSummaryJson(const JobView& view) {
   if (following > 0 || (heard > 0 && heard >= view.ranks_registered)) {
     json["following"] = following;
   }
+  if (view.has_ended) json["ended"] = true;
   json["profile_source"] = view.profile_source.empty() ? Json(nullptr) : Json(view.profile_source);
   json["plan"] =
       view.plan == nullptr ? Json(nullptr) : PublishedJson(*view.plan, record.data_parallel);

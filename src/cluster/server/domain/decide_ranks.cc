@@ -74,7 +74,8 @@ Outcome<void> CheckRow(const store::MeasuredRow& row, std::size_t number,
                 fmt::format("{} of row {} must be {}", field, number, expected),
                 fmt::format("rows[{}].{}", number, field));
   };
-  if (row.stage < 0) return wrong("stage", "0 or more");
+  if (row.stage < 0)
+    return wrong("stage", "0 or more: the trainer must say of which stage a computation is");
   if (measurable && row.stage >= measurable->num_stages) {
     return wrong("stage", fmt::format("below {}, the stages of the job", measurable->num_stages));
   }

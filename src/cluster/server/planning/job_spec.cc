@@ -247,6 +247,20 @@ Result<Schedule> ScheduleOfSettings(const std::string& settings_json) {
   return job::ScheduleOf(*settings, settings->stages.value_or(0));
 }
 
+Result<std::vector<ComputationCounts>> CountsOfSettings(const std::string& settings_json) {
+  const Result<Schedule> schedule = ScheduleOfSettings(settings_json);
+  if (!schedule) return tl::unexpected(schedule.error());
+  std::vector<ComputationCounts> counts;
+  for (const std::vector<ScheduleStep>& steps : schedule->ranks) {
+    ComputationCounts& of_rank = counts.emplace_back();
+    for (const ScheduleStep& step : steps) {
+      ++of_rank[{step.id.type, step.id.stage}];
+      if (step.fused) ++of_rank[{step.fused->type, step.fused->stage}];
+    }
+  }
+  return counts;
+}
+
 Result<Measurable> MeasurableOf(const std::string& settings_json) {
   const Result<Schedule> schedule = ScheduleOfSettings(settings_json);
   if (!schedule) return tl::unexpected(schedule.error());

@@ -4,8 +4,12 @@
 #ifndef PERSEUS_SERVER_PLANNING_JOB_SPEC_H_
 #define PERSEUS_SERVER_PLANNING_JOB_SPEC_H_
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "perseus/computation.h"
 #include "perseus/job.h"
@@ -68,6 +72,11 @@ Result<Measurable> MeasurableOf(const std::string& settings_json);
 
 // The schedule of settings. They must include `stages`, as there is no profile to take it from.
 Result<Schedule> ScheduleOfSettings(const std::string& settings_json);
+
+// How many computations of each type and stage an iteration has.
+using ComputationCounts = std::map<std::pair<ComputationType, int>, std::int64_t>;
+// Those of each rank of a pipeline, by the schedule of the settings; as ScheduleOfSettings().
+Result<std::vector<ComputationCounts>> CountsOfSettings(const std::string& settings_json);
 
 // Builds the job of a record, which must hold its profile.
 Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record);

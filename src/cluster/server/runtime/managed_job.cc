@@ -73,7 +73,13 @@ void ManagedJob::Resume(bool ask_for_work) {
 }
 
 void ManagedJob::Do(Command command, Caller caller, Reply reply) {
-  if (std::holds_alternative<RegisterRank>(command)) HearRanks();
+  if (const auto* const joins = std::get_if<RegisterRank>(&command)) {
+    HearRanks();
+    const Strand::Turn turn(strand_);
+    rank_watch_.Register(joins->rank.rank);
+    const auto last = clients_.find(joins->rank.rank);
+    if (last != clients_.end() && last->second.state == kClosedState) clients_.erase(last);
+  }
   const auto operation = std::make_shared<Operation>();
   operation->command = std::move(command);
   operation->caller = std::move(caller);

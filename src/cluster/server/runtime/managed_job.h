@@ -32,6 +32,7 @@
 #include "server/watch/drift_watch.h"
 #include "server/watch/iteration_sums.h"
 #include "server/watch/job_watch.h"
+#include "server/watch/rank_watch.h"
 #include "server/watch/reports.h"
 
 namespace perseus::server {
@@ -78,9 +79,10 @@ struct JobView {
   double progress = 0;                                     // Share of the planning step done, 0..1.
   std::map<std::string, double> client_counts = {};        // Sums over ranks.
   std::map<std::string, std::int64_t> client_states = {};  // Ranks by the state they report.
-  std::int64_t complaining_clients = 0;                    // Clients that report an error,
-  std::vector<ClientReport> troubled_clients = {};         // and the first of them.
-  std::int64_t shadow_clients = 0;  // Clients in shadow mode: they set no clock.
+  bool has_ended = false;                // The trainers of all registered ranks have ended.
+  std::int64_t complaining_clients = 0;  // Clients that report an error,
+  std::vector<ClientReport> troubled_clients = {};  // and the first of them.
+  std::int64_t shadow_clients = 0;                  // Clients in shadow mode: they set no clock.
   WatchView watch = {};
   std::string profile_source = {};  // Empty: there is no profile yet.
   bool sweeps_again = false;        // Ranks measure again and follow the old profile's plans.
@@ -154,6 +156,11 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   // Takes reports of iterations and of clients. Their sums become durable within a second or two.
   using Done = std::function<void(const Outcome<void>&)>;
   void Report(std::vector<IterationReport> reports, std::vector<ClientReport> clients, Done done);
+
+  // What is wrong with the rank of this client by what clients report; "": nothing.
+  std::string TroubleOf(const ClientReport& client) const;
+  // Whether the client is that of the first rank, which trains while others are missing.
+  bool LacksRanksOf(const ClientReport& client) const;
 
   // As PlanBoard::Wait(). If this server does not know the version `after`, it reads the store:
   // another server may have published that version, or the store may have lost it.
@@ -272,7 +279,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   struct Reports;
   void TryReports(const std::shared_ptr<Reports>& reports) PERSEUS_REQUIRES(strand_);
   void TakeReports(const Reports& reports) PERSEUS_REQUIRES(strand_);
-  void Hear(const ClientReport& client) PERSEUS_REQUIRES(strand_);
+  void Hear(const ClientReport& client, std::size_t iterations) PERSEUS_REQUIRES(strand_);
   bool CanSetClocksAgain(const ClientReport& client) const PERSEUS_REQUIRES(strand_);
   void WatchDrift(const std::vector<KindReport>& kinds) PERSEUS_REQUIRES(strand_);
   void WatchIterations(const std::vector<IterationReport>& reports) PERSEUS_REQUIRES(strand_);
@@ -322,6 +329,9 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   double iterations_read_at_seconds_ PERSEUS_GUARDED_BY(strand_);
   std::map<int, ClientReport> clients_
       PERSEUS_GUARDED_BY(strand_);  // The last of each rank; not durable.
+  RankWatch rank_watch_ PERSEUS_GUARDED_BY(strand_);
+  // Of each rank of a pipeline; none: not asked for yet. Empty: the settings do not say.
+  mutable std::optional<std::vector<ComputationCounts>> planned_ PERSEUS_GUARDED_BY(strand_);
   JobWatch watch_ PERSEUS_GUARDED_BY(strand_);
   DriftWatch drift_ PERSEUS_GUARDED_BY(strand_);
   std::optional<double> looked_at_day_seconds_

@@ -50,7 +50,12 @@ void ManagedJob::TryReports(const std::shared_ptr<Reports>& reports) {
 }
 
 void ManagedJob::TakeReports(const Reports& reports) {
-  for (const ClientReport& client : reports.clients) Hear(client);
+  for (const ClientReport& client : reports.clients) {
+    const auto iterations =
+        std::count_if(reports.iterations.begin(), reports.iterations.end(),
+                      [&](const IterationReport& report) { return report.rank == client.rank; });
+    Hear(client, static_cast<std::size_t>(iterations));
+  }
   for (const IterationReport& report : reports.iterations) {
     sums_.Add(report);
     WatchDrift(report.kinds);
@@ -60,7 +65,8 @@ void ManagedJob::TakeReports(const Reports& reports) {
 }
 
 // What went wrong is news once: clients repeat it with each report.
-void ManagedJob::Hear(const ClientReport& client) {
+void ManagedJob::Hear(const ClientReport& client, std::size_t iterations) {
+  rank_watch_.Hear(client, iterations, context_->now().seconds);
   ClientReport& last = clients_[client.rank];
   if (!client.error.empty() && client.error != last.error) {
     Announce({EventKind::kTrouble,
@@ -70,6 +76,29 @@ void ManagedJob::Hear(const ClientReport& client) {
   last = client;
   // What waits for a store that is away would wait once for each report.
   if (!is_changing_ && CanSetClocksAgain(client)) RunInternal(Reprofile{});
+}
+
+std::string ManagedJob::TroubleOf(const ClientReport& client) const {
+  const Strand::Turn turn(strand_);
+  const std::string other = rank_watch_.OtherOf(client, context_->now().seconds);
+  if (!other.empty()) {
+    return fmt::format("rank {} is {}, too: give each its own rank", client.rank, other);
+  }
+  const auto ran = rank_watch_.RanBy(client.rank);
+  const auto rank = life_.ranks.find(client.rank);
+  if (!ran || rank == life_.ranks.end() || record_.origin == store::JobOrigin::kZeus) return "";
+  if (!planned_) {
+    planned_ = CountsOfSettings(record_.settings_json).value_or(std::vector<ComputationCounts>());
+  }
+  const auto pp_rank = static_cast<std::size_t>(rank->second.pp_rank);
+  if (pp_rank >= planned_->size()) return "";
+  return DifferenceText(client.rank, rank->second.pp_rank, *ran, (*planned_)[pp_rank]);
+}
+
+bool ManagedJob::LacksRanksOf(const ClientReport& client) const {
+  const Strand::Turn turn(strand_);
+  return life_.phase.state == store::JobState::kRegistering && !life_.ranks.empty() &&
+         life_.ranks.begin()->first == client.rank && rank_watch_.HasTrained(client);
 }
 
 // A rank that was measured at its driver's clocks, since it could not set any, follows now.

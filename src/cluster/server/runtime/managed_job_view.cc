@@ -71,6 +71,8 @@ JobView ManagedJob::View() const {
       view.troubled_clients.push_back(client);
     }
   }
+  const auto closed = view.client_states.find(kClosedState);
+  view.has_ended = closed != view.client_states.end() && closed->second == view.ranks_registered;
   return view;
 }
 

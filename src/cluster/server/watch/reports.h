@@ -12,19 +12,27 @@
 
 #include "server/base/failure.h"
 #include "server/domain/job_life.h"
+#include "server/planning/job_spec.h"
 #include "server/watch/drift_watch.h"
 #include "server/watch/job_watch.h"
 
 namespace perseus::server {
 
+// The state of a client whose trainer has ended.
+inline constexpr const char* kClosedState = "closed";
+
 // What the client of a rank reports about itself. Its counts begin when the client starts.
 struct ClientReport {
   int rank = 0;
-  std::string state = {};  // "following", ...
-  std::string error = {};  // One sentence. Empty: no error.
+  std::string client = {};   // Of this client alone. Empty: an older one, which does not say.
+  std::string process = {};  // Which process that is, for people.
+  std::string state = {};    // "following", ...
+  std::string error = {};    // One sentence. Empty: no error.
   std::int64_t plan_version = 0;
   bool shadow = false;                        // Shadow mode: the client sets no clock.
   std::map<std::string, double> counts = {};  // "calls", "late", ...
+  // What its iterations run, where it has no plan and knows. Stage -1: not said.
+  std::optional<ComputationCounts> ran = {};
 };
 
 // One iteration of one rank.
