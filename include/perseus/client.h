@@ -131,7 +131,7 @@ typedef struct perseus_client_options {
                                      lowest. */
   int32_t profile_stride;         /* Every n-th clock is measured. Default: 1. */
   int32_t profile_coarse;         /* Not 0: every 4th clock, then where the curve bends; the others
-                                     are read off the curve. A third of the iterations. */
+                                     are read off the curve. Half of the iterations or fewer. */
   int32_t profile_settling;       /* Iterations left out after each change of clock. Default: 1. */
   int64_t profile_seed;           /* Not 0: the clocks of each pass in random order. */
 } perseus_client_options;

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
         TooLargeError,
     )
     from perseus.profile import Profile
-    from perseus.program import ProgramError, emulate
+    from perseus.program import ProgramError, emulate, fleet_emulate, fleet_plan
     from perseus.settings import Conditions, JobSettings, PlanSettings
 
     __version__: str
@@ -105,6 +105,8 @@ __all__ = [
     "attach_megatron",
     "attach_torchtitan",
     "emulate",
+    "fleet_emulate",
+    "fleet_plan",
     "lightning_callback",
     "megatron_callback",
     "plan",
@@ -130,7 +132,7 @@ _LATER = {
         "planner_error": "CancelledError InfeasibleError InputFileError InternalError "
         "InvalidInputError OutOfMemoryError PlannerError TooLargeError",
         "profile": "Profile",
-        "program": "ProgramError emulate",
+        "program": "ProgramError emulate fleet_emulate fleet_plan",
         "settings": "Conditions JobSettings PlanSettings",
     }.items()
     for name in names.split()

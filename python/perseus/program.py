@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 DISTRIBUTION = "perseus-energy"
 _WRONG_INPUT = 2
 _JOB_FILE = "job.json"
+_SITE_FILE = "site.json"
 
 
 class ProgramError(RuntimeError):
@@ -73,7 +74,7 @@ def _installed() -> str | None:
 
 
 def answer(*arguments: str) -> Any:
-    """Return what the program says with ``--json``.
+    """Return what the program says with ``--json``: also why nothing can be done, as data.
 
     Raises
     ------
@@ -85,9 +86,9 @@ def answer(*arguments: str) -> Any:
     command = [find(), *arguments, "--json"]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
     sentence = done.stderr.strip().removeprefix("perseus: ")
-    if done.returncode == _WRONG_INPUT:
+    if done.returncode == _WRONG_INPUT and not done.stdout:
         raise PlannerError(sentence)
-    if done.returncode != 0:
+    if done.returncode not in (0, _WRONG_INPUT):
         raise ProgramError(f"perseus {arguments[0]} failed ({done.returncode}): {sentence}")
     return json.loads(done.stdout)
 
@@ -162,6 +163,72 @@ def emulate(
             sentence = re.sub(re.escape(file) + r":\d+:\d+: ", "", str(error))
             raise PlannerError(sentence, error.code) from None
         return emulated
+
+
+def fleet_plan(site: Setting | Mapping[str, object], **options: Setting) -> dict[str, Any]:
+    """Divide a site's power among its jobs: `perseus fleet plan`, whose JSON is returned.
+
+    Parameters
+    ----------
+    site
+        The path of a site file, or what one says as a mapping (docs/reference/files.md): power,
+        objective, job=[{...}, ...]. Relative paths in a mapping begin in the working folder.
+    options
+        Every long flag of `perseus fleet plan` by its name: server="http://...", output="DIR".
+
+    Raises
+    ------
+    PlannerError
+        With the sentence that `perseus fleet plan` says of the same input. Where nothing fits the
+        budget, the answer has feasible=False, and says which limit and what would mend it.
+    ProgramError
+        There is no program `perseus`.
+    """
+    return _of_site("plan", site, options)
+
+
+def fleet_emulate(site: Setting | Mapping[str, object], **options: Setting) -> dict[str, Any]:
+    """Run a site for days under one rule after the other: `perseus fleet emulate`.
+
+    As `fleet_plan`, with the flags of `perseus fleet emulate`: days=7, seeds=5, ...
+    """
+    return _of_site("emulate", site, options)
+
+
+def _of_site(
+    command: str, site: Setting | Mapping[str, object], options: Mapping[str, object]
+) -> dict[str, Any]:
+    flags = _flags(options)
+    if not isinstance(site, Mapping):
+        divided: dict[str, Any] = answer("fleet", command, str(site), *flags)
+        return divided
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, _SITE_FILE)
+        file.write_text(json.dumps(jsonable(_with_absolute_paths(site))), encoding="utf-8")
+        place = re.compile(re.escape(str(file)) + r"(:\d+:\d+)?: ")  # Nobody has seen the file.
+        try:
+            divided = answer("fleet", command, str(file), *flags)
+        except PlannerError as error:
+            raise PlannerError(place.sub("", str(error)), error.code) from None
+        if "sentence" in divided:
+            divided["sentence"] = place.sub("", divided["sentence"])
+        return divided
+
+
+def _with_absolute_paths(site: Mapping[str, object]) -> dict[str, object]:
+    """Return a site whose paths do not begin in the folder of its file."""
+    paths = {"job", "plan", "price", "carbon"}
+    paths |= {key for key, kind in JobSettings.__annotations__.items() if "_Path" in str(kind)}
+
+    def absolute(key: str, value: object) -> object:
+        if isinstance(value, Mapping):
+            return {inner: absolute(inner, each) for inner, each in value.items()}
+        if isinstance(value, (list, tuple)) and any(isinstance(each, Mapping) for each in value):
+            return [absolute("", each) for each in value]
+        is_path = key in paths and isinstance(value, (str, os.PathLike))
+        return os.path.abspath(str(value)) if is_path else value
+
+    return {key: absolute(key, value) for key, value in site.items()}
 
 
 def _of_job(options: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 // Two jobs of a profile of two stages.
 std::string WriteSite(const TemporaryFolder& folder, const std::string& emulate,
-                      const std::string& power = "1200") {
+                      const std::string& power = "700") {
   folder.Write("profile.csv", SampleProfile(2));
   return folder.Write("site.toml", "power = " + power +
                                        "\n[[job]]\nname = \"a\"\ncount = 2\nprofile = "
@@ -59,7 +59,7 @@ TEST(BinaryFleetEmulate, WritesAPageAndTables) {
   EXPECT_THAT(run.out, HasSubstr("+-"));
   const std::string page = ReadText(folder.Path("out/report.html"));
   for (const char* id : {"power-title", "price-title", "Who gave what"}) {
-    EXPECT_THAT(page, HasSubstr(id));
+    EXPECT_NE(page.find(id), std::string::npos) << id;
   }
   const std::string csv = ReadText(folder.Path("out/power.csv"));
   EXPECT_THAT(csv, ::testing::StartsWith("time_s,limit_w,max-clocks_w,"));

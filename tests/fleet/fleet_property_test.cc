@@ -159,10 +159,12 @@ RC_GTEST_PROP(FleetProperty, TheOrderOfJobsDoesNotMatter, (std::uint32_t seed)) 
     const auto other = DividePower(turned, objective);
     RC_ASSERT(one.has_value() == other.has_value());
     if (!one) continue;
+    // Real plans may differ where two choices are worth the same.
+    RC_ASSERT(std::abs(one->plans.objective - other->plans.objective) <=
+              1e-9 * one->plans.objective);
     for (std::size_t j = 0; j < site.jobs.size(); ++j) {
       const std::size_t back = site.jobs.size() - 1 - j;
       RC_ASSERT(std::abs(one->bound.jobs[j].speed - other->bound.jobs[back].speed) < 1e-9);
-      RC_ASSERT(std::abs(one->plans.jobs[j].speed - other->plans.jobs[back].speed) < 1e-9);
     }
   }
 }

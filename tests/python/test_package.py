@@ -286,3 +286,28 @@ def test_plans_are_explained_and_emulated(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("PERSEUS_BINARY", "/nowhere/perseus")
     with pytest.raises(perseus.ProgramError, match="/nowhere/perseus"):
         plan.explain()
+
+
+@needs_library
+def test_a_site_is_divided_and_emulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the program: from its file, and from a mapping that says the same."""
+    monkeypatch.setenv("PERSEUS_BINARY", command_line().binary)
+    examples = Path(__file__).parents[2] / "examples"
+    of_file = perseus.fleet_plan(examples / "site.toml")
+    monkeypatch.chdir(examples)
+    job = {"name": "small", "job": "gpt3-1.3b-a100-sxm.toml", "max_slowdown": "50%"}
+    site: dict[str, Any] = {"power": "2kW", "job": [{**job, "dp": 2}]}
+    divided = perseus.fleet_plan(site)
+    assert of_file.keys() == divided.keys()
+    assert 0 < divided["objective"] <= divided["objective_bound"]
+    assert divided["jobs"][0]["power_w"] <= 2000
+    assert divided["feasible"] is True
+    starved = perseus.fleet_plan({**site, "power": "1W"})
+    assert starved["feasible"] is False
+    assert "site.json" not in starved["sentence"]
+    with pytest.raises(perseus.PlannerError, match=r"^(?!.*site\.json).*kWh"):
+        perseus.fleet_plan({**site, "power": "1kWh"})
+    with pytest.raises(perseus.PlannerError, match=r"^(?!.*site\.json).*max_slowdwn"):
+        perseus.fleet_plan({**site, "job": [{**job, "max_slowdwn": "1%"}]})
+    week = perseus.fleet_emulate({**site, "power": "2.5kW"}, days=0.01)
+    assert {"rules"} <= week.keys()

@@ -206,7 +206,7 @@ TEST_F(WatchTest, AComparisonIsANewVersionThatRanksHearOf) {
   ASSERT_EQ(json["realised"].size(), 1U);
   const auto& realised = json["realised"][0];
   EXPECT_EQ(realised["plan_version"], version + 1);
-  EXPECT_EQ(realised["pairs"], 6);
+  EXPECT_EQ(realised["pairs"], 3);
   EXPECT_NEAR(realised["saving_percent"]["mean"].get<double>(), 12, 0.5);
   EXPECT_LT(realised["saving_percent"]["least"].get<double>(), 12.2);
   EXPECT_GT(realised["saving_percent"]["most"].get<double>(), 11.8);

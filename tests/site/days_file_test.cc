@@ -61,7 +61,7 @@ TEST(DaysFile, ReadsAllKeys) {
   EXPECT_DOUBLE_EQ(*days->events[0].every_seconds, 86400);
   EXPECT_DOUBLE_EQ(*days->events[1].event.limit_watts, 3000);
   ASSERT_EQ(days->jobs.size(), 1);
-  EXPECT_DOUBLE_EQ(days->jobs[0].arrives_seconds, 7200);
+  EXPECT_DOUBLE_EQ(*days->jobs[0].arrives_seconds, 7200);
   EXPECT_DOUBLE_EQ(*days->jobs[0].lasts_seconds, 86400);
   EXPECT_DOUBLE_EQ(*days->jobs[0].iterations, 50);
   EXPECT_DOUBLE_EQ(*days->jobs[0].deadline_seconds, 72000);

@@ -127,14 +127,15 @@ std::string DaysTable(const site::DaysReport& report, const Style& style) {
 }
 
 std::string DaysText(const site::DaysReport& report, const Style& style) {
-  int gpus = 0;
+  std::int64_t gpus = 0;
   for (const site::DaysJob& job : report.site->jobs) gpus += job.gpus;
   std::string text = FormatNotes(report.notes, style);
   if (!text.empty()) text += "\n";
-  text += Wrap(fmt::format("{} on {} for {:.4g} days, {}. The usual limit is {}. Nothing ran on a "
+  text += Wrap(fmt::format("{} on {} for {:.4g} day{}, {}. The usual limit is {}. Nothing ran on a "
                            "GPU: power and speed are those of profiles.",
                            CountOf(static_cast<long long>(report.site->jobs.size()), "job"),
                            CountOf(gpus, "GPU"), report.seconds / kSecondsOfDay,
+                           report.seconds == kSecondsOfDay ? "" : "s",
                            CountOf(static_cast<long long>(report.seeds.size()), "seed"),
                            FormatWatts(report.site->nodes.front().limit_watts)),
                style.columns, 0) +

@@ -52,22 +52,24 @@ double SumOfWeights(const site::SiteFile& file) {
 
 // How an objective reads: what its number is a share of.
 struct ObjectiveText {
-  std::string_view name;  // "Work"
-  std::string_view what;  // "the jobs do {} of their work at maximum clocks"
+  std::string_view name;   // "Work"
+  std::string_view what;   // "the jobs do {} of their work at maximum clocks"
+  std::string_view price;  // "1 kW more is worth {} of the work."
   double whole = 1;
 };
 ObjectiveText TextOf(const site::SiteFile& file) {
   switch (file.objective) {
     case FleetObjective::kThroughput:
       return {"Work", "the jobs together do {} of their weighted work at maximum clocks",
-              SumOfWeights(file)};
+              "1 kW more is worth {} of the work.", SumOfWeights(file)};
     case FleetObjective::kMaxMin:
       return {"Work", "each job has at least {} of its speed at maximum clocks, times its weight",
-              1};
+              "1 kW more adds {} to this share.", 1};
     case FleetObjective::kMaxMinTenants:
-      return {"Work", "each tenant has at least {} of its speed at maximum clocks", 1};
+      return {"Work", "each tenant has at least {} of its speed at maximum clocks",
+              "1 kW more adds {} to this share.", 1};
   }
-  return {"Work", "{}", 1};
+  return {"Work", "{}", "{}", 1};
 }
 
 std::string HolderText(const FleetSummary& summary, std::size_t job) {
@@ -152,7 +154,7 @@ std::string FleetFigures(const FleetSummary& summary, const PowerText& power, co
   const double price = answer.bound.nodes.front().price_per_watt;
   out += Fact("Price",
               price > 0
-                  ? fmt::format("1 kW more is worth {} of the work.",
+                  ? fmt::format(fmt::runtime(objective.price),
                                 FormatPercent(100 * price * kWattsPerKilowatt / objective.whole, 3))
                   : std::string("the budget of the site holds no job back: more power is "
                                 "worth nothing."),
@@ -258,8 +260,8 @@ Error ShortageError(const site::Site& site, const std::vector<PowerShortage>& sh
                   shortages.size() > 1
                       ? fmt::format(" (and {} more limits cannot be kept)", shortages.size() - 1)
                       : "",
-                  names.empty() ? std::string("jobs") : fmt::format("{}", fmt::join(names, ", ")),
-                  names.size() > 1 ? " (cheapest first)" : ""));
+                  names.size() > 1 ? "all of " : "",
+                  names.empty() ? std::string("jobs") : fmt::format("{}", fmt::join(names, ", "))));
   error.code = ErrorCode::kInfeasible;
   return error;
 }

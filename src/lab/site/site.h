@@ -31,6 +31,7 @@ namespace perseus::site {
 // NAME-2, ...
 struct SiteJob {
   std::string name;
+  std::string group;   // The name of its [[job]], which copies (`count`) share.
   JobPlace place;      // Of its table.
   std::string tenant;  // Empty: a tenant of its own.
   // Of one pipeline: from its table or the file that `job` names. Empty with a `plan`.
@@ -67,7 +68,8 @@ struct SiteReadOptions {
   DaysReader days;
   bool jobs_may_be_missing = false;  // A server has them: `[[job]]` then only says more of these.
 };
-// Errors name file:line:column. A file over 1 MiB is refused.
+// TOML; JSON if the name ends in ".json". Errors name file:line:column. A file over 1 MiB is
+// refused.
 Result<SiteFile> ReadSiteFile(const std::string& path, const SiteReadOptions& options = {});
 // The same on text in memory. `name` stands for the path.
 Result<SiteFile> ParseSiteFile(std::string_view text, const std::string& name,

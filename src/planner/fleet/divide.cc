@@ -146,7 +146,9 @@ Result<PowerDivision> DivideRest(const State& state, const Limits& limits, Fleet
   }
   Limits left = limits;
   const std::vector<double> sums = NodeWatts(state, taken);
-  for (std::size_t n = 0; n < left.size(); ++n) left[n] = std::max(0.0, left[n] - sums[n]);
+  // The least of these jobs fits: what is missing of it is the rounding of the difference.
+  const std::vector<double> least = NodeWatts(rest, LeastOfCurves(rest));
+  for (std::size_t n = 0; n < left.size(); ++n) left[n] = std::max(least[n], left[n] - sums[n]);
   return BoundOf(rest, left, objective);
 }
 

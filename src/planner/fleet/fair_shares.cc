@@ -7,6 +7,9 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <queue>
 #include <tuple>
 #include <utility>
 
@@ -15,33 +18,45 @@
 namespace perseus::fleet {
 namespace {
 
+// The limit that is reached first holds its jobs; then the next. Holding jobs never makes another
+// limit bind earlier, so a level is computed again only when its turn comes.
 class ShareFiller {
  public:
   ShareFiller(const State& state, const Limits& limits)
-      : state_(state), limits_(limits), rising_(state.members.size(), true) {
-    for (const Member& member : state.members) filling_.x.push_back(member.curve.x.front());
+      : state_(state),
+        limits_(limits),
+        rising_(state.members.size(), true),
+        jobs_of_(limits.size()) {
+    for (std::size_t j = 0; j < state.members.size(); ++j) {
+      const Member& member = state.members[j];
+      filling_.x.push_back(member.curve.x.front());
+      most_ = std::max(most_, RatioOrder::LastKey(member));
+      for (const PowerShare& share : member.nodes) {
+        if (!std::isinf(limits[share.node])) jobs_of_[share.node].emplace_back(j, share.fraction);
+      }
+    }
     filling_.prices.assign(state.nodes.size(), 0);
   }
 
   Filling Run() {
-    double most = 0;
-    for (const Member& member : state_.members) most = std::max(most, RatioOrder::LastKey(member));
-    std::uint64_t kept = 0;
-    for (;;) {
-      if (ReachedAt(most).empty()) {
-        for (std::size_t j = 0; j < rising_.size(); ++j) filling_.x[j] = ThroughputAt(j, most);
-        return std::move(filling_);
-      }
-      std::uint64_t broken = std::bit_cast<std::uint64_t>(most);
-      while (broken - kept > 1) {
-        const std::uint64_t middle = kept + (broken - kept) / 2;
-        (ReachedAt(std::bit_cast<double>(middle)).empty() ? kept : broken) = middle;
-      }
-      if (broken <= kept) broken = kept + 1;
-      for (const std::size_t n : ReachedAt(std::bit_cast<double>(broken))) {
-        Hold(n, std::bit_cast<double>(kept));
+    using Turn = std::pair<double, std::size_t>;  // Level, node.
+    std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns;
+    for (std::size_t n = 0; n < jobs_of_.size(); ++n) {
+      if (const auto level = LevelOf(n, 0)) turns.emplace(*level, n);
+    }
+    while (!turns.empty()) {
+      const auto [known, n] = turns.top();
+      turns.pop();
+      const std::optional<double> level = LevelOf(n, known);
+      if (!level) continue;
+      if (*level > known) {
+        turns.emplace(*level, n);
+      } else {
+        Hold(n, *level);
       }
     }
+    for (std::size_t j = 0; j < rising_.size(); ++j) filling_.x[j] = ThroughputAt(j, most_);
+    return std::move(filling_);
   }
 
  private:
@@ -52,39 +67,33 @@ class ShareFiller {
                       member.curve.x.back());
   }
 
-  // The limits that break at a ratio. One whose jobs all stay is none: rounding alone breaks it.
-  std::vector<std::size_t> ReachedAt(double ratio) const {
-    std::vector<double> watts;
-    for (std::size_t j = 0; j < rising_.size(); ++j) {
-      watts.push_back(state_.members[j].curve.WattsAt(ThroughputAt(j, ratio)));
+  double WattsOf(std::size_t n, double ratio) const {
+    double sum = 0;
+    for (const auto& [j, fraction] : jobs_of_[n]) {
+      sum += fraction * state_.members[j].curve.WattsAt(ThroughputAt(j, ratio));
     }
-    const std::vector<double> sums = NodeWatts(state_, watts);
-    std::vector<std::size_t> reached;
-    for (std::size_t n = 0; n < sums.size(); ++n) {
-      if (sums[n] > limits_[n] && Rises(n)) reached.push_back(n);
-    }
-    return reached;
+    return sum;
   }
 
-  bool Rises(std::size_t n) const {
-    for (std::size_t j = 0; j < rising_.size(); ++j) {
-      if (rising_[j] && FractionIn(j, n) > 0) return true;
+  // The highest ratio that keeps a limit; `kept` is one that does. None: it holds nobody back. One
+  // whose jobs all stay does not: rounding alone breaks it.
+  std::optional<double> LevelOf(std::size_t n, double kept) const {
+    const bool rises = std::any_of(jobs_of_[n].begin(), jobs_of_[n].end(),
+                                   [&](const auto& job) { return rising_[job.first]; });
+    if (!rises || WattsOf(n, most_) <= limits_[n]) return std::nullopt;
+    auto low = std::bit_cast<std::uint64_t>(kept);
+    auto high = std::bit_cast<std::uint64_t>(most_);
+    while (low + 1 < high) {
+      const std::uint64_t middle = low + (high - low) / 2;
+      (WattsOf(n, std::bit_cast<double>(middle)) <= limits_[n] ? low : high) = middle;
     }
-    return false;
-  }
-
-  double FractionIn(std::size_t j, std::size_t n) const {
-    for (const PowerShare& share : state_.members[j].nodes) {
-      if (share.node == n) return share.fraction;
-    }
-    return 0;
+    return std::bit_cast<double>(low);
   }
 
   void Hold(std::size_t n, double ratio) {
     double slope = 0;
-    for (std::size_t j = 0; j < rising_.size(); ++j) {
-      const double fraction = FractionIn(j, n);
-      if (!rising_[j] || fraction == 0) continue;
+    for (const auto& [j, fraction] : jobs_of_[n]) {
+      if (!rising_[j]) continue;
       const Member& member = state_.members[j];
       filling_.x[j] = ThroughputAt(j, ratio);
       rising_[j] = false;
@@ -98,6 +107,8 @@ class ShareFiller {
   const State& state_;
   const Limits& limits_;
   std::vector<bool> rising_;
+  std::vector<std::vector<std::pair<std::size_t, double>>> jobs_of_;  // [node]: job, its fraction.
+  double most_ = 0;                                                   // Of all ratios.
   Filling filling_ = {};
 };
 

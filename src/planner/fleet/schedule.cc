@@ -180,6 +180,9 @@ class ScheduleProgram {
   }
 
   Error MissedDeadline() const {
+    if (shortfalls_.empty()) {
+      return {ErrorCode::kInternal, "COIN-OR CLP found no schedule where there is one"};
+    }
     std::size_t worst = 0;
     for (std::size_t d = 1; d < shortfalls_.size(); ++d) {
       if (program_.Value(shortfalls_[d]) > program_.Value(shortfalls_[worst])) worst = d;

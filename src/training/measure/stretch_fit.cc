@@ -34,6 +34,9 @@ constexpr double kStepsPerComputation = 4;
 constexpr int kHalvings = 6;  // Of the step about the best lag.
 // Of the logarithm of the likelihood, per step: less may come of noise that is not as assumed.
 constexpr double kLeastGain = 0.15;
+// And for all: hundreds of habits are tried, so that with few steps one of them is likely by
+// chance.
+constexpr double kLeastGainOfAny = 10;
 constexpr std::size_t kFewestHabitSteps = 20;
 
 struct Piece {
@@ -366,16 +369,29 @@ std::optional<CounterHabit> FitHabit(const std::vector<Visit>& visits) {
   double steps = 0;
   for (const Trial& trial : trials) steps += static_cast<double>(trial.ticks.size());
   const double grid = std::clamp(shortest / kStepsPerComputation, kLeastLagStep, kMostLagStep);
-  // The likeliest lag for a duty.
+  // The likeliest lag for a duty. Iterations repeat, so a lag looks much like one that is longer by
+  // a period: the shortest of those that are as likely is taken.
   const auto fit_lag = [&](double duty) {
-    std::pair<double, CounterHabit> best = {-std::numeric_limits<double>::infinity(), {}};
+    std::vector<double> likelihoods;
+    for (int i = 0; i * grid <= most_lag; ++i) {
+      likelihoods.push_back(likelihood_of({i * grid, duty}));
+    }
+    const std::size_t count = likelihoods.size();
+    const double enough =
+        *std::max_element(likelihoods.begin(), likelihoods.end()) - kLeastGain * steps;
+    std::size_t peak = 0;
+    const auto is_peak = [&](std::size_t i) {
+      return likelihoods[i] >= enough && (i == 0 || likelihoods[i] >= likelihoods[i - 1]) &&
+             (i + 1 == count || likelihoods[i] >= likelihoods[i + 1]);
+    };
+    while (peak + 1 < count && !is_peak(peak)) ++peak;
+    std::pair<double, CounterHabit> best = {likelihoods[peak],
+                                            {static_cast<double>(peak) * grid, duty}};
     const auto consider = [&](double lag) {
       if (lag < 0 || lag > most_lag) return;
-      const CounterHabit habit = {lag, duty};
-      const double likelihood = likelihood_of(habit);
-      if (likelihood > best.first) best = {likelihood, habit};
+      const double likelihood = likelihood_of({lag, duty});
+      if (likelihood > best.first) best = {likelihood, {lag, duty}};
     };
-    for (int i = 0; i * grid <= most_lag; ++i) consider(i * grid);
     double step = grid;
     for (int i = 0; i < kHalvings; ++i) {
       step /= 2;
@@ -389,7 +405,7 @@ std::optional<CounterHabit> FitHabit(const std::vector<Visit>& visits) {
   std::pair<double, CounterHabit> best = {likelihood_of({}), {}};
   for (const double duty : kDuties) {
     const std::pair<double, CounterHabit> other = fit_lag(duty);
-    const double least = best.second.duty == 1 ? kLeastGain * steps : 0;
+    const double least = best.second.duty == 1 ? kLeastGain * steps + kLeastGainOfAny : 0;
     if (other.first - best.first > least) best = other;
   }
   return best.second;

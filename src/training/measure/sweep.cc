@@ -265,17 +265,24 @@ void Sweep::GoBack(const ProfileFit& fit) {
   again_.erase(std::unique(again_.begin(), again_.end()), again_.end());
 }
 
-// Where the card did not say so, times and powers do.
-void Sweep::MarkThrottled() {
+// Where the card did not say so, times and powers do. Returns the highest measured clock that the
+// card follows.
+int Sweep::MarkThrottled() {
   const std::vector<int> clocks = ThrottledClocks(FitProfile(kinds_, records_, false).rows);
-  if (clocks.empty()) return;
+  int follows_mhz = 0;
   for (ClockRecord& record : records_) {
-    if (record.mhz >= clocks.back()) record.throttled = true;
+    if (clocks.empty() || record.mhz < clocks.back()) {
+      follows_mhz = std::max(follows_mhz, record.mhz);
+    } else {
+      record.throttled = true;
+    }
   }
+  if (clocks.empty()) return follows_mhz;
   Note(fmt::format(
       "from {} MHz up the card was no faster than at the clock below, and drew no more: "
       "it seems to be throttled there, so these times are doubtful",
       clocks.back()));
+  return follows_mhz;
 }
 
 void Sweep::ForgetClock() {
@@ -305,9 +312,12 @@ void Sweep::Finish() {
         fmt::format("the energy counter measures only {:.0f} % of the time; energies are less sure",
                     100 * habit_.duty));
   }
-  MarkThrottled();
+  // What was left out there is no more on the curve than what was measured.
+  const int follows_mhz = MarkThrottled();
   if (settings_.order.coarse && !order_.rough() && records_.size() >= kFewestToPredict) {
-    for (const int mhz : order_.PassedOver()) records_.push_back(ClockRecord::Predicted(mhz));
+    for (const int mhz : order_.PassedOver()) {
+      if (mhz < follows_mhz) records_.push_back(ClockRecord::Predicted(mhz));
+    }
   }
   std::sort(records_.begin(), records_.end(),
             [](const ClockRecord& a, const ClockRecord& b) { return a.mhz > b.mhz; });

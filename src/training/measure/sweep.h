@@ -134,7 +134,7 @@ class Sweep {
   void LearnHabit();
   void NextClock(const ProfileFit& fit);
   void GoBack(const ProfileFit& fit);
-  void MarkThrottled();
+  int MarkThrottled();
   void ForgetClock();
 
   SweepSettings settings_;

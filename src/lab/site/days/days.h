@@ -51,7 +51,7 @@ struct DaysJob {
   // With `plans`. `late` are pipelines that are late all the time.
   FleetJob fleet = {};
   std::string group = {};  // The name in the site file: copies share it.
-  int gpus = 1;
+  std::int64_t gpus = 1;
   IterationPoint full = {};              // A pipeline at maximum clocks.
   std::vector<CappedPoint> clocks = {};  // One clock for all GPUs of the job; caps ascending.
   std::vector<CappedPoint> caps = {};    // One power cap for all GPUs of the job; likewise.

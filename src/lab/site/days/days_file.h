@@ -34,9 +34,9 @@ struct DaysEvent {
 // An [[emulate.job]]: about the job of this name, or about all copies of a [[job]] with `count`.
 struct DaysOfJob {
   PlacedText name;
-  double arrives_seconds = 0;
-  double every_seconds = 0;  // Between the arrivals of copies.
-  double spread_seconds = 0;
+  std::optional<double> arrives_seconds;
+  std::optional<double> every_seconds;  // Between the arrivals of copies.
+  std::optional<double> spread_seconds;
   std::optional<double> lasts_seconds;
   std::optional<double> iterations;
   std::optional<double> deadline_seconds;

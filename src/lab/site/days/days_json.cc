@@ -165,8 +165,7 @@ std::string FormatDaysJson(const DaysReport& report) {
   json["seconds"] = report.seconds;
   json["seeds"] = report.seeds;
   json["jobs"] = report.site->jobs.size();
-  json["gpus"] = 0;
-  int gpus = 0;
+  std::int64_t gpus = 0;
   for (const DaysJob& job : report.site->jobs) gpus += job.gpus;
   json["gpus"] = gpus;
   json["deadlines"] = report.answer->deadlines;

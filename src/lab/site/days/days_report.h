@@ -48,7 +48,7 @@ std::span<const NamedFigure> DaysFigureList();
 struct GroupDays {
   std::string name;
   int jobs = 0;
-  int gpus = 0;
+  std::int64_t gpus = 0;
   double full_watts = 0;    // Mean while they are there, at the meter: at maximum clocks,
   double watts = 0;         // and as the rule has it.
   double lost_percent = 0;  // Of their work.

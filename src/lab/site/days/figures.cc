@@ -79,8 +79,11 @@ class PowerAccount {
     AddToMinutes(from, to, loads.front());
   }
 
-  void Finish() {
+  void Finish(double seconds) {
     constexpr double kMinuteSeconds = 60;
+    // A part of a minute at the end is none.
+    const auto whole = static_cast<std::size_t>(seconds / kMinuteSeconds);
+    if (minutes_.size() > whole) minutes_.resize(whole);
     for (std::size_t i = 1; i < minutes_.size(); ++i) {
       const double change = (minutes_[i] - minutes_[i - 1]) / (kMinuteSeconds * kMinuteSeconds);
       figures_->rise_watts_per_second = std::max(figures_->rise_watts_per_second, change);
@@ -136,7 +139,7 @@ void AddPower(const DaysSite& site, const LoadTree& tree, const RuleDays& days, 
       if (watts[j] > 0) tree.Add(j, watts[j], &loads);
     }
   }
-  account.Finish();
+  account.Finish(seconds);
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ class Divided : public DaysRule {
   virtual JobRun RunOf(const DaysMoment& moment, std::size_t k, const FleetAnswer& answer) const {
     const FleetJob& fleet = site_.jobs[moment.present[k]].fleet;
     const JobShare& share = answer.plans.jobs[k];
-    if (!(share.iterations_per_second > 0)) return PausedRun();
+    if (IsPause(site_.jobs[moment.present[k]], share, moment.slow[k])) return PausedRun();
     // A plan, and then waiting where the iteration is longer.
     IterationPoint point = fleet.plans[share.plan];
     point.energy_joules +=
@@ -170,6 +170,16 @@ class Bound : public Divided {
 };
 
 }  // namespace
+
+bool IsPause(const DaysJob& job, const JobShare& share, std::span<const double> slow) {
+  const std::vector<IterationPoint>& plans = job.fleet.plans;
+  const IterationPoint slowest = *std::max_element(
+      plans.begin(), plans.end(),
+      [](const auto& a, const auto& b) { return a.time_seconds < b.time_seconds; });
+  double longest = kLongestWait * PaceOf(job, {slowest, plans.front(), 0}, slow).seconds;
+  if (job.fleet.slowest_seconds) longest = std::max(longest, AcceptedSeconds(job, slow));
+  return !(share.time_seconds <= longest);
+}
 
 IterationPoint MeanPoint(const DaysJob& job, const JobShare& share, std::span<const double> slow) {
   // All but the healthy pipelines' energy is known.

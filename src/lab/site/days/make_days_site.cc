@@ -123,23 +123,11 @@ Result<ModelChoices> ChoicesOf(const JobModel& model) {
   return choices;
 }
 
-// The name of the [[job]] that a job is a copy of, and its place among the copies.
-struct Copy {
-  std::string group;
-  int number = 0;  // From 0.
-};
-
-std::vector<Copy> CopiesOf(const SiteFile& file) {
-  std::map<std::pair<int, int>, int> counts;
-  const auto key = [](const SiteJob& job) { return std::pair(job.place.line, job.place.column); };
-  for (const SiteJob& job : file.jobs) ++counts[key(job)];
-  std::map<std::pair<int, int>, int> seen;
-  std::vector<Copy> copies;
-  for (const SiteJob& job : file.jobs) {
-    Copy copy{job.name, seen[key(job)]++};
-    if (counts[key(job)] > 1) copy.group = job.name.substr(0, job.name.rfind('-'));
-    copies.push_back(std::move(copy));
-  }
+// The place of each job among the copies of its [[job]], from 0.
+std::vector<int> CopiesOf(const SiteFile& file) {
+  std::map<std::string, int> seen;
+  std::vector<int> copies;
+  for (const SiteJob& job : file.jobs) copies.push_back(seen[job.group]++);
   return copies;
 }
 
@@ -150,19 +138,21 @@ tl::unexpected<Error> Unknown(const PlacedText& name, std::string_view what,
       fmt::format("there is no {} {}{}", what, Shown(name.text), NearestHint(name.text, names)));
 }
 
-void Apply(const DaysOfJob& said, int copy, const DaysFile& days, DaysJob* job) {
-  job->arrives_seconds = said.arrives_seconds + copy * said.every_seconds;
-  job->spread_seconds = said.spread_seconds;
-  job->lasts_seconds = said.lasts_seconds;
-  job->iterations = said.iterations;
+// Where several tables are about a job, each says what the ones before did not, or instead.
+void Apply(const DaysOfJob& said, int copy, DaysJob* job) {
+  if (said.arrives_seconds || said.every_seconds) {
+    job->arrives_seconds = said.arrives_seconds.value_or(0) + copy * said.every_seconds.value_or(0);
+  }
+  if (said.spread_seconds) job->spread_seconds = *said.spread_seconds;
+  if (said.lasts_seconds) job->lasts_seconds = said.lasts_seconds;
+  if (said.iterations) job->iterations = said.iterations;
   if (said.deadline_seconds) job->deadline = {*said.deadline_seconds, said.work_share};
-  job->noise = said.noise.value_or(days.noise);
-  job->stragglers.share_of_gpus_per_day =
-      said.straggler_rate.value_or(days.stragglers.share_of_gpus_per_day);
+  if (said.noise) job->noise = *said.noise;
+  if (said.straggler_rate) job->stragglers.share_of_gpus_per_day = *said.straggler_rate;
 }
 
 Result<void> AddEvents(const Site& site, const DaysFile& days, double seconds, DaysSite* made) {
-  constexpr std::size_t kMostRepeated = 100'000;
+  constexpr std::size_t kMostEvents = 10'000;
   std::vector<std::string> names;
   for (const PowerNode& node : site.power.nodes) names.push_back(node.name);
   for (const DaysEvent& each : days.events) {
@@ -172,7 +162,13 @@ Result<void> AddEvents(const Site& site, const DaysFile& days, double seconds, D
       if (found == names.end()) return Unknown(*each.limit, "limit", names);
       event.node = static_cast<std::size_t>(found - names.begin());
     }
-    while (event.start_seconds < seconds && made->events.size() < kMostRepeated) {
+    while (event.start_seconds < seconds) {
+      if (made->events.size() == kMostEvents) {
+        return InvalidInput(fmt::format(
+            "there are over {} events in these days; repeat them less often (every), or emulate "
+            "fewer days (--days)",
+            kMostEvents));
+      }
       made->events.push_back(event);
       if (!each.every_seconds) break;
       event.start_seconds += *each.every_seconds;
@@ -192,7 +188,7 @@ Result<DaysSite> MakeDaysSite(const Site& site, const DaysFile& days, double sec
   made.ramp_down_watts_per_second = days.ramp_down_watts_per_second;
   made.work_share = days.work_share;
   if (auto good = AddEvents(site, days, seconds, &made); !good) return tl::unexpected(good.error());
-  const std::vector<Copy> copies = CopiesOf(site.file);
+  const std::vector<int> copies = CopiesOf(site.file);
   std::map<const JobModel*, ModelChoices> choices;
   for (std::size_t j = 0; j < site.models.size(); ++j) {
     const SiteJob& of_file = site.file.jobs[j];
@@ -221,8 +217,8 @@ Result<DaysSite> MakeDaysSite(const Site& site, const DaysFile& days, double sec
     job.fleet = site.power.jobs[j];
     job.fleet.frontier = of_model.frontier;
     job.fleet.plans = of_model.plans;
-    job.group = copies[j].group;
-    job.gpus = model->gpus * job.fleet.pipelines;
+    job.group = of_file.group;
+    job.gpus = static_cast<std::int64_t>(model->gpus) * job.fleet.pipelines;
     job.full = model->full_speed;
     job.clocks = of_model.clocks;
     job.caps = of_model.caps;
@@ -239,7 +235,7 @@ Result<DaysSite> MakeDaysSite(const Site& site, const DaysFile& days, double sec
       const bool is_group = said.name.text == job.group;
       if (!is_group && said.name.text != job.fleet.name) continue;
       is_there = true;
-      Apply(said, is_group ? copies[j].number : 0, days, &job);
+      Apply(said, is_group ? copies[j] : 0, &job);
     }
     if (!is_there) return Unknown(said.name, "job", {names.begin(), names.end()});
   }

@@ -90,8 +90,8 @@ std::vector<PaceOption> PlanOptions(const DaysJob& job, std::span<const double> 
       job.fleet.plans.begin(), job.fleet.plans.end(),
       [](const auto& a, const auto& b) { return a.time_seconds < b.time_seconds; });
   for (int k = 1; k <= kWaits; ++k) {
-    // Iterations up to ten times as long, in steps of power that are about equal.
-    const double factor = 1 / (1 - 0.9 * k / kWaits);
+    // In steps of power that are about equal.
+    const double factor = 1 / (1 - (1 - 1 / kLongestWait) * k / kWaits);
     const double waits = slowest.time_seconds * (factor - 1);
     const JobRun run{
         {slowest.time_seconds + waits, slowest.energy_joules + job.fleet.waiting_watts * waits},

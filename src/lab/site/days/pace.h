@@ -13,6 +13,10 @@
 
 namespace perseus::site {
 
+// A pause ends at once, an iteration does not. So a job that would wait for longer than this many
+// times its slowest plan is paused.
+inline constexpr double kLongestWait = 10;
+
 inline constexpr double kPaused = std::numeric_limits<double>::infinity();
 
 // What a rule tells a job to do until it says something else.

@@ -30,7 +30,9 @@ class Priced : public DaysRule {
     NoteDay(moment);
     const bool is_same = schedule_ && moment.present == solved_.present &&
                          moment.limits == solved_.limits && moment.seconds < ends_.back();
-    const bool is_old = is_same && moment.seconds >= ends_.front() - kInstant;
+    // Stragglers and noise: what is left to do is counted anew now and then.
+    constexpr double kOld = 3600;
+    const bool is_old = is_same && moment.seconds >= solved_.seconds + kOld - kInstant;
     if (!is_same || is_old) {
       if (auto solved = Solve(moment); !solved) return tl::unexpected(solved.error());
     }
@@ -42,7 +44,7 @@ class Priced : public DaysRule {
         schedule_->periods[std::min(period, schedule_->periods.size() - 1)].jobs;
     for (std::size_t k = 0; k < moment.present.size(); ++k) {
       const DaysJob& job = site_.jobs[moment.present[k]];
-      if (!(shares[k].iterations_per_second > 0)) {
+      if (IsPause(job, shares[k], moment.slow[k])) {
         decision.runs.push_back(PausedRun());
         continue;
       }
@@ -82,8 +84,9 @@ class Priced : public DaysRule {
     const double midnight = std::min((day_ + 1) * kSecondsOfDay, seconds_);
     constexpr double kShortest = 1;
     std::vector<double> ends;
-    for (const StepSeries* series : {&site_.price_per_joule, &site_.co2_grams_per_joule}) {
-      for (const SeriesStep& step : *series) ends.push_back(step.seconds);
+    const bool has_price = !site_.price_per_joule.empty();
+    for (const SeriesStep& step : has_price ? site_.price_per_joule : site_.co2_grams_per_joule) {
+      ends.push_back(step.seconds);
     }
     for (const PowerEvent& event : site_.events) {
       if (now < event.start_seconds - event.notice_seconds) continue;

@@ -76,6 +76,10 @@ PowerSite SiteAt(const DaysSite& site, const DaysMoment& moment);
 // them: the point with which PaceOf() is the share.
 IterationPoint MeanPoint(const DaysJob& job, const JobShare& share, std::span<const double> slow);
 
+// Whether a job with this share is paused: it does nothing, or would wait too long for its next
+// iteration. It never is where its owner does not accept that.
+bool IsPause(const DaysJob& job, const JobShare& share, std::span<const double> slow);
+
 }  // namespace perseus::site
 
 #endif  // PERSEUS_SITE_DAYS_RULE_H_

@@ -227,6 +227,7 @@ void JobTables::AddAll(const TreeCursor& table, SiteJob job, SiteFile* site) {
   const TreeCursor name = table.Get("name");
   for (int k = 1; k <= count; ++k) {
     SiteJob each = job;
+    each.group = job.name;
     if (of_count) each.name += fmt::format("-{}", k);
     const auto [known, is_new] = names_.emplace(each.name, job.place);
     if (!is_new) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -202,7 +203,8 @@ std::string_view ObjectiveName(FleetObjective objective) {
 
 Result<SiteFile> ParseSiteFile(std::string_view text, const std::string& name,
                                const SiteReadOptions& options) {
-  const Result<TreeNode> tree = ParseTomlTree(text, name);
+  const bool is_json = std::filesystem::path(name).extension() == ".json";
+  const Result<TreeNode> tree = is_json ? ParseJsonTree(text, name) : ParseTomlTree(text, name);
   if (!tree) return tl::unexpected(tree.error());
   return SiteParser(*tree, name, options).Parse();
 }
