@@ -15,6 +15,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -344,9 +345,9 @@ def test_a_client_tells_the_same_either_way(monkeypatch: pytest.MonkeyPatch) -> 
             client.step_end()
             for _ in range(1000):
                 stats = client.stats()
-                if stats is not None and stats.iterations == 1:
+                if stats is not None and stats.instructions >= 3:
                     break
-                client.step_abandon()
+                time.sleep(0.01)
             assert stats is not None
             counts.append((stats.instructions, client.last_error))
     assert counts[0] == counts[1]

@@ -218,6 +218,11 @@ Result<Site> LoadSite(SiteFile file, std::vector<SharedModel> known,
     Result<std::vector<LatePipeline>> those = late.Of(job, model);
     if (!those) return tl::unexpected(those.error());
     fleet.late = *std::move(those);
+    // What a straggler takes, its owner accepts.
+    for (const LatePipeline& each : fleet.late) {
+      if (!fleet.slowest_seconds) break;
+      fleet.slowest_seconds = std::max(*fleet.slowest_seconds, each.point.time_seconds);
+    }
     site.power.jobs.push_back(std::move(fleet));
   }
   return site;
