@@ -202,7 +202,8 @@ class RequestMatching : public CapRule {
     }
     std::vector<double> watts;
     for (const auto& each : options) watts.push_back(each.front().pace.watts);
-    for (const auto& [weight, members] : classes) {
+    for (const auto& each : classes) {
+      const std::vector<std::size_t>& members = each.second;
       std::vector<double> others = tree_.None();
       std::vector<std::size_t> jobs;
       for (std::size_t k = 0; k < options.size(); ++k) {

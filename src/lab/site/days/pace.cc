@@ -21,9 +21,9 @@ std::vector<PaceOption> BestOf(std::vector<PaceOption> options, double accepted)
     return a.pace.seconds < b.pace.seconds;
   });
   std::vector<PaceOption> best;
-  for (PaceOption& option : options) {
+  for (const PaceOption& option : options) {
     if (!best.empty() && option.pace.seconds >= best.back().pace.seconds) continue;
-    best.push_back(std::move(option));
+    best.push_back(option);
   }
   // Descending times: what is too slow is in front.
   const auto fast = std::find_if(best.begin(), best.end(), [accepted](const PaceOption& option) {
