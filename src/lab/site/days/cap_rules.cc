@@ -206,6 +206,7 @@ class RequestMatching : public CapRule {
       const std::vector<std::size_t>& members = each.second;
       std::vector<double> others = tree_.None();
       std::vector<std::size_t> jobs;
+      jobs.reserve(members.size());
       for (std::size_t k = 0; k < options.size(); ++k) {
         const bool is_member = std::binary_search(members.begin(), members.end(), k);
         if (!is_member) tree_.Add(moment.present[k], watts[k], &others);

@@ -177,6 +177,7 @@ void ReadLimits(const TreeCursor& list, const std::string& file, SiteFile* site)
     site->nodes.push_back(std::move(node));
   }
   std::vector<std::string> names;
+  names.reserve(index.size());
   for (const auto& each : index) names.push_back(each.first);
   for (std::size_t k = 0; k < list.Size(); ++k) {
     PowerNode& node = site->nodes[k + 1];
