@@ -124,7 +124,7 @@ TEST_F(SweepTest, RecoversTimesEnergiesAndBlockingPower) {
     EXPECT_GE(row.samples, 24);
     EXPECT_NEAR(row.seconds, seconds, 1e-5);
     EXPECT_NEAR(row.joules, seconds * Watts(row.kind.type, mhz), 0.01 * row.joules);
-    EXPECT_NEAR(row.joules, seconds * Watts(row.kind.type, mhz), 5 * row.joules_std);
+    EXPECT_NEAR(row.joules, seconds * Watts(row.kind.type, mhz), 4 * row.joules_std);
   }
   ASSERT_TRUE(sweep_->blocking());
   EXPECT_NEAR(sweep_->blocking()->watts, kWaitingWatts, 0.01 * kWaitingWatts);

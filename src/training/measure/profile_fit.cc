@@ -19,6 +19,9 @@ namespace {
 constexpr double kLeastWaiting = 0.01;
 constexpr double kMostBlockingError = 0.25;
 constexpr double kLeastResidual = 1e-3;
+// Of joules. Where iterations last as long each time, the counter's steps fall at the same places in
+// them, and that does not average out.
+constexpr double kLeastEnergyError = 1e-3;
 
 // Mean work over all clocks; 0: not known.
 double MeanWork(const std::vector<ClockRecord>& records, std::size_t kind) {
@@ -190,8 +193,9 @@ ProfileFit FitProfile(const std::vector<Kind>& kinds, const std::vector<ClockRec
     }
     row.samples = measured.samples;
     row.seconds_std = std::sqrt(time_variance) * row.seconds;
-    row.joules_std =
-        std::sqrt(std::max(0.0, power_covariance.at(i, i)) + time_variance) * power * row.seconds;
+    row.joules_std = std::sqrt(std::max(0.0, power_covariance.at(i, i)) + time_variance +
+                               kLeastEnergyError * kLeastEnergyError) *
+                     power * row.seconds;
     for (const auto& source : time_sources) row.time_errors.push_back(source[i]);
     for (const auto& source : power_sources) row.power_errors.push_back(source[i]);
     row.seconds_residual_std = times.residuals[kind] * row.seconds;
