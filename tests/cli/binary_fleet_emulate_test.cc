@@ -72,6 +72,14 @@ TEST(BinaryFleetEmulate, WritesAPageAndTables) {
   EXPECT_EQ(ReadText(folder.Path("again/report.html")), page);
 }
 
+TEST(BinaryFleetEmulate, ALimitThatCannotBeKeptIsSaid) {
+  const TemporaryFolder folder;
+  const std::string event = "[[emulate.event]]\nstart = \"1h\"\nduration = \"1h\"\npower = 2\n";
+  EXPECT_THAT(RunDays(WriteSite(folder, "", "2")).out, Mentions("site.toml:1:9:", "'a-1'"));
+  EXPECT_THAT(RunDays(WriteSite(folder, event)).out, Mentions("site.toml:1:9:", "'a-1'"));
+  EXPECT_THAT(RunDays(WriteSite(folder, "")).out, ::testing::Not(HasSubstr("'a-1'")));
+}
+
 TEST(BinaryFleetEmulate, BadInputIsOneSentence) {
   const TemporaryFolder folder;
   const auto fault = [&](const std::string& emulate, std::vector<std::string> more = {}) {

@@ -11,11 +11,15 @@
 #include <vector>
 
 #include "cli/fleet/fleet_actions.h"
+#include "cli/fleet/fleet_summary.h"
 #include "cli/framework/outputs.h"
 #include "cli/framework/table.h"
 #include "cli/planning/plan_notes.h"
 #include "common/file.h"
 #include "common/located_error.h"
+#include "perseus/fleet.h"
+#include "perseus/note.h"
+#include "site/days/calendar.h"
 #include "site/days/days_file.h"
 #include "site/days/days_report.h"
 #include "site/site.h"
@@ -150,6 +154,22 @@ std::string DaysText(const site::DaysReport& report, const Style& style) {
   return text + "\n";
 }
 
+// Says so where a limit is below what all jobs need, be it the usual one or that of an event.
+Result<void> NoteShortages(site::Site site, const site::DaysSite& days, std::vector<Note>* notes) {
+  const site::LimitCalendar limits(days);
+  for (const site::PowerEvent& event : days.events) {
+    double& limit = site.power.nodes[event.node].limit_watts;
+    limit = std::min(limit, limits.LimitOf(event));
+  }
+  const Result<std::vector<PowerShortage>> shortages = FindShortages(site.power);
+  if (!shortages) return tl::unexpected(shortages.error());
+  if (shortages->empty()) return {};
+  notes->push_back({.text = "while all jobs are there, no rule can keep a limit without pausing "
+                            "some: " +
+                            ShortageError(site, *shortages).message});
+  return {};
+}
+
 }  // namespace
 
 Result<Printout> RunFleetEmulate(const FleetFlags& flags, const Style& style) {
@@ -192,6 +212,9 @@ Result<Printout> RunFleetEmulate(const FleetFlags& flags, const Style& style) {
   report.name = std::filesystem::path(flags.input).filename().string();
   report.currency = days.currency;
   report.notes = site->notes;
+  if (auto good = NoteShortages(*site, *made, &report.notes); !good) {
+    return tl::unexpected(good.error());
+  }
   const std::string json = FormatDaysJson(report);
   if (!flags.output_directory.empty()) {
     const Result<void> written = WriteFilesAtomically(

@@ -19,8 +19,8 @@ namespace {
 constexpr double kLeastWaiting = 0.01;
 constexpr double kMostBlockingError = 0.25;
 constexpr double kLeastResidual = 1e-3;
-// Of joules. Where iterations last as long each time, the counter's steps fall at the same places in
-// them, and that does not average out.
+// Of joules. Where iterations last as long each time, the counter's steps fall at the same places
+// in them, and that does not average out.
 constexpr double kLeastEnergyError = 1e-3;
 
 // Mean work over all clocks; 0: not known.
