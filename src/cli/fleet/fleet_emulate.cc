@@ -31,7 +31,6 @@ namespace {
 constexpr std::string_view kDaysJson = "fleet-days.json";
 constexpr std::string_view kDaysCsv = "power.csv";
 constexpr std::string_view kDaysHtml = "report.html";
-constexpr double kSecondsOfDay = 86400;
 
 std::string BesideFile(const std::string& file, const std::string& path) {
   return (std::filesystem::path(file).parent_path() / path).string();
@@ -64,12 +63,12 @@ Result<site::StepSeries> ReadSeries(const FleetFlags& flags, const site::PlacedT
   const double last = series->back().seconds;
   const double before = series->size() > 1 ? (*series)[series->size() - 2].seconds : 0;
   const double end = series->size() > 1 ? last + (last - before) : kNoPowerLimit;
-  if (end < flags.days * kSecondsOfDay) {
+  if (end < flags.days * site::kSecondsOfDay) {
     return InvalidAt(
         placed.place.file, placed.place.line, placed.place.column,
         fmt::format("{} ends after {:.4g} days, and {:.4g} are emulated; give a longer "
                     "series, or fewer --days",
-                    path, end / kSecondsOfDay, flags.days));
+                    path, end / site::kSecondsOfDay, flags.days));
   }
   return series;
 }
@@ -112,9 +111,9 @@ std::string DaysTable(const site::DaysReport& report, const Style& style) {
   header.insert(header.end(), {"too slow h", "fairness", "plan changes"});
   Table table(header, {Align::kLeft});
   for (const site::RuleAnswer& rule : report.answer->rules) {
-    std::vector<std::string> cells = {rule.title,
-                                      SpreadText(rule, &DaysFigures::lost_percent, 1, 2),
-                                      SpreadText(rule, &DaysFigures::energy_joules, 3.6e9, 3)};
+    std::vector<std::string> cells = {
+        rule.title, SpreadText(rule, &DaysFigures::lost_percent, 1, 2),
+        SpreadText(rule, &DaysFigures::energy_joules, site::kJoulesOfMwh, 3)};
     if (has_price) cells.push_back(SpreadText(rule, &DaysFigures::cost, 1, 2));
     if (has_carbon) cells.push_back(SpreadText(rule, &DaysFigures::co2_grams, 1e6, 3));
     cells.push_back(SpreadText(rule, &DaysFigures::over_seconds, 60, 1));
@@ -122,7 +121,7 @@ std::string DaysTable(const site::DaysReport& report, const Style& style) {
     if (report.answer->deadlines > 0) {
       cells.push_back(SpreadText(rule, &DaysFigures::deadlines_missed, 1, 1));
     }
-    cells.push_back(SpreadText(rule, &DaysFigures::too_slow_seconds, 3600, 1));
+    cells.push_back(SpreadText(rule, &DaysFigures::too_slow_seconds, site::kSecondsOfHour, 1));
     cells.push_back(SpreadText(rule, &DaysFigures::fairness, 1, 4));
     cells.push_back(SpreadText(rule, &DaysFigures::plan_changes, 1, 0));
     table.AddRow(std::move(cells));
@@ -138,8 +137,8 @@ std::string DaysText(const site::DaysReport& report, const Style& style) {
   text += Wrap(fmt::format("{} on {} for {:.4g} day{}, {}. The usual limit is {}. Nothing ran on a "
                            "GPU: power and speed are those of profiles.",
                            CountOf(static_cast<long long>(report.site->jobs.size()), "job"),
-                           CountOf(gpus, "GPU"), report.seconds / kSecondsOfDay,
-                           report.seconds == kSecondsOfDay ? "" : "s",
+                           CountOf(gpus, "GPU"), report.seconds / site::kSecondsOfDay,
+                           report.seconds == site::kSecondsOfDay ? "" : "s",
                            CountOf(static_cast<long long>(report.seeds.size()), "seed"),
                            FormatWatts(report.site->nodes.front().limit_watts)),
                style.columns, 0) +
@@ -189,7 +188,7 @@ Result<Printout> RunFleetEmulate(const FleetFlags& flags, const Style& style) {
   const Result<site::Site> site = site::LoadSite(*std::move(file), {}, progress.Function());
   if (!site) return tl::unexpected(site.error());
   progress.SetWhat("plans");
-  const double seconds = flags.days * kSecondsOfDay;
+  const double seconds = flags.days * site::kSecondsOfDay;
   Result<site::DaysSite> made = site::MakeDaysSite(*site, days, seconds, progress.Function());
   if (!made) return tl::unexpected(made.error());
   if (auto good = AddSeries(flags, days, &*made); !good) return tl::unexpected(good.error());

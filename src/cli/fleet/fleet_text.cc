@@ -63,7 +63,8 @@ ObjectiveText TextOf(const site::SiteFile& file) {
       return {"Work", "the jobs together do {} of their weighted work at maximum clocks",
               "1 kW more is worth {} of the work.", SumOfWeights(file)};
     case FleetObjective::kMaxMin:
-      return {"Work", "each job has at least {} of its speed at maximum clocks for each unit of its weight",
+      return {"Work",
+              "each job has at least {} of its speed at maximum clocks for each unit of its weight",
               "1 kW more adds {} to the share of the jobs that the budget holds back.", 1};
     case FleetObjective::kMaxMinTenants:
       return {"Work", "each tenant has at least {} of its speed at maximum clocks",

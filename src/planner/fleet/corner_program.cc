@@ -294,27 +294,21 @@ Result<bool> CornerProgram::Solve() {
   }
 }
 
-double CornerProgram::Throughput(std::size_t unit) const {
+double CornerProgram::Along(std::size_t unit, std::vector<double> PowerCurve::*axis) const {
   const Parts::Unit& of = parts_->units[unit];
-  double x = of.curve->x[0];
+  const std::vector<double>& at = of.curve->*axis;
+  double sum = at[0];
   std::size_t from = 0;
   for (const Parts::Part& part : of.parts) {
-    x += part.value * (of.curve->x[part.to] - of.curve->x[from]);
+    sum += part.value * (at[part.to] - at[from]);
     from = part.to;
   }
-  return std::clamp(x, of.curve->x.front(), of.curve->x.back());
+  return std::clamp(sum, at.front(), at.back());
 }
 
-double CornerProgram::Watts(std::size_t unit) const {
-  const Parts::Unit& of = parts_->units[unit];
-  double watts = of.curve->watts[0];
-  std::size_t from = 0;
-  for (const Parts::Part& part : of.parts) {
-    watts += part.value * (of.curve->watts[part.to] - of.curve->watts[from]);
-    from = part.to;
-  }
-  return std::clamp(watts, of.curve->watts.front(), of.curve->watts.back());
-}
+double CornerProgram::Throughput(std::size_t unit) const { return Along(unit, &PowerCurve::x); }
+
+double CornerProgram::Watts(std::size_t unit) const { return Along(unit, &PowerCurve::watts); }
 
 double CornerProgram::Value(std::size_t variable) const {
   return parts_->variables[variable].value;

@@ -58,6 +58,9 @@ class CornerProgram {
  private:
   struct Parts;
 
+  // Where a unit is on an axis of its curve.
+  double Along(std::size_t unit, std::vector<double> PowerCurve::*axis) const;
+
   std::unique_ptr<Parts> parts_;
 };
 

@@ -17,22 +17,21 @@ constexpr std::uint64_t kComingDraw = 12;
 constexpr std::uint64_t kPipelineDraw = 13;
 constexpr std::uint64_t kIterationDraw = 14;
 
-constexpr double kMinute = 60;
-constexpr double kDay = 86400;
 constexpr double kSameMoment = 1e-6;
 
 void DrawStragglers(const DaysJob& job, const WordHash& draws, JobCalendar* calendar) {
   const ChanceOfStragglers& chance = job.stragglers;
-  const double likely = std::min(1.0, chance.share_of_gpus_per_day * job.gpus * kMinute / kDay);
+  const double likely =
+      std::min(1.0, chance.share_of_gpus_per_day * job.gpus * kSecondsOfMinute / kSecondsOfDay);
   if (!(likely > 0)) return;
   std::vector<double> healthy_from(static_cast<std::size_t>(job.fleet.pipelines), 0.0);
   for (std::uint64_t minute = 0;; ++minute) {
-    const double start = calendar->arrives_seconds + static_cast<double>(minute) * kMinute;
+    const double start = calendar->arrives_seconds + static_cast<double>(minute) * kSecondsOfMinute;
     if (start >= calendar->leaves_seconds) return;
     const WordHash draw = draws.With(minute);
     const double coming = draw.With(kComingDraw).Share();
     if (!(coming < likely)) continue;
-    const double at = start + kMinute * coming / likely;
+    const double at = start + kSecondsOfMinute * coming / likely;
     const int pipeline = static_cast<int>(draw.With(kPipelineDraw).Share() * job.fleet.pipelines);
     double& from = healthy_from[static_cast<std::size_t>(pipeline)];
     if (at < from || at >= calendar->leaves_seconds) continue;

@@ -20,6 +20,12 @@
 // same input gives the same answer.
 namespace perseus::site {
 
+inline constexpr double kSecondsOfMinute = 60;
+inline constexpr double kSecondsOfHour = 3600;
+inline constexpr double kSecondsOfDay = 24 * kSecondsOfHour;
+inline constexpr double kJoulesOfKwh = 3.6e6;
+inline constexpr double kJoulesOfMwh = 1e3 * kJoulesOfKwh;
+
 // A value that changes in steps. The first value also holds before its time.
 struct SeriesStep {
   double seconds = 0;

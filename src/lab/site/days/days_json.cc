@@ -16,16 +16,14 @@
 namespace perseus::site {
 namespace {
 
-constexpr double kKwh = 3.6e6;
-
 constexpr NamedFigure kFigures[] = {
     {"work_lost_percent", &DaysFigures::lost_percent, 1},
-    {"energy_kwh", &DaysFigures::energy_joules, kKwh},
+    {"energy_kwh", &DaysFigures::energy_joules, kJoulesOfKwh},
     {"cost", &DaysFigures::cost, 1},
     {"co2_kg", &DaysFigures::co2_grams, 1000},
     {"over_limit_s", &DaysFigures::over_seconds, 1},
     {"over_limit_most_w", &DaysFigures::over_most_watts, 1},
-    {"over_limit_kwh", &DaysFigures::over_joules, kKwh},
+    {"over_limit_kwh", &DaysFigures::over_joules, kJoulesOfKwh},
     {"steepest_rise_w_per_s", &DaysFigures::rise_watts_per_second, 1},
     {"steepest_fall_w_per_s", &DaysFigures::fall_watts_per_second, 1},
     {"deadlines_missed", &DaysFigures::deadlines_missed, 1},
@@ -58,7 +56,7 @@ nlohmann::ordered_json RuleJson(const DaysReport& report, const RuleAnswer& rule
     row["from_s"] = job.arrives_seconds;
     row["to_s"] = job.leaves_seconds;
     row["iterations"] = job.iterations;
-    row["energy_kwh"] = joules / kKwh;
+    row["energy_kwh"] = joules / kJoulesOfKwh;
     if (report.site->jobs[j].deadline) row["deadline_missed"] = job.missed;
     json["jobs"].push_back(std::move(row));
   }
@@ -180,21 +178,20 @@ std::string FormatDaysJson(const DaysReport& report) {
 }
 
 std::string FormatDaysCsv(const DaysReport& report) {
-  constexpr double kMinuteSeconds = 60;
-  const int minutes = std::max(1, static_cast<int>(std::ceil(report.seconds / kMinuteSeconds)));
+  const int minutes = std::max(1, static_cast<int>(std::ceil(report.seconds / kSecondsOfMinute)));
   std::string csv = "time_s,limit_w";
   std::vector<std::vector<double>> columns;
   for (const RuleAnswer& rule : report.answer->rules) {
     csv += "," + rule.rule + "_w";
     std::vector<double>& sum = columns.emplace_back(static_cast<std::size_t>(minutes), 0.0);
-    for (const auto& job : PowerSeries(rule.first, minutes * kMinuteSeconds, minutes)) {
+    for (const auto& job : PowerSeries(rule.first, minutes * kSecondsOfMinute, minutes)) {
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += report.site->meter_factor * job[i];
     }
   }
   csv += "\n";
   const LimitCalendar limits(*report.site);
   for (int i = 0; i < minutes; ++i) {
-    const double at = i * kMinuteSeconds;
+    const double at = i * kSecondsOfMinute;
     fmt::format_to(std::back_inserter(csv), "{},{}", at, limits.LimitAt(0, at));
     for (const std::vector<double>& column : columns) {
       fmt::format_to(std::back_inserter(csv), ",{:.3f}", column[static_cast<std::size_t>(i)]);

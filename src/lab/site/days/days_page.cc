@@ -19,7 +19,6 @@ namespace {
 
 using report::FixedText;
 
-constexpr double kHour = 3600;
 constexpr double kKiloWatt = 1e3;
 constexpr int kPageColumns = 600;
 constexpr std::string_view kOurs = "perseus";
@@ -36,8 +35,8 @@ class DaysPage {
       : report_(report),
         site_(*report.site),
         answer_(*report.answer),
-        in_days_(report.seconds > 72 * kHour),
-        unit_seconds_(in_days_ ? 24 * kHour : kHour) {}
+        in_days_(report.seconds > 3 * kSecondsOfDay),
+        unit_seconds_(in_days_ ? kSecondsOfDay : kSecondsOfHour) {}
 
   std::string Format() {
     Header();
@@ -107,14 +106,14 @@ class DaysPage {
          "hero"},
         {"Time over the limit", Text(ours, &DaysFigures::over_seconds, 60, 1) + " min",
          "at most " + Text(ours, &DaysFigures::over_most_watts, kKiloWatt, 2) + " kW"},
-        {"Energy", Text(ours, &DaysFigures::energy_joules, 3.6e9, 2) + " MWh", "perseus"}};
+        {"Energy", Text(ours, &DaysFigures::energy_joules, kJoulesOfMwh, 2) + " MWh", "perseus"}};
   }
 
   std::string Length() const {
-    if (std::fmod(report_.seconds, 24 * kHour) == 0) {
-      return report::Plural(static_cast<std::int64_t>(report_.seconds / (24 * kHour)), "day");
+    if (std::fmod(report_.seconds, kSecondsOfDay) == 0) {
+      return report::Plural(static_cast<std::int64_t>(report_.seconds / (kSecondsOfDay)), "day");
     }
-    return fmt::format("{} h", report::RoundSignificant(report_.seconds / kHour, 4));
+    return fmt::format("{} h", report::RoundSignificant(report_.seconds / kSecondsOfHour, 4));
   }
 
   void RuleTable() {
@@ -138,16 +137,17 @@ class DaysPage {
                    {"Too slow for owners (job hours)", "Fairness", "Changes of plan"});
     report::Table table{"", columns, 1, {}};
     for (const RuleAnswer& rule : answer_.rules) {
-      std::vector<report::Cell> cells = {{rule.title, "", rule.says},
-                                         {Text(rule, &DaysFigures::lost_percent, 1, 2)},
-                                         {Text(rule, &DaysFigures::energy_joules, 3.6e9, 2)}};
+      std::vector<report::Cell> cells = {
+          {rule.title, "", rule.says},
+          {Text(rule, &DaysFigures::lost_percent, 1, 2)},
+          {Text(rule, &DaysFigures::energy_joules, kJoulesOfMwh, 2)}};
       if (HasPrice(site_)) cells.push_back({Text(rule, &DaysFigures::cost, 1, 2)});
       if (HasCarbon(site_)) cells.push_back({Text(rule, &DaysFigures::co2_grams, 1e6, 3)});
       cells.push_back({Text(rule, &DaysFigures::over_seconds, 60, 1)});
       cells.push_back({Text(rule, &DaysFigures::over_most_watts, kKiloWatt, 2)});
       if (answer_.deadlines > 0)
         cells.push_back({Text(rule, &DaysFigures::deadlines_missed, 1, 1)});
-      cells.push_back({Text(rule, &DaysFigures::too_slow_seconds, kHour, 1)});
+      cells.push_back({Text(rule, &DaysFigures::too_slow_seconds, kSecondsOfHour, 1)});
       cells.push_back({Text(rule, &DaysFigures::fairness, 1, 4)});
       cells.push_back({Text(rule, &DaysFigures::plan_changes, 1, 0)});
       table.Add(std::move(cells), rule.rule.starts_with(kOurs) ? "total" : "");
@@ -293,7 +293,7 @@ class DaysPage {
     chart.y_label = report_.currency.empty() ? "a kWh" : report_.currency + " a kWh";
     chart.height = 220;
     chart.fill_x = true;
-    chart.series.push_back(Steps("price", "c3", site_.price_per_joule, 3.6e6));
+    chart.series.push_back(Steps("price", "c3", site_.price_per_joule, kJoulesOfKwh));
     document_.Figure(report::DrawLineChart(chart));
   }
 

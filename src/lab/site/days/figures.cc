@@ -80,12 +80,11 @@ class PowerAccount {
   }
 
   void Finish(double seconds) {
-    constexpr double kMinuteSeconds = 60;
     // A part of a minute at the end is none.
-    const auto whole = static_cast<std::size_t>(seconds / kMinuteSeconds);
+    const auto whole = static_cast<std::size_t>(seconds / kSecondsOfMinute);
     if (minutes_.size() > whole) minutes_.resize(whole);
     for (std::size_t i = 1; i < minutes_.size(); ++i) {
-      const double change = (minutes_[i] - minutes_[i - 1]) / (kMinuteSeconds * kMinuteSeconds);
+      const double change = (minutes_[i] - minutes_[i - 1]) / (kSecondsOfMinute * kSecondsOfMinute);
       figures_->rise_watts_per_second = std::max(figures_->rise_watts_per_second, change);
       figures_->fall_watts_per_second = std::max(figures_->fall_watts_per_second, -change);
     }
@@ -93,10 +92,9 @@ class PowerAccount {
 
  private:
   void AddToMinutes(double from, double to, double watts) {
-    constexpr double kMinuteSeconds = 60;
-    auto minute = static_cast<std::size_t>(from / kMinuteSeconds);
+    auto minute = static_cast<std::size_t>(from / kSecondsOfMinute);
     while (from < to) {
-      const double end = std::min(to, static_cast<double>(minute + 1) * kMinuteSeconds);
+      const double end = std::min(to, static_cast<double>(minute + 1) * kSecondsOfMinute);
       if (minute >= minutes_.size()) minutes_.resize(minute + 1, 0.0);
       minutes_[minute] += watts * (end - from);
       from = end;

@@ -12,8 +12,6 @@
 namespace perseus::site {
 namespace {
 
-constexpr double kSecondsOfDay = 86400;
-
 // Least cost for the work that jobs must do, one day after the other.
 class Priced : public DaysRule {
  public:

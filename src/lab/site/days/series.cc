@@ -16,15 +16,13 @@
 namespace perseus::site {
 namespace {
 
-constexpr double kJoulesOfKwh = 3.6e6;
-
 struct ValueColumn {
   std::string_view name;
   SeriesKind kind;
   double joules;  // For which the value is.
 };
 constexpr ValueColumn kValueColumns[] = {{"price_per_kwh", SeriesKind::kPrice, kJoulesOfKwh},
-                                         {"price_per_mwh", SeriesKind::kPrice, 1e3 * kJoulesOfKwh},
+                                         {"price_per_mwh", SeriesKind::kPrice, kJoulesOfMwh},
                                          {"co2_g_per_kwh", SeriesKind::kCarbon, kJoulesOfKwh}};
 
 // Days since 1970-01-01 in the Gregorian calendar.
