@@ -184,10 +184,11 @@ struct Coverage {
   double energy = 0;
   double settles = 0;  // Share that says so.
   double grows = 0;
+  double longer = 0;  // Share whose stretches were lengthened.
 };
 
 Coverage CoverageOf(const Disturbance& disturbance, const ComparisonBlocks& blocks, int cycles,
-                    int jobs) {
+                    int jobs, bool lengthens = false) {
   constexpr double kTime = 0.02;
   constexpr double kEnergy = 0.12;
   Coverage coverage;
@@ -198,10 +199,11 @@ Coverage CoverageOf(const Disturbance& disturbance, const ComparisonBlocks& bloc
   for (int job = 0; job < jobs; ++job) {
     RealisedSavings savings;
     savings.Set(blocks);
+    ComparisonBlocks now = blocks;
     double lasting = normal(random);
     // Each job begins elsewhere, as its orders of stretches are others.
     const std::int64_t begin = blocks.every * static_cast<std::int64_t>(uniform(random) * 1e6);
-    double warm = blocks.AtMaximum(begin) ? 1 : 0;
+    double warm = now.AtMaximum(begin) ? 1 : 0;
     for (std::int64_t i = begin; i < begin + blocks.every * cycles; ++i) {
       lasting = disturbance.correlation * lasting + rest * normal(random);
       double noise = 0.02 * lasting + 0.01 * normal(random) +
@@ -210,7 +212,7 @@ Coverage CoverageOf(const Disturbance& disturbance, const ComparisonBlocks& bloc
       const double outlier = uniform(random);
       if (outlier < disturbance.large_outliers / 3 * 5) noise += std::log(1.5);
       if (outlier < disturbance.large_outliers / 3 * 2) noise += std::log(4);
-      const bool at_maximum = blocks.AtMaximum(i);
+      const bool at_maximum = now.AtMaximum(i);
       warm += ((at_maximum ? 1 : 0) - warm) / disturbance.settling;
       savings.Add(
           {.iteration = i,
@@ -221,7 +223,12 @@ Coverage CoverageOf(const Disturbance& disturbance, const ComparisonBlocks& bloc
            .energy_ranks = 8,
            .joules = (at_maximum ? 1 : 1 - kEnergy) * std::exp(0.7 * noise + 0.01 * normal(random) +
                                                                disturbance.slow_effect * warm)});
+      if (const auto longer = savings.Longer(); longer && lengthens) {
+        now = *longer;
+        savings.Set(now);
+      }
     }
+    coverage.longer += now == blocks ? 0 : 1;
     const auto realised = savings.Of(1);
     if (!realised || !realised->saving) continue;
     ++coverage.jobs;
@@ -235,6 +242,7 @@ Coverage CoverageOf(const Disturbance& disturbance, const ComparisonBlocks& bloc
   coverage.energy /= coverage.jobs;
   coverage.settles /= coverage.jobs;
   coverage.grows /= coverage.jobs;
+  coverage.longer /= jobs;
   return coverage;
 }
 
@@ -273,6 +281,29 @@ TEST(RealisedSavingsTest, WhatSettlesSlowlyIsLeftOutOrSaid) {
       }
     }
   }
+}
+
+TEST(RealisedSavingsTest, StretchesGrowUntilWhatSettlesIsOver) {
+  constexpr ComparisonBlocks kShort = {.every = 40, .iterations = 10};
+  const Coverage slow =
+      CoverageOf({.name = "settling", .slow_effect = 0.05, .settling = 10}, kShort, 600, 100, true);
+  EXPECT_GE(slow.longer, 0.95);
+  EXPECT_GE(slow.energy, 0.9);
+  const Coverage fixed =
+      CoverageOf({.name = "settling", .slow_effect = 0.05, .settling = 10}, kShort, 600, 100);
+  EXPECT_LE(fixed.energy, 0.5);
+  for (const double correlation : {0.0, 0.9}) {
+    const Coverage noise =
+        CoverageOf({.name = "noise", .correlation = correlation}, kShort, 150, 300, true);
+    EXPECT_LE(noise.longer, 0.1) << correlation;
+    EXPECT_GE(noise.energy, 0.92) << correlation;
+  }
+}
+
+TEST(RealisedSavingsTest, StretchesGrowNoLongerThanWhatIsKept) {
+  RealisedSavings savings;
+  savings.Set({.every = 2048, .iterations = 1024});
+  EXPECT_FALSE(savings.Longer());
 }
 
 }  // namespace

@@ -296,16 +296,17 @@ std::string DoubtText(const Json& realised, const Json& blocks) {
   if (!NumberOf(ObjectOf(realised, "saving_percent"), "mean")) return "";
   std::string text;
   const std::string settling = MemberText(realised, "settling");
-  if (settling == "goes_on") {
-    text = Line("", "a change of clocks still acts at the end of a stretch, so this is biased");
-  } else if (settling == "unknown") {
-    text = Line("", "stretches are too short to show effects that grow slowly, such as heat");
-  }
   const double every = kLonger * NumberOf(blocks, "every").value_or(0);
   const double iterations = kLonger * NumberOf(blocks, "iterations").value_or(0);
-  if (!text.empty() && iterations > 0) {
-    text += Line("", fmt::format("to be sure, compare with --every {:.0f} --iterations {:.0f}",
-                                 every, iterations));
+  if (settling == "goes_on") {
+    text = Line("", "a change of clocks still acts at the end of a stretch, so this is biased") +
+           Line("", "if that is still so after 8 pairs, the server makes stretches twice as long");
+  } else if (settling == "unknown") {
+    text = Line("", "stretches are too short to show effects that grow slowly, such as heat");
+    if (iterations > 0) {
+      text += Line("", fmt::format("to be sure, compare with --every {:.0f} --iterations {:.0f}",
+                                   every, iterations));
+    }
   }
   if (MemberText(realised, "agrees") == "false") {
     text += Line("", "DISAGREES with what is promised: docs/how-to/savings.md says what to do");

@@ -87,6 +87,12 @@ struct AnswerDetected {
   std::vector<DetectedStraggler> wanted;
 };
 
+// Stretches of the comparison `from` are too short.
+struct LengthenStretches {
+  ComparisonBlocks from;
+  ComparisonBlocks to;
+};
+
 // One step in computing a job's plans, and the input of that step.
 struct PlanningStep {
   Built built;  // If built.job is null, it must first be built from the stored texts.
@@ -116,7 +122,7 @@ struct AskForPlans {};
 using Command = std::variant<RegisterRank, TakeMeasurements, SetTarget, AddStraggler,
                              ClearStraggler, ClearStragglers, SetWatch, Reprofile, CancelReprofile,
                              FinishJob, DeleteJob, Advance, UseProfile, LookAtTime, AnswerDetected,
-                             AdoptPlans, GiveUpPlans, AskForPlans>;
+                             LengthenStretches, AdoptPlans, GiveUpPlans, AskForPlans>;
 
 // Whether what is decided on this command holds at any revision of the job: ranks, measurements,
 // the end of the job. Many such decisions may be on their way to the store at once. Others are made

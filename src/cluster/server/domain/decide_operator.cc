@@ -47,6 +47,12 @@ Outcome<Draft> DecideOn(const Situation& on, const SetWatch& command) {
   return draft;
 }
 
+// Of several servers that find it, one lengthens: the others know other blocks by then.
+Outcome<Draft> DecideOn(const Situation& on, const LengthenStretches& command) {
+  if (IsOver(on.phase()) || on.phase().watch.settings.comparison != command.from) return Draft();
+  return DecideOn(on, SetWatch{.comparison = command.to});
+}
+
 Outcome<Draft> DecideOn(const Situation& on, const FinishJob& command) {
   Draft draft;
   if (on.phase().state == store::JobState::kFinished) return draft;

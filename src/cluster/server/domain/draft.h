@@ -57,6 +57,7 @@ Outcome<Draft> DecideOn(const Situation& on, const ClearStraggler& command);
 Outcome<Draft> DecideOn(const Situation& on, const ClearStragglers& command);
 Outcome<Draft> DecideOn(const Situation& on, const LookAtTime& command);
 Outcome<Draft> DecideOn(const Situation& on, const AnswerDetected& command);
+Outcome<Draft> DecideOn(const Situation& on, const LengthenStretches& command);
 
 inline tl::unexpected<Failure> HasFinished() {
   return Fail(FailureCode::kConflict, "the job has finished");

@@ -27,7 +27,8 @@ constexpr Member kPlanMembers[] = {kOfJob, Integer("version"), Text("reason")};
 constexpr Member kStragglerMembers[] = {kOfJob, Integer("straggler_id")};
 constexpr Member kDetectionMembers[] = {
     kOfJob,
-    Choice("kind", "straggler factor recovered drift drift_over slow slow_over compared"),
+    Choice("kind",
+           "straggler factor recovered drift drift_over slow slow_over compared lengthened"),
     Integer("iteration"),
     Text("sentence"),
     Integer("rank").Sometimes(),

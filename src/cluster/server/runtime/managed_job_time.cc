@@ -37,7 +37,7 @@ Announcement DetectionNews(const WatchEvent& event) {
   nlohmann::ordered_json json = {
       {"kind", event.kind}, {"iteration", event.finding.iteration}, {"sentence", event.sentence}};
   if (event.finding.rank >= 0) json["rank"] = event.finding.rank;
-  if (event.kind != "compared") {
+  if (event.kind != "compared" && event.kind != "lengthened") {
     json["factor"] = event.finding.factor;
     json["delay_iterations"] = event.finding.delay_iterations;
   }
@@ -135,7 +135,11 @@ void ManagedJob::CountUnwritten() {
 void ManagedJob::LookAtWatch() {
   if (life_.phase.watch_json.empty() || IsOver(life_.phase)) return;
   for (const WatchEvent& event : watch_.TakeEvents()) Announce(DetectionNews(event));
-  if (!is_changing_) RunInternal(AnswerDetected{watch_.Wanted()});
+  if (is_changing_) return;
+  if (const auto longer = watch_.LongerBlocks()) {
+    return RunInternal(LengthenStretches{life_.phase.watch.settings.comparison, *longer});
+  }
+  RunInternal(AnswerDetected{watch_.Wanted()});
 }
 
 void ManagedJob::LookAtTimeNow() {

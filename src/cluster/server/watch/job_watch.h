@@ -102,6 +102,9 @@ class JobWatch {
   // stored, whichever server found it, until reports to this server show a change of its rank.
   std::vector<DetectedStraggler> Wanted() const;
 
+  // Blocks that the comparison should have from now on. None: as it has them.
+  std::optional<ComparisonBlocks> LongerBlocks() const { return savings_.Longer(); }
+
   WatchView View(double now_seconds) const;
 
  private:

@@ -44,6 +44,12 @@ void JobWatch::Compare(std::int64_t iteration, const std::vector<WatchedIteratio
                     -100 * realised->saving->most, -100 * realised->saving->least);
   }
   Announce("compared", {.iteration = iteration}, std::move(sentence));
+  if (const auto longer = savings_.Longer()) {
+    Announce("lengthened", {.iteration = iteration},
+             fmt::format("a change of clocks still acts at the end of a stretch of {} iterations: "
+                         "from now on {} of every {} run at maximum clocks",
+                         savings_.blocks().iterations, longer->iterations, longer->every));
+  }
 }
 
 std::vector<WatchEvent> JobWatch::TakeEvents() { return std::exchange(untold_, {}); }

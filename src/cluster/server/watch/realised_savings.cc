@@ -4,6 +4,7 @@
 #include "server/watch/realised_savings.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 
@@ -164,7 +165,20 @@ void RealisedSavings::AddSample() {
     add(&samples.joules, Compare(&Run::Logs::joules));
     ++samples.energy_pairs;
   }
+  if (samples.pairs >= kJudgedPairs &&
+      std::has_single_bit(static_cast<std::uint64_t>(samples.pairs))) {
+    is_too_short_ = is_too_short_ || Of(plan_version_)->settling == Settling::kGoesOn;
+  }
   if (samples_.size() > kMostVersions) samples_.erase(samples_.begin());
+}
+
+std::optional<ComparisonBlocks> RealisedSavings::Longer() const {
+  const ComparisonBlocks longer = {.every = 2 * blocks_.every,
+                                   .iterations = 2 * blocks_.iterations};
+  if (!is_too_short_ || longer.iterations > kLongestByItself || !longer.is_valid()) {
+    return std::nullopt;
+  }
+  return longer;
 }
 
 RealisedSavings::Figures RealisedSavings::FiguresOf(const std::deque<Compared>& samples) const {

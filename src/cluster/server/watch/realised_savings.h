@@ -75,6 +75,9 @@ class RealisedSavings {
   static constexpr int kLongStretch = 40;  // Shorter ones can't show what settles slowly.
   static constexpr std::size_t kMostVersions = 16;
   static constexpr std::size_t kMostSamples = 256;  // Of a version; the newest.
+  static constexpr std::int64_t kJudgedPairs =
+      8;                                         // Whether stretches are long enough: after these.
+  static constexpr int kLongestByItself = 1024;  // Longer() asks for no longer stretches.
 
   // Starts again from nothing if the blocks changed.
   void Set(const ComparisonBlocks& blocks);
@@ -83,6 +86,11 @@ class RealisedSavings {
   // Adds an iteration; call it in ascending order. If that completes a pair, returns the version
   // whose figures changed.
   std::optional<std::int64_t> Add(const ComparedIteration& iteration);
+
+  // Blocks twice as long, with the same share at maximum clocks, once figures are found biased
+  // because stretches are too short. It looks after 8, 16, 32, ... pairs of a version: a look after
+  // each pair would some time find by chance what is not there.
+  std::optional<ComparisonBlocks> Longer() const;
 
   std::optional<Realised> Of(std::int64_t plan_version) const;
   std::vector<Realised> All() const;  // By version.
@@ -133,6 +141,7 @@ class RealisedSavings {
   Figures FiguresOf(const std::deque<Compared>& samples) const;
 
   ComparisonBlocks blocks_;
+  bool is_too_short_ = false;      // See Longer().
   std::vector<Run> chain_;         // At most three.
   std::int64_t next_ = 0;          // Iteration that continues the chain.
   std::int64_t plan_version_ = 0;  // Of the chain; 0: not known yet.
