@@ -83,6 +83,31 @@ if setarch "$(uname -m)" -R true 2>/dev/null; then
 fi
 export UBSAN_OPTIONS=print_stacktrace=1
 
+# touched_rooms COUNT: the folders of src/ and evaluation/ that are compiled as one and that the last
+# COUNT commits touched; all in a copy without git.
+touched_rooms() {
+  local folder
+  { git log -n "$1" --format= --name-only -- src evaluation 2>/dev/null || find src evaluation -type f; } |
+    sed -n -E "s,/[^/]*\\.(cc|h)$,,p" | sort -u |
+    while read -r folder; do
+      while [[ $folder == */* && ! -f $folder/CMakeLists.txt ]]; do folder=${folder%/*}; done
+      if [[ $folder != src && -f $folder/CMakeLists.txt ]]; then printf '%s\n' "$folder"; fi
+    done | sort -u
+}
+
+# tidy FOLDER...: clang-tidy on what is in these folders. Room by room, as they are compiled: file by
+# file takes five times as long, and so do the tests. CONTRIBUTING.md has the command for that.
+tidy() {
+  local llvm folders
+  llvm=$(llvm_suffix)
+  folders=$(IFS='|' && printf '%s' "$*")
+  configure tidy "-DCMAKE_CXX_COMPILER=clang++$llvm" -DPERSEUS_UNITY_BUILD=ON
+  checked tidy-build.log 'error|FAILED' ninja -C build/tidy src/lab/report/assets.cc
+  checked tidy.log '(warning|error): ' "run-clang-tidy$llvm" -quiet -p build/tidy -j "$(nproc)" \
+    -header-filter "^$PWD/(src|evaluation|include)/" "^$PWD/(build/tidy/)?($folders)/"
+  say "clang-tidy finds nothing in $*."
+}
+
 # fuzz_one PARSER SECONDS ARGUMENT...: one fuzzer, with further options of libFuzzer.
 fuzz_one() {
   local parser=$1 seconds=$2 corpora words=()
