@@ -62,9 +62,11 @@ foreach(library IN ITEMS client planner)
 endforeach()
 
 if(TARGET perseus)
-  install(TARGETS perseus)
+  install(TARGETS perseus COMPONENT program)
   add_subdirectory("${PROJECT_SOURCE_DIR}/packaging")
 endif()
+# From here on, what the package of the program has, too.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME program)
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" TYPE DOC)
 # Headers name pages of docs/, pages name examples.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" "${PROJECT_SOURCE_DIR}/examples" TYPE DOC
