@@ -26,8 +26,13 @@ inline namespace v0 {
 
 // How a profile is scaled to one pipeline. Watts are per GPU.
 struct CostSpec {
-  // Power of a GPU that waits: one number for all, or one per rank.
+  // Power of a GPU that waits: one number for all, or one per rank. Where Profile::waiting says it
+  // for a stage of a rank, this rank's number is not used; where it says it for all ranks, no
+  // number need be given.
   std::vector<double> blocking_power_watts = {};
+  // Take what a GPU that waits draws as constant, also where the profile says it by clock: that at
+  // the highest one. For who runs plans without changing clocks for waiting.
+  bool waiting_is_constant = false;
   // GPUs per rank. Without: as many as the profile has tp_rank values, else 1. With
   // a tp_rank column any other number is an error.
   std::optional<int> tensor_parallel = {};
@@ -52,7 +57,7 @@ struct CostTable {
   ComputationType type = ComputationType::kForward;
   std::optional<ComputationType> fused_type = {};  // With fused_stage, where two run as one.
   int fused_stage = 0;
-  double blocking_power_watts = 0;  // Of the rank.
+  double blocking_power_watts = 0;  // Of the rank; see rank_blocking_power_watts.
   // Those that no other option beats in both time and effective energy (see EffectiveEnergy()).
   // The fastest and dearest is first, the slowest and cheapest last. Not empty.
   std::vector<CostOption> options = {};
@@ -80,9 +85,13 @@ struct CostedPipeline {
   std::vector<Knob> knobs = {};
   bool knobs_are_numbers = true;
   std::vector<CostTable> tables = {};
-  std::vector<int> table_of = {};                      // [computation] -> table
-  std::vector<double> rank_blocking_power_watts = {};  // GPUs of the rank together.
+  std::vector<int> table_of = {};  // [computation] -> table
+  // What the GPUs of a rank draw together while they wait. Where that depends on their clock, the
+  // least of it.
+  std::vector<double> rank_blocking_power_watts = {};
   double total_blocking_power_watts = 0;
+  // [rank][knob] What they draw while they wait at a knob. Empty: taken as constant.
+  std::vector<std::vector<double>> rank_waiting_watts = {};
   int tensor_parallel = 1;
   double split_ratio = 0.5;  // CostSpec::split_ratio
   // What was found in the profile and in the costs, such as rows that the schedule does not use.
@@ -97,6 +106,17 @@ struct CostedPipeline {
   // A hash of the whole pipeline: pipelines that differ have different ones, for all practical
   // purposes. Never 0. Takes linear time.
   std::uint64_t Fingerprint() const;
+
+  bool waiting_depends_on_clock() const { return !rank_waiting_watts.empty(); }
+  // What waiting at a knob draws beyond rank_blocking_power_watts. 0 where it is constant.
+  double DearerWatts(int rank, int knob) const {
+    if (rank_waiting_watts.empty()) return 0;
+    const auto r = static_cast<std::size_t>(rank);
+    return rank_waiting_watts[r][static_cast<std::size_t>(knob)] - rank_blocking_power_watts[r];
+  }
+  // The knob at which waiting draws least; of equal ones the highest. Without a value where
+  // waiting is constant.
+  std::optional<int> WaitingKnob(int rank) const;
 
   const CostTable& TableOf(int computation) const {
     const int table = table_of[static_cast<std::size_t>(computation)];

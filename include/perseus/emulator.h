@@ -118,6 +118,7 @@ struct EmulatedComputation {
 struct EmulatedPipeline {
   int pipeline = 0;
   bool straggles = false;
+  Waiting waiting = Waiting::kSetClock;                // Of its plan.
   std::vector<EmulatedComputation> computations = {};  // In the DAG's order.
   double end_seconds = 0;                              // Of this pipeline alone.
 };

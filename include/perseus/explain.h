@@ -38,6 +38,9 @@ struct ExplainInput {
   double total_blocking_power_watts = 0;  // Of all ranks.
   double baseline_iteration_seconds = 0;
   double iteration_seconds = 0;
+  // What waiting draws beyond these blocking powers, where it depends on the clock.
+  double baseline_dearer_waiting_joules = 0;
+  double dearer_waiting_joules = 0;
 };
 
 // What one group of computations adds to the saving.
@@ -60,10 +63,11 @@ struct Explanation {
   std::vector<SavingShare> stages = {};  // Ascending.
   std::vector<SavingShare> types = {};   // By name of the type.
   std::vector<SavingShare> phases = {};  // warm-up, steady, cool-down; absent ones left out.
-  // The sum of the next two, up to rounding.
+  // The sum of the next three, up to rounding.
   double saving_joules = 0;
   double computation_saving_joules = 0;
   double iteration_saving_joules = 0;  // Blocking power x time saved; negative when slower.
+  double waiting_saving_joules = 0;    // By waiting at lower clocks.
   // The stage that the others wait for: the one with most time on the baseline's longest paths, the
   // lowest of equals. No value without computations.
   std::optional<int> critical_stage = {};

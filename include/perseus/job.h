@@ -147,8 +147,10 @@ StreamOptions StreamOptionsOf(const JobFile& settings);
 // For PlanUnder().
 RobustPlanSpec RobustSpecOf(const JobFile& settings);
 
-// The keys that every job needs and these settings lack, such as "microbatches".
-std::vector<std::string_view> MissingFields(const JobFile& settings);
+// The keys that every job needs and these settings lack, such as "microbatches". With the job's
+// profile, not those that it makes needless.
+std::vector<std::string_view> MissingFields(const JobFile& settings,
+                                            const Profile* profile = nullptr);
 
 }  // namespace v0
 }  // namespace perseus

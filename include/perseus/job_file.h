@@ -64,6 +64,7 @@ struct JobFile {
   std::optional<int> virtual_stages = {};
   std::optional<int> microbatch_group_size = {};
   std::vector<double> blocking_power_watts = {};  // Empty, one, or one per rank.
+  bool waiting_is_constant = false;               // No key: CostSpec::waiting_is_constant.
   bool blocking_power_is_assumed = false;         // No key: nobody knows it, so it is no oddity.
   std::optional<int> tensor_parallel = {};
   std::optional<int> data_parallel = {};

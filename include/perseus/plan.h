@@ -125,10 +125,18 @@ struct PlanFigures {
   std::optional<SavingInterval> saving_interval = {};
 };
 
+// At which clock a rank waits.
+enum class Waiting : std::uint8_t {
+  kSetClock,  // That of the computation before: nothing sets another one.
+  kCheapest,  // CostedPipeline::WaitingKnob().
+};
+
 // A plan: one option for every computation, and the figures that follow. The baseline is a plan,
 // too.
 struct Plan : PlanFigures {
   std::vector<CostOption> options;  // [computation]
+  // Matters only where what a rank draws while it waits depends on its clock.
+  Waiting waiting = Waiting::kSetClock;
   // Where it was asked for: Planner::AddDiscreteBound().
   std::optional<DiscreteBound> discrete_bound;
   // CostedPipeline::Fingerprint() of the pipeline that it was made for; 0: not said.

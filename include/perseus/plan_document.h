@@ -52,9 +52,20 @@ struct PlannedComputation {
   double fused_work = 1;
 };
 
+// What a GPU of a rank draws while it waits at a clock.
+struct PlannedWaiting {
+  Knob knob = {};
+  double watts = 0;
+};
+
 // One rank of the pipeline.
 struct PlannedRank {
-  double blocking_power_watts = 0;                    // Per GPU.
+  double blocking_power_watts = 0;  // Per GPU. Where it depends on the clock, the least.
+  // The clock at which the rank waits. Without: the power is taken as constant, or nothing sets a
+  // clock for waiting, and that of the computation before stays.
+  std::optional<Knob> waiting_knob = {};
+  // At each knob of the plan, of its baseline and of waiting. Empty: taken as constant.
+  std::vector<PlannedWaiting> waiting = {};
   std::vector<PlannedComputation> computations = {};  // In execution order.
 };
 

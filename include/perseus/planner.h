@@ -76,7 +76,8 @@ class Planner {
 
   // The plan with these options, one for every computation: replays them and fills in all figures.
   // Errors: those of CheckOptions().
-  Result<Plan> Evaluate(std::vector<CostOption> options) const;
+  Result<Plan> Evaluate(std::vector<CostOption> options,
+                        Waiting waiting = Waiting::kSetClock) const;
 
   // The time a target means. kInfeasible when it lies below T_min.
   Result<double> TargetSeconds(const PlanTarget& target) const;

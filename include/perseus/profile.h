@@ -52,6 +52,14 @@ struct OptionErrors {
   std::vector<double> power_sources = {};
 };
 
+// What a GPU draws while it waits at a clock (a row `blocking`). It spins in a communication kernel
+// then, so a lower clock draws less.
+struct WaitingPower {
+  std::optional<int> stage = {};  // Without: of all stages that have no row of their own.
+  Knob knob = {};                 // Need not be one of Profile::knobs.
+  double watts = 0;               // Of one GPU; the mean where several ranks have a row.
+};
+
 // Every option of one stage and type, in the order of the file, also those that are worse than
 // others. `options` is never empty.
 struct OptionTable {
@@ -84,7 +92,16 @@ struct Profile {
   std::vector<Note> notes = {};  // What its checks have found.
   // By stage, type and knob; empty where the profile does not say (column `error_sources`).
   std::vector<OptionErrors> errors = {};
+  // Of all stages first, then by stage; knobs in the order of `knobs`. Empty where the profile has
+  // no rows `blocking`: what a GPU draws while it waits is then taken as constant.
+  std::vector<WaitingPower> waiting = {};
 
+  // Whether the rows `blocking` say what GPUs of a stage draw while they wait.
+  bool SaysWaitingOf(int stage) const;
+  bool SaysWaiting() const;  // Of all stages.
+  // What one GPU of a stage draws while it waits at a knob of `knobs`: linear in the number of the
+  // knob between two rows, and that of the nearest row outside. Precondition: SaysWaitingOf(stage).
+  double WaitingWattsOf(int stage, int knob) const;
   // Whether knobs have an order: numbers, whatever their unit.
   bool KnobsAreRanked() const { return knobs_are_numbers || !knob_unit.empty(); }
   // The table of (stage, type), or nullptr. Lives as long as the profile.
@@ -117,6 +134,9 @@ class ProfileBuilder {
   ProfileBuilder& Add(int stage, ComputationType type, std::string_view knob, double seconds,
                       double joules);
 
+  // What one GPU draws while it waits at a clock; without a stage, that of all stages.
+  ProfileBuilder& AddWaiting(std::optional<int> stage, double mhz, double watts);
+
   // The profile of all that was added. Errors: those of ParseProfile(), where line n + 1 is the
   // n-th Add().
   Result<Profile> Build(const struct ProfileOptions& options) const;
@@ -140,7 +160,8 @@ struct ProfileOptions {
 // Reads a profile in the CSV format of Zeus and lowtime:
 // `stage,instruction,frequency,time,energy` in any column order (`knob` may
 // stand for `frequency`); optional columns `time_std`, `energy_std`, `rank`,
-// `dp_rank`, `pp_rank`, `tp_rank`, `error_sources`. Seconds and joules. Errors name
+// `dp_rank`, `pp_rank`, `tp_rank`, `error_sources`. Seconds and joules. The instruction `blocking`
+// makes a WaitingPower; its stage may be empty. Errors name
 // file:line:column. Reading is bounded: a file over 256 MiB is refused.
 Result<Profile> ReadProfile(const std::string& path, const ProfileOptions& options = {});
 

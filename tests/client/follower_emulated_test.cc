@@ -37,6 +37,7 @@ struct Work {
 struct Case {
   double latency_seconds = 0;
   double min_interval_seconds = 0;
+  int waiting_knob = switching::kNoCall;
   std::vector<int> knobs;
   std::vector<std::vector<Work>> iterations;
 };
@@ -44,7 +45,8 @@ struct Case {
 int MhzOf(int knob) { return 1400 - 200 * knob; }
 double SecondsAt(const Work& work, int knob) { return work.seconds * (1 + 0.2 * knob); }
 
-Case RandomCase(unsigned seed) {
+// `waits`: with a clock for waiting, and gaps that are long enough for it.
+Case RandomCase(unsigned seed, bool waits) {
   std::mt19937 random(seed);
   const auto share = [&] { return static_cast<double>(random() % 100'000) / 100'000; };
   Case made;
@@ -55,8 +57,10 @@ Case RandomCase(unsigned seed) {
   for (Work& work : mean) {
     made.knobs.push_back(static_cast<int>(random() % 4));
     work = {random() % 2 == 0 ? 0.001 * share() : 0.05 * share(), 0.005 + 0.06 * share()};
+    if (waits && random() % 2 == 0) work.gap_seconds = 0.5 * share();
   }
-  for (int n = 0; n < 5; ++n) {
+  if (waits) made.waiting_knob = static_cast<int>(random() % 5);
+  for (int n = 0; n < (waits ? 9 : 5); ++n) {
     std::vector<Work>& own = made.iterations.emplace_back(mean);
     for (Work& work : own) {
       work.gap_seconds *= 0.9 + 0.2 * share();
@@ -66,8 +70,13 @@ Case RandomCase(unsigned seed) {
   return made;
 }
 
-// Ends of all computations, from the first iteration's start.
-std::vector<double> Emulated(const Case& made) {
+// `ends`: of all computations, from the first iteration's start.
+struct Emulated {
+  std::vector<double> ends;
+  double waited_seconds = 0;  // At the clock of waiting.
+};
+
+Emulated Emulate(const Case& made) {
   const switching::SwitchingRules rules({.latency_seconds = made.latency_seconds,
                                          .call_ahead = CallAhead::kPredicted,
                                          .min_interval_seconds = made.min_interval_seconds},
@@ -77,30 +86,33 @@ std::vector<double> Emulated(const Case& made) {
   planned->first_row = {0, static_cast<int>(made.knobs.size())};
   for (std::size_t k = 0; k < made.knobs.size(); ++k) {
     const Work& work = made.iterations[0][k];
-    planned->rows.push_back({SecondsAt(work, made.knobs[k]), work.gap_seconds});
+    planned->rows.push_back({SecondsAt(work, made.knobs[k]), work.gap_seconds, work.gap_seconds});
   }
+  if (made.waiting_knob != switching::kNoCall) planned->waiting_knobs = {made.waiting_knob};
   switching::Forecast forecast;
   forecast.Follow(planned);
   switching::ClockState clock = switching::SettledAt(made.knobs.front());
-  std::vector<double> ends;
+  Emulated emulated;
   double begin = 0;
   for (const std::vector<Work>& iteration : made.iterations) {
     switching::RankCaller caller(rules, 0, WordHash(0), &forecast, &clock);
     double now = 0;
     for (const Work& work : iteration) {
       now += work.gap_seconds;
-      caller.Start(now);
+      caller.Start(now, [&](int knob, double from, double to) {
+        if (knob == made.waiting_knob) emulated.waited_seconds += to - from;
+      });
       now = caller.Run(
           now, [&](int knob) { return SecondsAt(work, knob); },
           [](int /*knob*/, double /*from*/, double /*to*/, double /*share*/) {});
       caller.End(now);
-      ends.push_back(begin + now);
+      emulated.ends.push_back(begin + now);
     }
     switching::EndIteration(rules, WordHash(0), now, &clock);
     forecast.EndIteration(now);
     begin += now;
   }
-  return ends;
+  return emulated;
 }
 
 // A trainer on an imaginary clock, and a device whose calls take their latency.
@@ -126,12 +138,14 @@ class Trainer {
       plan->rows.push_back(row);
     }
     plan->iteration_time_seconds = end;
+    if (made.waiting_knob != switching::kNoCall) plan->waiting_mhz = MhzOf(made.waiting_knob);
     follower_.Offer(plan);
     follower_.Called(MhzOf(knob_), 0, 0);  // Long ago.
   }
 
-  std::vector<double> Run() {
-    std::vector<double> ends;
+  // Likewise, of what the follower did.
+  Emulated Run() {
+    Emulated followed;
     for (std::size_t n = 0; n < made_.iterations.size(); ++n) {
       Say({.kind = EventKind::kStepBegin, .value = static_cast<std::int64_t>(n)});
       for (std::size_t k = 0; k < made_.knobs.size(); ++k) {
@@ -144,11 +158,12 @@ class Trainer {
         Compute(work);
         event.kind = EventKind::kEnd;
         Say(event);
-        ends.push_back(static_cast<double>(now_ - kStartNs) / kNs);
+        followed.ends.push_back(static_cast<double>(now_ - kStartNs) / kNs);
       }
       Say({.kind = EventKind::kStepEnd});
     }
-    return ends;
+    followed.waited_seconds = static_cast<double>(waited_ns_) / kNs;
+    return followed;
   }
 
  private:
@@ -191,7 +206,14 @@ class Trainer {
   }
 
   void Pass(std::int64_t until) {
-    while (Next() <= until) Step();
+    const auto wait_until = [&](std::int64_t to) {
+      if (knob_ == made_.waiting_knob) waited_ns_ += std::max<std::int64_t>(0, to - now_);
+    };
+    while (Next() <= until) {
+      wait_until(Next());
+      Step();
+    }
+    wait_until(until);
     now_ = until;
   }
 
@@ -220,20 +242,36 @@ class Trainer {
   std::int64_t wake_ns_ = kNever;
   std::int64_t call_begin_ns_ = kNever;
   std::int64_t call_end_ns_ = 0;
+  std::int64_t waited_ns_ = 0;
   int called_mhz_ = 0;
   std::vector<std::pair<Event, std::int64_t>> unheard_;
 };
 
-TEST(FollowerEmulatedTest, ClientAndEmulatorRunTheSameClocks) {
-  for (unsigned seed = 0; seed < 300; ++seed) {
-    const Case made = RandomCase(seed);
-    const std::vector<double> emulated = Emulated(made);
-    const std::vector<double> followed = Trainer(made).Run();
-    ASSERT_EQ(emulated.size(), followed.size());
-    for (std::size_t k = 0; k < emulated.size(); ++k) {
-      ASSERT_NEAR(emulated[k], followed[k], 1e-6) << "seed " << seed << ", computation " << k;
-    }
+// Returns how long the emulated rank waited at its clock for waiting.
+double CompareClocks(unsigned seed, bool waits) {
+  const Case made = RandomCase(seed, waits);
+  const Emulated emulated = Emulate(made);
+  const Emulated followed = Trainer(made).Run();
+  EXPECT_EQ(emulated.ends.size(), followed.ends.size());
+  EXPECT_NEAR(emulated.waited_seconds, followed.waited_seconds, 1e-5) << "seed " << seed;
+  for (std::size_t k = 0; k < followed.ends.size(); ++k) {
+    EXPECT_NEAR(emulated.ends[k], followed.ends[k], 1e-6)
+        << "seed " << seed << ", computation " << k;
+    if (::testing::Test::HasFailure()) break;
   }
+  return emulated.waited_seconds;
+}
+
+TEST(FollowerEmulatedTest, ClientAndEmulatorRunTheSameClocks) {
+  for (unsigned seed = 0; seed < 300 && !HasFailure(); ++seed) CompareClocks(seed, false);
+}
+
+TEST(FollowerEmulatedTest, ClientAndEmulatorWaitAtTheSameClocks) {
+  double waited_seconds = 0;
+  for (unsigned seed = 0; seed < 300 && !HasFailure(); ++seed) {
+    waited_seconds += CompareClocks(seed, true);
+  }
+  EXPECT_GT(waited_seconds, 300);
 }
 
 }  // namespace

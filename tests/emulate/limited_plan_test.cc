@@ -93,7 +93,7 @@ TEST(LimitedPlansTest, FiguresOfALimitedPlan) {
   model::FixedNoise noise;
   noise.stage = {1, 1};
   const OptionsByKnob options(pipeline, noise);
-  LimitedPlans plans(pipeline, options);
+  LimitedPlans plans(pipeline, options, {});
   const Plan plan = PlanWith(planner, {kFast});
   const LimitedPlan& healthy = plans.Get(0, plan, {});
   EXPECT_FALSE(healthy.straggles);

@@ -58,7 +58,7 @@ void JudgeSaving(const SimulatedPipeline& pipeline, const SimulatedResult& resul
   const auto truth_planner = PlannerOf(truth, pipeline, {pipeline.blocking_watts});
   const auto plan = planner->PlanFor(planner->baseline().iteration_time_seconds,
                                      {.constraints = {}, .effort = 0.001});
-  const auto interval = model::IntervalOfSaving(planner->pipeline(), plan->options);
+  const auto interval = model::IntervalOfSaving(planner->pipeline(), plan->options, plan->waiting);
   std::vector<CostOption> options;
   for (int i = 0; i < planner->pipeline().dag.size(); ++i) {
     const auto knob = static_cast<std::size_t>(plan->options[static_cast<std::size_t>(i)].knob);

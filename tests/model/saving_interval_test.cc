@@ -50,7 +50,7 @@ std::optional<SavingInterval> IntervalAtTheSecondClock(const CostedPipeline& pip
   for (int i = 0; i < pipeline.dag.size(); ++i) {
     options.push_back(pipeline.TableOf(i).options[1]);
   }
-  return IntervalOfSaving(pipeline, options);
+  return IntervalOfSaving(pipeline, options, Waiting::kSetClock);
 }
 
 TEST(SavingInterval, IsAsWideAsTheErrorsSay) {

@@ -10,7 +10,7 @@ import io
 import re
 from dataclasses import dataclass, field
 
-from .tables import Option, Profile, Tables, baseline_option
+from .tables import Option, Profile, Tables, baseline_option, knob_is_number
 
 FORWARD, BACKWARD = "forward", "backward"
 INPUT, WEIGHT = "backward_input", "backward_weight"
@@ -212,15 +212,51 @@ class Pipeline:
 
     dag: Dag
     options: list[list[Option]]  # [computation]
-    blocking: list[float]  # [rank], watts, all GPUs of the rank.
+    blocking: list[float]  # [rank], watts, all GPUs of the rank; the least over knobs.
+    # [rank] The same at each knob; empty where it does not depend on the knob.
+    waiting: list[dict[str, float]] = field(default_factory=list)
+
+    def dearer(self, rank: int, knob: str) -> float:
+        """Watts that waiting at a knob draws beyond the least."""
+        return self.waiting[rank][knob] - self.blocking[rank] if self.waiting else 0.0
+
+    def waiting_knob(self, rank: int) -> str:
+        """Return the knob of the least watts; of equal ones the highest (labels: the first)."""
+        own = self.waiting[rank]
+        cheap = [knob for knob, watts in own.items() if watts == min(own.values())]
+        return max(cheap, key=float) if all(map(knob_is_number, cheap)) else cheap[0]
 
     def effective(self, i: int) -> list[tuple[float, float]]:
         """(time, energy - blocking power x time) of each option of a computation."""
         power = self.blocking[self.dag.rank[i]]
         return [(o.time, o.energy - power * o.time) for o in self.options[i]]
 
+    def dearer_energy(self, chosen: list[Option]) -> float:
+        """Joules beyond the least of waits at the clock of the computation before."""
+        if not self.waiting:
+            return 0.0
+        start, end, time = self._times(chosen)
+        total = 0.0
+        for rank, order in enumerate(self.dag.rank_order):
+            before, free = order[-1], 0.0
+            for i in order:
+                total += self.dearer(rank, chosen[before].knob) * (start[i] - free)
+                before, free = i, end[i]
+            total += self.dearer(rank, chosen[before].knob) * (time - free)
+        return total
+
+    def _times(self, chosen: list[Option]) -> tuple[list[float], list[float], float]:
+        incoming: list[list[tuple[int, float]]] = [[] for _ in chosen]
+        for source, target, delay in self.dag.precedences:
+            incoming[target].append((source, delay))
+        start, end = [0.0] * len(chosen), [0.0] * len(chosen)
+        for i in self.dag.topological_order():
+            start[i] = max([self.dag.release[i], *(end[j] + d for j, d in incoming[i])])
+            end[i] = start[i] + chosen[i].time
+        return start, end, max(end) + self.dag.tail
+
     def energy(self, chosen: list[Option], time: float) -> float:
-        """Energy of one pipeline over an iteration that lasts ``time`` seconds."""
+        """Energy of one pipeline over ``time`` seconds, if every wait draws the least."""
         busy = [0.0] * len(self.blocking)
         total = 0.0
         for i, option in enumerate(chosen):
@@ -315,4 +351,17 @@ def cost_pipeline(
             ]
             cache[key] = _joined(parts)
         options.append(cache[key])
-    return Pipeline(dag, options, [gpus * p for p in power])
+    waiting: list[dict[str, float]] = []
+    least = []
+    knobs = {o.knob for own in profile.tables.values() for o in own}
+    for rank, order in enumerate(dag.rank_order):
+        stages = sorted({action.stage for i in order for action in dag.steps[i]})
+        own = {}
+        for knob in sorted(knobs):
+            said = [profile.waiting_watts(stage, knob) for stage in stages]
+            watts = [each for each in said if each is not None]
+            own[knob] = gpus * (sum(watts) / len(watts) if watts else power[rank])
+        waiting.append(own)
+        least.append(min(own.values()))
+    depends = any(len(set(own.values())) > 1 for own in waiting)
+    return Pipeline(dag, options, least, waiting if depends else [])

@@ -333,12 +333,12 @@ class Simulator:
         split = Split()
         drawn = 0.0
         for p, run in enumerate(runs):
+            for clock in self._clocks[p]:
+                self._outcome.clock_calls += clock.end_iteration(time)
             joules, computing = self._computing(run, energies[p])
             waiting = self._waiting(run, p, time)
             split.add(self._split(plans[p], computing, waiting, run.end, time))
             drawn += self._draw(run, p, now, time, joules)
-            for clock in self._clocks[p]:
-                self._outcome.clock_calls += clock.end_iteration(time)
             for expected in self._expected[p]:
                 expected.measured = True
                 if expected.last_end is not None:
@@ -356,6 +356,8 @@ class Simulator:
         for rank, order in enumerate(dag.rank_order):
             lasts = [plan[i].time for i in order]
             self._expected[p][rank].follow(knobs[rank], lasts, gaps[rank], changed)
+            if self._scenario.waits_at_own_clock() and self._pipeline.waiting:
+                self._expected[p][rank].waiting = self._pipeline.waiting_knob(rank)
 
     def _computing(self, run: Run, factors: list[float]) -> tuple[list[list[float]], float]:
         joules = [
@@ -364,8 +366,34 @@ class Simulator:
         ]
         return joules, math.fsum(j for own in joules for j in own)
 
+    def _power_of_wait(
+        self, p: int, rank: int, start: float, end: float
+    ) -> list[tuple[float, float, float]]:
+        """Return (start, end, watts) of a wait, by the clock in effect."""
+        pipeline = self._pipeline
+        at_once = self._scenario.at_once()
+        least = pipeline.blocking[rank]
+        if not pipeline.waiting or (at_once and self._scenario.waits_at_own_clock()):
+            return [(start, end, least)]
+        parts = []
+        changes = self._clocks[p][rank].past
+        for k, (since, knob) in enumerate(changes):
+            until = changes[k + 1][0] if k + 1 < len(changes) else math.inf
+            low, high = max(start, since), min(end, until)
+            if low < high:
+                parts.append((low, high, least + pipeline.dearer(rank, knob)))
+        return parts or [(start, end, least)]
+
+    def _power_beside(self, p: int, rank: int, at: float) -> float:
+        """Watts of GPUs that are done and wait for their rank's slowest."""
+        idle = 1 - self._mean[p][rank] / self._slowest[p][rank]
+        knob = [k for since, k in self._clocks[p][rank].past if since <= at][-1]
+        return (self._pipeline.blocking[rank] + self._pipeline.dearer(rank, knob)) * idle
+
     def _waiting(self, run: Run, p: int, time: float) -> float:
         """Blocking energy of one pipeline, by the formula."""
+        if self._pipeline.waiting:
+            return math.fsum(self._waits(run, p, time))
         total = 0.0
         for rank, order in enumerate(self._pipeline.dag.rank_order):
             busy = math.fsum(x.end - x.start for i in order for x in run.pieces[i])
@@ -373,6 +401,21 @@ class Simulator:
             idle = 1 - self._mean[p][rank] / self._slowest[p][rank]
             total += power * (time - busy) + power * idle * busy
         return total
+
+    def _waits(self, run: Run, p: int, time: float) -> list[float]:
+        """Return the joules of each wait, by the clock in effect."""
+        joules = []
+        for rank, order in enumerate(self._pipeline.dag.rank_order):
+            free = 0.0
+            for i in order:
+                for x in run.pieces[i]:
+                    waits = self._power_of_wait(p, rank, free, x.start)
+                    joules += [watts * (end - start) for start, end, watts in waits]
+                    joules.append(self._power_beside(p, rank, x.start) * (x.end - x.start))
+                    free = x.end
+            waits = self._power_of_wait(p, rank, free, time)
+            joules += [watts * (end - start) for start, end, watts in waits]
+        return joules
 
     def _split(
         self, plan: list[Option], computing: float, waiting: float, end: float, time: float
@@ -400,18 +443,20 @@ class Simulator:
         outcome = self._outcome
         drawn = []
         for rank, order in enumerate(self._pipeline.dag.rank_order):
-            power = self._pipeline.blocking[rank]
-            beside = power * (1 - self._mean[p][rank] / self._slowest[p][rank])
             free = 0.0
             for i in order:
                 for piece, energy in zip(run.pieces[i], joules[i], strict=True):
                     seconds = piece.end - piece.start
-                    outcome.draws.append((now + free, now + piece.start, power))
+                    for start, end, power in self._power_of_wait(p, rank, free, piece.start):
+                        outcome.draws.append((now + start, now + end, power))
+                        drawn.append(power * (end - start))
+                    beside = self._power_beside(p, rank, piece.start)
                     watts = energy / seconds
                     outcome.draws.append((now + piece.start, now + piece.end, watts + beside))
                     outcome.gpu_peak = max(outcome.gpu_peak, watts / self._gpus)
-                    drawn += [power * (piece.start - free), energy + beside * seconds]
+                    drawn.append(energy + beside * seconds)
                     free = piece.end
-            outcome.draws.append((now + free, now + time, power))
-            drawn.append(power * (time - free))
+            for start, end, power in self._power_of_wait(p, rank, free, time):
+                outcome.draws.append((now + start, now + end, power))
+                drawn.append(power * (end - start))
         return math.fsum(drawn)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 HIGH, LEAST = 1.3, 2.2  # Spreads above and below the latency.
 IN_TIME = 1e-6  # Of the latency.
+DOUBTS = 4.0  # A gap is surely no shorter than expected by so many.
+SHORTEST_WAIT = 1e-6  # That a clock is set for, where clocks come at once.
 
 
 @dataclass
@@ -35,6 +37,13 @@ class Clock:
     allowed: float = 0.0  # No call before.
     iteration: int = 0
     number: int = 0  # Of the next call of the iteration.
+    # When which knob came into effect: in this iteration, and in the one that ended last.
+    changes: list[tuple[float, str]] = field(default_factory=list)
+    past: list[tuple[float, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Begin with the knob that is in effect."""
+        self.changes.append((0.0, self.knob))
 
     def _latency(self) -> float:
         scenario = self.scenario
@@ -53,14 +62,20 @@ class Clock:
         self.number += 1
         self.allowed = now + self.scenario.interval
         if self.scenario.at_once():
-            self.knob = self.wanted
+            self.set(self.wanted, now)
         else:
             self.calling, self.done = self.wanted, now + latency
+
+    def set(self, knob: str, now: float) -> None:
+        """Put a knob into effect."""
+        self.knob = knob
+        self.changes.append((now, knob))
 
     def end_call(self) -> None:
         """End the call under way."""
         assert self.calling is not None
-        self.knob, self.calling = self.calling, None
+        self.set(self.calling, self.done)
+        self.calling = None
 
     def waits_until(self) -> float:
         """Return when a call may begin that is wanted and not under way."""
@@ -80,6 +95,7 @@ class Clock:
         self.done -= time
         self.allowed -= time
         self.iteration += 1
+        self.past, self.changes = self.changes, [(0.0, self.knob)]
         began, self.number = self.number, 0
         return began
 
@@ -103,6 +119,8 @@ class Expectation:
     planned: list[float] = field(default_factory=list)
     lasts: list[float] = field(default_factory=list)
     gaps: list[float] = field(default_factory=list)
+    doubts: list[float] = field(default_factory=list)  # How far the gaps are usually off.
+    waiting: str | None = None  # The knob of waiting.
     wrap: float = 0.0
     measured: bool = False
     last_end: float | None = None  # Of the iteration before, from this one's start.
@@ -123,7 +141,16 @@ class Expectation:
             self.gaps = [x * overall for x in gaps]
         else:
             self.lasts, self.gaps = list(lasts), list(gaps)
+        self.doubts = list(gaps)
         self.knobs, self.planned, self.measured = knobs, lasts, False
+
+    def learn_gap(self, k: int, measured: float) -> None:
+        """Learn a gap, and how far gaps are off."""
+        off = abs(measured - self.gaps[k])
+        doubt = (self.doubts[k] + off) / 2 if self.measured else measured / 2
+        small = self.measured and doubt <= measured / 1024
+        self.doubts[k] = 0.0 if small else doubt
+        self.learn(self.gaps, k, measured)
 
     def learn(self, values: list[float], k: int, measured: float) -> None:
         """Learn a duration or a gap."""
@@ -153,6 +180,7 @@ class Predictor:
         self._high = scenario.latency + HIGH * scenario.latency_spread
         self._least = max(0.0, scenario.latency - LEAST * scenario.latency_spread)
         self._loss = scenario.early_loss
+        self._interval = scenario.interval
         self._expected = expected
         self._row = -1  # Started last.
         self._runs = False
@@ -166,7 +194,7 @@ class Predictor:
         expected = self._expected
         self._row += 1
         self._runs, self._start = True, now
-        expected.learn(expected.gaps, self._row, now - self._end)
+        expected.learn_gap(self._row, now - self._end)
         if self._row == 0 and expected.last_end is not None:
             measured = now - expected.last_end
             wrap = expected.wrap
@@ -182,12 +210,33 @@ class Predictor:
             expected.last_end = now
         return last
 
-    def decide(self, now: float) -> tuple[str, float]:
-        """Return the knob that should be in effect or called for, and when to ask again."""
+    def _waits_until(self, row: int, starts: float) -> float:
+        """Return until when the rank may wait at its own clock for a row."""
+        if self._expected.waiting is None:
+            return -math.inf
+        return starts - DOUBTS * self._expected.doubts[row] - self._high
+
+    def decide(self, now: float, in_effect: str) -> tuple[str, float]:
+        """Return the knob that should be in effect or called for, and when to ask again.
+
+        Parameters
+        ----------
+        now
+            The time.
+        in_effect
+            The knob that the rank has.
+        """
         expected = self._expected
         row = self._row if self._runs else self._row + 1
         knob, lasts = expected.knobs[row], expected.lasts[row]
         sure = self._start + lasts if self._runs else self._end + expected.gaps[row]
+        if not self._runs and row > self._called:
+            until = self._waits_until(row, sure)
+            enough = 0.0 if in_effect == expected.waiting else self._high + self._interval
+            if until - now > enough:
+                assert expected.waiting is not None
+                self._target = row - 1
+                return expected.waiting, until if until <= sure else math.inf
         end = max(now, sure) if self._runs else max(now, sure) + lasts
         wake = math.inf
         for following in range(row + 1, len(expected.knobs) + 1):
@@ -198,6 +247,10 @@ class Predictor:
             wanted = expected.knobs[0 if is_next_iteration else following]
             gap = expected.wrap if is_next_iteration else expected.gaps[following]
             starts = end + gap
+            if fresh and not is_next_iteration:
+                until = self._waits_until(following, starts)
+                if until - end > self._high + self._interval:
+                    break
             if wanted != knob:
                 due = starts - self._high
                 if _lower(knob, wanted):

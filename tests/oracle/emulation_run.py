@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .emulation_calls import Predictor
+from .emulation_calls import SHORTEST_WAIT, Predictor
 from .tables import knob_is_number
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ class PipelineRun:
                 knob = plan[i].knob
         self._events: list[tuple[float, int, int, int]] = []
         self._running: list[int | None] = [None] * len(dag.rank_order)
+        self._free = [0.0] * len(dag.rank_order)  # When its last computation ended.
         self._share_left = [1.0] * len(plan)
         self._since = [0.0] * len(plan)
         self._version = [0] * len(plan)
@@ -99,7 +100,7 @@ class PipelineRun:
                 heapq.heappush(self._events, (clock.done, _CALL_ENDS, rank, 0))
             else:
                 self._decide(rank, 0.0)
-        if self._scenario.ahead == "end":
+        if self._scenario.ahead == "end" and not self._scenario.at_once():
             for order in dag.rank_order:
                 self._ask(order[0], 0.0)
         for i, waits in enumerate(self._waits):
@@ -149,7 +150,7 @@ class PipelineRun:
         wake = math.inf
         predictor = self._predictors[rank]
         if predictor is not None:
-            clock.wanted, wake = predictor.decide(now)
+            clock.wanted, wake = predictor.decide(now, clock.knob)
         number = clock.number
         clock.call(now)
         if clock.number > number:
@@ -181,10 +182,22 @@ class PipelineRun:
             predictor.starts(now)
             self._decide(rank, now)
         elif self._scenario.ahead != "end" or self._scenario.at_once():
+            self._wait_at_own_clock(i, now)
             self._ask(i, now)
         self._run.late += self._clocks[rank].is_late(self._plan[i].knob, now)
         self._running[rank] = i
         self._open_piece(i, now)
+
+    def _wait_at_own_clock(self, i: int, now: float) -> None:
+        """Where clocks come at once: the rank has waited for a computation at its own clock."""
+        rank = self._pipeline.dag.rank[i]
+        clock = self._clocks[rank]
+        if not self._scenario.waits_at_own_clock() or not self._pipeline.waiting:
+            return
+        if now - self._free[rank] > SHORTEST_WAIT:
+            waiting = self._pipeline.waiting_knob(rank)
+            clock.number += clock.knob != waiting
+            clock.set(waiting, now)
 
     def _seconds(self, i: int) -> float:
         clock = self._clocks[self._pipeline.dag.rank[i]]
@@ -210,6 +223,7 @@ class PipelineRun:
         self._close_piece(i, now, ends=True)
         rank = self._pipeline.dag.rank[i]
         self._running[rank] = None
+        self._free[rank] = now
         following = self._next[i]
         predictor = self._predictors[rank]
         if predictor is not None:
@@ -218,7 +232,9 @@ class PipelineRun:
                 self._ask(self._pipeline.dag.rank_order[rank][0], now)
             else:
                 self._decide(rank, now)
-        elif following is not None and self._scenario.ahead == "end":
+        elif (
+            following is not None and self._scenario.ahead == "end" and not self._scenario.at_once()
+        ):
             self._ask(following, now)
         for j, delay in self._after[i]:
             self._ready[j] = max(self._ready[j], now + delay)

@@ -55,6 +55,11 @@ class Scenario:
     random_duration: float = 3600.0
     reacts: bool = True
     delay: float = 0.0
+    cheap_waits: bool = False  # Plans of perseus have a clock for waiting.
+
+    def waits_at_own_clock(self) -> bool:
+        """Whether ranks wait at a clock of their own: if nobody stalls, and it is known when."""
+        return self.cheap_waits and self.stall == 0 and (self.at_once() or self.predicts())
 
     def at_once(self) -> bool:
         """Whether every clock is in effect when it is asked for."""

@@ -64,6 +64,7 @@ def _explain_errors(folder: Path, plan: dict[str, Any], power: float) -> list[st
     if abs(explained["saving_j"] - saved) > 1e-9 * scale:
         errors.append(f"explain: saving_j {explained['saving_j']!r}, not {saved!r}")
     computed = explained["saving_j"] - explained["iteration_saving_j"]
+    computed -= explained.get("waiting_saving_j", 0.0)
     for name in ("by_stage", "by_type", "by_phase"):
         total = math.fsum(entry["saving_j"] for entry in explained[name])
         if abs(total - computed) > 1e-9 * scale:

@@ -218,7 +218,8 @@ def check_plan(plan: dict[str, Any], job: Job) -> list[str]:
     energy = pipeline.energy(chosen, time)
     baseline = pipeline.baseline()
     baseline_time = replay(dag, [o.time for o in baseline])
-    baseline_energy = pipeline.energy(baseline, baseline_time)
+    baseline_energy = pipeline.energy(baseline, baseline_time) + pipeline.dearer_energy(baseline)
+    errors += _waiting_errors(plan, pipeline)
     if plan["iteration_time_s"] != time:
         errors.append(f"iteration_time_s is {plan['iteration_time_s']!r}, replayed {time!r}")
     if time > plan["requested_time_s"]:
@@ -270,6 +271,23 @@ def check_plan(plan: dict[str, Any], job: Job) -> list[str]:
     errors += _detail_errors(plan, pipeline, chosen)
     errors += _bound_errors(plan, pipeline, time)
     return errors + constraint_errors(job, pipeline, chosen)
+
+
+def _waiting_errors(plan: dict[str, Any], pipeline: Pipeline) -> list[str]:
+    """Check at which clocks the plan says that its ranks wait, and what they draw."""
+    errors = []
+    for rank, entry in enumerate(plan["ranks"]):
+        if not pipeline.waiting:
+            if "waiting" in entry or "waiting_knob" in entry:
+                errors.append(f"rank {rank} has clocks for waiting, which is constant")
+            continue
+        if not _same_knob(entry["waiting_knob"], pipeline.waiting_knob(rank)):
+            errors.append(f"rank {rank} waits at {entry['waiting_knob']!r}")
+        gpus = plan["tensor_parallel"]
+        for each in entry["waiting"]:
+            (watts,) = (w for k, w in pipeline.waiting[rank].items() if _same_knob(each["knob"], k))
+            errors += _differs("waiting power_w", gpus * each["power_w"], watts, 1e-12)
+    return errors
 
 
 def _shared_clocks_errors(plan: dict[str, Any], digits: float) -> list[str]:

@@ -137,6 +137,7 @@ def random_emulation(
     kind: str = "everything",
     policy: str = "perseus",
     work: bool = False,
+    waiting: bool = False,
 ) -> RandomEmulation:
     """Return the emulation of a seed; the files of its job are written to ``folder``.
 
@@ -152,8 +153,10 @@ def random_emulation(
         ``perseus``, or ``max-clocks``, which never reacts.
     work
         Whether microbatches differ.
+    waiting
+        Whether what a GPU draws while it waits depends on its clock.
     """
-    job = random_job(seed, folder, largest=3, plain=policy != "perseus", work=work)
+    job = random_job(seed, folder, largest=3, plain=policy != "perseus", work=work, waiting=waiting)
     rng = random.Random(1_000_003 * seed + KINDS.index(kind))
     pipeline = job.job.pipeline()
     at = job.at
@@ -175,6 +178,7 @@ def random_emulation(
         scenario,
     )
     scenario.reacts = policy == "perseus"
+    scenario.cheap_waits = policy == "perseus"
     made.flags += ["--dp", str(scenario.pipelines), "--iterations", str(scenario.iterations)]
     made.flags += ["--seed", str(scenario.seed), "--policy", policy]
     time = replay(pipeline.dag, [o.time for o in pipeline.baseline()])

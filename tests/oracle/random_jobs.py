@@ -13,7 +13,7 @@ from .binary import perseus
 from .dag import BACKWARD, FORWARD, INPUT, RECOMPUTE, WEIGHT, Fixed, parse_schedule
 from .plan_check import Job
 from .random_work import random_work
-from .tables import read_profile
+from .tables import knob_is_number, read_profile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,6 +90,43 @@ def _rows(rng: random.Random, stages: int, parts: tuple[str, ...], unit: float) 
     return lines
 
 
+def _waiting(rng: random.Random, rows: list[str], stages: int, unit: float) -> list[str]:
+    """Return rows that say what a GPU draws while it waits, at some clocks or all labels."""
+    header = rows[0].split(",")
+    place = {name: header.index(name) for name in header}
+    knob_at = place.get("frequency", place.get("knob", 0))
+    knobs = list(dict.fromkeys(row.split(",")[knob_at] for row in rows[1:]))
+    lines = []
+    of: list[int | None] = [None] if rng.random() < 0.5 else list(range(stages))
+    if len(of) > 1 and rng.random() < 0.3:
+        of = [None, *(stage for stage in of[1:] if rng.random() < 0.5)]
+    for stage in of:
+        highest = rng.uniform(20, 120)
+        least = rng.choice((0.3, 0.6, 1.0))
+        if all(knob_is_number(knob) for knob in knobs):
+            chosen = rng.sample(knobs, rng.randint(1, len(knobs)))
+            # Below all that computations were measured at.
+            chosen += [repr(min(map(float, knobs)) * 0.6)] * (rng.random() < 0.3)
+            speeds = {knob: float(knob) / max(map(float, knobs)) for knob in chosen}
+        else:
+            speeds = {knob: rng.random() for knob in knobs}
+        for knob, speed in speeds.items():
+            for copy in range(2 if "dp_rank" in place else 1):
+                seconds = unit * rng.uniform(0.5, 2)
+                watts = highest * (least + (1 - least) * speed**2) * rng.uniform(0.95, 1.05)
+                cells = {
+                    "stage": "" if stage is None else str(stage),
+                    "instruction": "blocking",
+                    header[knob_at]: knob,
+                    "time": repr(seconds),
+                    "energy": repr(watts * seconds),
+                    "dp_rank": str(copy),
+                    "tp_rank": "0",
+                }
+                lines.append(",".join(cells.get(name, "") for name in header))
+    return lines
+
+
 def _conditions(rng: random.Random, unit: float) -> list[str]:
     """Return the flags of noise, late clocks and how much slower an iteration may be."""
     flags = ["--noise", rng.choice(("0.5%", "2%")), "--max-slowdown", rng.choice(("1%", "5%"))]
@@ -106,6 +143,7 @@ def random_job(
     plain: bool = False,
     work: bool = False,
     conditions: bool = False,
+    waiting: bool = False,
 ) -> RandomJob:
     """Return the job of a seed; its files are written to ``folder``.
 
@@ -123,6 +161,8 @@ def random_job(
         With a work table: microbatches differ.
     conditions
         One job in eight has some, and at most two ranks.
+    waiting
+        The profile says what GPUs draw while they wait, by clock.
     """
     rng = random.Random(seed)
     conditions = conditions and seed % 8 == 0
@@ -147,6 +187,8 @@ def random_job(
     unit = rng.choice((1e-6, 1e-3, 0.05, 0.05, 1.0, 400.0))
     profile_path = folder / f"profile{seed}.csv"
     rows = _rows(rng, stages, parts, unit)
+    if waiting:
+        rows += _waiting(random.Random(7_919 * seed + 3), rows, stages, unit)
     profile_path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     profile = read_profile(profile_path)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -42,6 +42,29 @@ class Profile:
 
     tables: Tables
     tensor_parallel_ranks: int
+    # Watts of a GPU that waits, by knob; of all stages (None), or of one.
+    waiting: dict[int | None, dict[str, float]] = field(default_factory=dict)
+
+    def waiting_watts(self, stage: int, knob: str) -> float | None:
+        """Watts of one GPU of a stage that waits at a knob; None where no row says it.
+
+        Linear between the clocks of two rows, and that of the nearest row outside.
+        """
+        rows = self.waiting.get(stage, self.waiting.get(None))
+        if rows is None:
+            return None
+        if not knob_is_number(knob):
+            return rows[knob]
+        clock = float(knob)
+        known = {float(label): watts for label, watts in rows.items()}
+        if clock in known:
+            return known[clock]
+        above = [other for other in known if other > clock]
+        below = [other for other in known if other < clock]
+        if not above or not below:
+            return known[max(below) if below else min(above)]
+        high, low = min(above), max(below)
+        return known[low] + (clock - low) / (high - low) * (known[high] - known[low])
 
     @property
     def num_stages(self) -> int:
@@ -69,6 +92,12 @@ def read_profile(path: Path) -> Profile:
             {(key or "").strip(): (value or "").strip() for key, value in row.items()}
             for row in csv.DictReader(lines)
         ]
+    waiting: dict[int | None, dict[str, list[float]]] = {}
+    for row in [row for row in rows if row["instruction"] == "blocking"]:
+        knob = row["frequency"] if "frequency" in row else row["knob"]
+        own = waiting.setdefault(int(row["stage"]) if row["stage"] else None, {})
+        own.setdefault(knob, []).append(float(row["energy"]) / float(row["time"]))
+    rows = [row for row in rows if row["instruction"] != "blocking"]
     groups: dict[tuple[int, str, str], dict[str, list[tuple[float, float, float]]]] = {}
     tensor_ranks: set[str] = set()
     for row in rows:
@@ -85,7 +114,11 @@ def read_profile(path: Path) -> Profile:
         time, spread = max((t, s) for cells in by_data_rank.values() for t, _, s in cells)
         sums = [sum(e for _, e, _ in cells) for cells in by_data_rank.values()]
         tables[stage, instruction].append(Option(knob, time, sum(sums) / len(sums), spread))
-    return Profile(dict(tables), len(tensor_ranks))
+    means = {
+        stage: {knob: sum(watts) / len(watts) for knob, watts in own.items()}
+        for stage, own in waiting.items()
+    }
+    return Profile(dict(tables), len(tensor_ranks), means)
 
 
 def knob_is_number(knob: str) -> bool:

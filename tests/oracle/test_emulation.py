@@ -152,6 +152,20 @@ def test_random_emulation(
         assert policy == "perseus"
 
 
+@pytest.mark.parametrize("policy", ["perseus", "max-clocks"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(200, 208))
+def test_random_emulation_with_clocks_for_waiting(
+    seed: int, kind: str, policy: str, tmp_path: Path, emulating_program: Path
+) -> None:
+    """What a GPU that waits draws depends on its clock, and ranks of perseus' plans set one."""
+    del emulating_program
+    try:
+        assert check_emulation(random_emulation(seed, tmp_path, kind, policy, waiting=True)) == []
+    except InfeasibleError:
+        assert policy == "perseus"
+
+
 def test_emulate_makes_the_plan_that_plan_gives_out(
     tmp_path: Path, emulating_program: Path
 ) -> None:

@@ -25,6 +25,13 @@ def test_random_job(seed: int, tmp_path: Path, perseus_program: Path) -> None:
     assert check_job(random_job(seed, tmp_path), 0.02) == []
 
 
+@pytest.mark.parametrize("seed", range(100, 130))
+def test_random_job_that_waits_at_clocks(seed: int, tmp_path: Path, perseus_program: Path) -> None:
+    """The frontier, plan and baseline where what a GPU that waits draws depends on its clock."""
+    del perseus_program
+    assert check_job(random_job(seed, tmp_path, waiting=True), 0.02) == []
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_small_random_job_is_near_the_discrete_optimum(
     seed: int, tmp_path: Path, perseus_program: Path

@@ -126,6 +126,54 @@ TEST(CostsTest, EveryRankMayWaitAtAPowerOfItsOwn) {
   EXPECT_EQ(plan::IterationEnergy(pipeline, chosen, 4), 400 + 2 * 10 + 2 * 30);
 }
 
+const std::string kTwoClocks =
+    "0,forward,1400,1,100\n0,backward,1400,1,100\n1,forward,1400,1,100\n1,backward,1400,1,100\n"
+    "0,forward,700,1.5,80\n0,backward,700,1.5,80\n1,forward,700,1.5,80\n1,backward,700,1.5,80\n";
+
+TEST(CostsTest, WaitingDrawsWhatItsClockDoes) {
+  CostSpec spec = Blocking(55);
+  const CostedPipeline pipeline =
+      Costed(kTwoClocks + "0,blocking,1400,1,30\n0,blocking,700,1,10\n", DagOf("1f1b", 2, 1), spec);
+  EXPECT_THAT(pipeline.rank_blocking_power_watts, testing::ElementsAre(10, 55));
+  EXPECT_EQ(pipeline.DearerWatts(0, 0), 20);
+  EXPECT_EQ(pipeline.DearerWatts(1, 0), 0);
+  EXPECT_EQ(pipeline.WaitingKnob(0), 1);
+  EXPECT_EQ(pipeline.WaitingKnob(1), 0);  // Of equal ones the highest.
+  EXPECT_TRUE(pipeline.Validate());
+  const auto planner = Planner::Create(pipeline, {});
+  ASSERT_TRUE(planner);
+  // Rank 0 waits 2 s, between its forward and its backward; rank 1 waits as long.
+  EXPECT_DOUBLE_EQ(planner->baseline().energy_joules, 400 + 2 * 30 + 2 * 55);
+  const auto cheap = planner->Evaluate(planner->baseline().options, Waiting::kCheapest);
+  EXPECT_DOUBLE_EQ(cheap->energy_joules, 400 + 2 * 10 + 2 * 55);
+  EXPECT_NE(Costed(kTwoClocks, DagOf("1f1b", 2, 1), spec).Fingerprint(), pipeline.Fingerprint());
+}
+
+TEST(CostsTest, WaitingKeepsTheClockOfTheComputationBefore) {
+  const std::string rows = kTwoClocks + ",blocking,1400,1,30\n,blocking,700,1,10\n";
+  const CostedPipeline pipeline = Costed(rows, DagOf("1f1b", 2, 1), {});
+  const auto planner = Planner::Create(pipeline, {});
+  ASSERT_TRUE(planner);
+  std::vector<CostOption> options = planner->baseline().options;
+  const int forward = pipeline.dag.rank_order[0][0];
+  options[forward] = pipeline.TableOf(forward).all_options[1];
+  // Rank 0 waits 2 s after its slow forward. Rank 1 waits 1.5 s before and 1 s after, both at the
+  // clock of its last computation.
+  EXPECT_DOUBLE_EQ(planner->Evaluate(options)->energy_joules, 380 + 2 * 10 + 2.5 * 30);
+}
+
+TEST(CostsTest, WaitingMayBeTakenAsConstant) {
+  CostSpec spec;
+  spec.waiting_is_constant = true;
+  const CostedPipeline pipeline =
+      Costed(kTwoClocks + ",blocking,1400,1,30\n,blocking,700,1,10\n", DagOf("1f1b", 2, 1), spec);
+  EXPECT_FALSE(pipeline.waiting_depends_on_clock());
+  EXPECT_THAT(pipeline.rank_blocking_power_watts, testing::ElementsAre(30, 30));
+  ASSERT_FALSE(pipeline.notes.empty());
+  EXPECT_THAT(ErrorOf(kTwoClocks + "0,blocking,1400,1,30\n", DagOf("1f1b", 2, 1), {}),
+              Mentions("blocking", "rank", "1"));
+}
+
 TEST(CostsTest, SplitsABackwardByTheRatio) {
   CostSpec spec = Blocking(0);
   spec.split_ratio = 0.25;
@@ -338,7 +386,7 @@ TEST(Costs, ARecomputeHasTheErrorsOfItsForward) {
   for (int i = 0; i < pipeline->dag.size(); ++i) {
     slowest.push_back(pipeline->TableOf(i).all_options.back());
   }
-  const auto interval = model::IntervalOfSaving(*pipeline, slowest);
+  const auto interval = model::IntervalOfSaving(*pipeline, slowest, Waiting::kSetClock);
   ASSERT_TRUE(interval);
   EXPECT_GT(interval->most_percent, interval->least_percent);
 }

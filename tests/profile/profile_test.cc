@@ -55,6 +55,63 @@ std::string Text(const Profile& p) {
   return text;
 }
 
+constexpr std::string_view kRows =
+    "stage,instruction,frequency,time,energy\n0,forward,1400,1,100\n0,backward,1400,2,200\n"
+    "0,forward,1000,1.5,90\n1,forward,1200,1,100\n1,backward,1000,2,200\n";
+
+TEST(ProfileTest, RowsOfBlockingSayWhatAGpuThatWaitsDraws) {
+  const Profile profile =
+      Read(std::string(kRows) + ",blocking,1400,2,160\n,blocking,800,1,50\n1,blocking,1000,1,33\n");
+  EXPECT_EQ(profile.rows, 8);
+  ASSERT_EQ(profile.knobs.size(), 3);  // 800 MHz is a clock of no computation.
+  EXPECT_TRUE(profile.SaysWaiting());
+  EXPECT_EQ(profile.WaitingWattsOf(0, 0), 80);
+  EXPECT_DOUBLE_EQ(profile.WaitingWattsOf(0, 1), 70);  // Between the two rows.
+  EXPECT_DOUBLE_EQ(profile.WaitingWattsOf(0, 2), 60);
+  EXPECT_EQ(profile.WaitingWattsOf(1, 0), 33);  // Held outside.
+  EXPECT_EQ(profile.WaitingWattsOf(1, 2), 33);
+  EXPECT_TRUE(profile.Validate());
+  EXPECT_FALSE(Read(kRows).SaysWaiting());
+  const Profile one = Read(std::string(kRows) + "1,blocking,1000,1,33\n");
+  EXPECT_FALSE(one.SaysWaiting());
+  EXPECT_FALSE(one.SaysWaitingOf(0));
+  EXPECT_TRUE(one.SaysWaitingOf(1));
+}
+
+TEST(ProfileTest, ManyRanksThatWaitMakeAMean) {
+  const Profile profile = Read(
+      "stage,instruction,frequency,time,energy,dp_rank\n0,forward,1400,1,100,0\n"
+      "0,backward,1400,2,200,0\n,blocking,1400,1,60,0\n,blocking,1400,1,80,1\n");
+  EXPECT_EQ(profile.WaitingWattsOf(0, 0), 70);
+}
+
+TEST(ProfileTest, WrongRowsOfBlockingAreErrors) {
+  const auto with = [](std::string_view row) { return ErrorOf(std::string(kRows) + row.data()); };
+  EXPECT_THAT(with(",blocking,1400,0,1\n"), Mentions("p.csv:7:16:", "time"));
+  EXPECT_THAT(with(",blocking,1400,1,-1\n"), Mentions("p.csv:7:18:", "energy"));
+  EXPECT_THAT(with(",blocking,1400,1,1\n,blocking,1400,1,2\n"),
+              Mentions("p.csv:8:2:", "7", "1400"));
+  EXPECT_THAT(with("7,blocking,1400,1,1\n"), Mentions("p.csv:7:1:", "7", "0", "1"));
+  EXPECT_THAT(with("x,blocking,1400,1,1\n"), Mentions("p.csv:7:1:", "stage"));
+  EXPECT_THAT(with(",blocking,300W,1,1\n"), Mentions("p.csv:7:11:", "300W"));
+  EXPECT_THAT(with(",bloking,1400,1,1\n"), Mentions("p.csv:7:2:", "bloking", "'blocking'?"));
+  EXPECT_THAT(ErrorOf("stage,instruction,frequency,time,energy\n,blocking,1400,1,1\n"),
+              Mentions("blocking", "computation"));
+  EXPECT_THAT(ErrorOf("stage,instruction,knob,time,energy\n0,forward,fast,1,100\n"
+                      "0,backward,fast,1,9\n0,backward,calm,2,8\n,blocking,fast,1,1\n"),
+              Mentions("p.csv:5:1:", "calm", "labels"));
+}
+
+TEST(ProfileTest, BuilderAddsWhatWaitingDraws) {
+  ProfileBuilder builder;
+  builder.Add(0, ComputationType::kForward, 1400, 1, 2)
+      .Add(0, ComputationType::kBackward, 1000, 1, 2);
+  builder.AddWaiting({}, 1400, 90).AddWaiting(0, 1000, 40);
+  const auto profile = builder.Build();
+  ASSERT_TRUE(profile) << profile.error().message;
+  EXPECT_EQ(profile->WaitingWattsOf(0, 0), 40);
+}
+
 std::string WithoutLineEnds(std::string text, const std::string& line_end) {
   for (std::size_t i = 0; (i = text.find('\n', i)) != std::string::npos; i += line_end.size()) {
     text.replace(i, 1, line_end);
@@ -259,10 +316,10 @@ TEST(ProfileTest, NamesWhatIsWrongAndWhere) {
       {"\xFF\xFEs", "p.csv:1:1: the profile is in UTF-16; save it as UTF-8"},
       {header + "0,forwrad,1,1,1\n",
        "p.csv:2:3: unknown instruction 'forwrad': expected forward, backward, "
-       "backward_input, backward_weight or recompute; did you mean 'forward'?"},
+       "backward_input, backward_weight, recompute or blocking; did you mean 'forward'?"},
       {header + "0,\x1b[2J,1,1,1\n",
        "p.csv:2:3: unknown instruction '\\x1b[2J': expected forward, backward, "
-       "backward_input, backward_weight or recompute"},
+       "backward_input, backward_weight, recompute or blocking"},
       {header + "0,forward,1,fast,1\n",
        "p.csv:2:13: time 'fast' is not a number; expected seconds, above 0"},
       {header + "0,forward,\xC3\xA9,fast,1\n",

@@ -107,7 +107,7 @@ TEST(TraceWriterTest, PowerOfManyRanksTakesTimeByComputation) {
     ends.push_back(2 * rank + 3);  // Two at a time.
   }
   TraceWriter out;
-  out.PipelinePower(1, pipeline, starts, ends, std::vector<double>(kRanks, 4), ends.back());
+  out.PipelinePower(1, pipeline, starts, ends, std::vector<double>(kRanks, 4), {}, ends.back());
   std::map<double, int> steps;
   for (const Json& event : ReadTrace(out.bytes())) {
     if (event.at("ph") == "C") ++steps[event.at("args").at("W").get<double>()];

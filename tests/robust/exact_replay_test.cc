@@ -24,8 +24,10 @@ using robust_testing::ShortestSeconds;
 // The search's verdicts are those of the emulator, iteration by iteration.
 RC_GTEST_PROP(ExactReplayProperty, IsTheEmulator, ()) {
   std::mt19937 random(*rc::gen::inRange(0, 1 << 30));
+  const bool waits = random() % 2 == 0;
   const Planner planner = RandomPlanner(random, 2 + static_cast<int>(random() % 3),
-                                        2 + static_cast<int>(random() % 5), 4);
+                                        2 + static_cast<int>(random() % 5), 4, waits);
+  const Waiting waiting = random() % 2 == 0 ? Waiting::kCheapest : Waiting::kSetClock;
   const CostedPipeline& pipeline = planner.pipeline();
   const auto options = OptionsAt(pipeline, RandomKnobs(random, pipeline));
   const auto share = [&] { return static_cast<double>(random() % 1000) / 1000; };
@@ -54,9 +56,9 @@ RC_GTEST_PROP(ExactReplayProperty, IsTheEmulator, ()) {
   spec.noise = conditions.noise;
   spec.switching = conditions.switching;
   spec.seed = seed;
-  const auto emulation =
-      emulator_testing::Emulated(planner, emulator_testing::Only(*planner.Evaluate(options)), spec);
-  const ReplayedRun run = ReplayJob(pipeline, options, conditions, pipelines, 4, seed);
+  const auto emulation = emulator_testing::Emulated(
+      planner, emulator_testing::Only(*planner.Evaluate(options, waiting)), spec);
+  const ReplayedRun run = ReplayJob(pipeline, options, waiting, conditions, pipelines, 4, seed);
   double calls = 0;
   for (std::size_t n = 0; n < emulation.iterations.size(); ++n) {
     const IterationRecord& record = emulation.iterations[n];

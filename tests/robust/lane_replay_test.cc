@@ -76,8 +76,8 @@ RC_GTEST_PROP(LaneReplayProperty, IsExactWhereCallsEndWithinComputations, ()) {
   const Samples samples = DrawSamples(pipeline, {}, 1, 1, 0);
   LaneReplay replay(pipeline, conditions.switching, samples);
   replay.Reset(RandomKnobs(random, pipeline));
-  const ReplayedRun run =
-      ReplayJob(pipeline, OptionsAt(pipeline, replay.knobs()), conditions, 1, 3, 0);
+  const ReplayedRun run = ReplayJob(pipeline, OptionsAt(pipeline, replay.knobs()),
+                                    Waiting::kSetClock, conditions, 1, 3, 0);
   const LaneFigures& figures = replay.figures();
   RC_ASSERT(Near(figures.seconds, run.seconds.back()));
   RC_ASSERT(Near(figures.effective_joules + pipeline.total_blocking_power_watts * figures.seconds,
@@ -111,7 +111,8 @@ TEST(LaneReplayTest, TakesForALateClockWhatTheReplayOfAJobTakes) {
     const Samples samples = DrawSamples(pipeline, {}, 1, 1, 0);
     LaneReplay lanes(pipeline, conditions.switching, samples);
     lanes.Reset(knobs);
-    const ReplayedRun run = ReplayJob(pipeline, OptionsAt(pipeline, knobs), conditions, 1, 3, 0);
+    const ReplayedRun run =
+        ReplayJob(pipeline, OptionsAt(pipeline, knobs), Waiting::kSetClock, conditions, 1, 3, 0);
     EXPECT_NEAR(lanes.figures().seconds, run.seconds.back(), 1e-9) << labels;
     WindowReplay window(pipeline, conditions.switching, samples);
     window.Reset(knobs);

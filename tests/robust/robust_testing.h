@@ -16,16 +16,19 @@
 namespace perseus::robust_testing {
 
 // A 1F1B pipeline of a random table, whose forwards take about a second.
-inline Planner RandomPlanner(std::mt19937& random, int stages, int microbatches, int clocks) {
+// `waits`: what a GPU that waits draws depends on its clock.
+inline Planner RandomPlanner(std::mt19937& random, int stages, int microbatches, int clocks,
+                             bool waits = false) {
   plan_testing::ProfileShape shape;
   shape.stages = stages;
   shape.clocks = clocks;
   shape.noise = 0.05;
-  auto planner =
-      Planner::Create(plan_testing::Costed(plan_testing::RandomRows(random, shape),
-                                           plan_testing::DagOf("1f1b", stages, microbatches),
-                                           plan_testing::Blocking(20)),
-                      {});
+  auto planner = Planner::Create(
+      plan_testing::Costed(plan_testing::RandomRows(random, shape) +
+                               (waits ? ",blocking,1400,1,40,\n,blocking,500,1,10,\n" : ""),
+                           plan_testing::DagOf("1f1b", stages, microbatches),
+                           plan_testing::Blocking(20)),
+      {});
   EXPECT_TRUE(planner) << planner.error().message;
   return *std::move(planner);
 }

@@ -43,7 +43,7 @@ TEST(ForecastTest, RowsAreThoseOfThePlansReplay) {
   const PlannedRows planned = MakeRows(dag, knobs, durations);
   EXPECT_EQ(planned.first_row, (std::vector<int>{0, 2, 4}));
   EXPECT_EQ(planned.knobs, (std::vector<int>{0, 1, 10, 11}));
-  EXPECT_EQ(planned.rows, (std::vector<Row>{{1, 0}, {1, 3}, {1, 1.5}, {1, 0}}));
+  EXPECT_EQ(planned.rows, (std::vector<Row>{{1, 0}, {1, 3, 3}, {1, 1.5, 1.5}, {1, 0}}));
 }
 
 TEST(ForecastTest, NextOthersAreRowsWithAnotherKnob) {

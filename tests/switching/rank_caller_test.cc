@@ -32,12 +32,14 @@ struct Ran {
   bool late = false;
   double end = 0;
   std::vector<std::pair<int, double>> pieces;  // Knob, and until when.
+  std::vector<std::pair<int, double>> waits;   // The same of the wait before it.
 };
 
 // Runs one computation that takes `fast` or twice as long.
 Ran Compute(RankCaller* caller, double start, double fast) {
   Ran ran;
-  ran.late = caller->Start(start);
+  ran.late = caller->Start(
+      start, [&](int knob, double /*from*/, double to) { ran.waits.emplace_back(knob, to); });
   ran.end = caller->Run(
       start, [&](int knob) { return fast * (1 + knob); },
       [&](int knob, double /*from*/, double to, double /*share*/) {
@@ -159,13 +161,14 @@ class Predicted {
  public:
   // `leaps`: over rows among which nothing can be due, as MakeRows() makes possible.
   Predicted(const ClockSwitching& switching, std::vector<int> knobs, std::vector<Row> rows,
-            bool leaps = true)
+            bool leaps = true, int waiting_knob = kNoCall)
       : rules_(switching, true), clock_(SettledAt(knobs.front())) {
     rules_.switching.call_ahead = CallAhead::kPredicted;
     auto planned = std::make_shared<PlannedRows>();
     planned->first_row = {0, static_cast<int>(knobs.size())};
     planned->knobs = std::move(knobs);
     planned->rows = std::move(rows);
+    if (waiting_knob != kNoCall) planned->waiting_knobs = {waiting_knob};
     if (leaps) FindNextOthers(planned.get());
     forecast_.Follow(planned);
   }
@@ -248,6 +251,45 @@ TEST(RankCallerTest, NothingRunsSoTheNextClockIsCalledForAtOnce) {
   const std::vector<Ran> ran = rank.Iterate({{1, 0}, {1, 9}, {1, 0}});
   EXPECT_FALSE(ran[1].late);
   EXPECT_EQ(ran[0].end, 1);
+}
+
+constexpr int kWaiting = 2;
+
+TEST(RankCallerTest, WaitsAtItsClockWhereTheGapIsSurelyLongEnough) {
+  Predicted rank({.latency_seconds = 1}, {kFast, kFast}, {{1, 0}, {1, 20, 20}}, true, kWaiting);
+  const std::vector<Row> rows = {{1, 0}, {1, 20}};
+  rank.Iterate(rows);  // Nothing is known of the gap but what the plan says.
+  EXPECT_EQ(rank.calls(), 0);
+  // Half of the gap in doubt, then half of that: 20 - 4 x 5 is no time to wait.
+  rank.Iterate(rows);
+  rank.Iterate(rows);
+  EXPECT_EQ(rank.calls(), 0);
+  // 20 - 4 x 2.5 = 10 seconds after the end of the first, less a latency.
+  const std::vector<Ran> ran = rank.Iterate(rows);
+  EXPECT_EQ(rank.calls(), 2);
+  EXPECT_FALSE(ran[1].late);
+  EXPECT_THAT(ran[1].waits,
+              ElementsAre(std::pair(kFast, 2), std::pair(kWaiting, 11), std::pair(kFast, 21)));
+}
+
+TEST(RankCallerTest, AWaitThatEndsEarlyCostsNoMoreThanALatencyAtItsClock) {
+  Predicted rank({.latency_seconds = 1}, {kFast, kFast}, {{1, 0}, {8, 20, 20}}, true, kWaiting);
+  for (int n = 0; n < 20; ++n) rank.Iterate({{1, 0}, {8, 20}});
+  const std::vector<Ran> ran = rank.Iterate({{1, 0}, {8, 5}});
+  EXPECT_TRUE(ran[1].late);
+  EXPECT_THAT(ran[1].pieces,
+              ElementsAre(testing::Pair(kWaiting, 7), testing::Pair(kFast, testing::_)));
+  // The next gap is in doubt.
+  EXPECT_EQ(rank.forecast().rows[1].doubt_seconds, 7.5);
+}
+
+TEST(RankCallerTest, AShortGapKeepsItsClock) {
+  Predicted rank({.latency_seconds = 1, .min_interval_seconds = 2}, {kFast, kFast},
+                 {{1, 0}, {8, 3.9, 3.9}}, true, kWaiting);
+  for (int n = 0; n < 20; ++n) rank.Iterate({{1, 0}, {8, 3.9}});
+  EXPECT_EQ(rank.calls(), 0);  // Down, interval and up take 4.
+  for (int n = 0; n < 20; ++n) rank.Iterate({{1, 0}, {8, 4.2}});
+  EXPECT_EQ(rank.calls(), 2);
 }
 
 TEST(RankCallerTest, ExpectsTheMeanOfOldAndNew) {

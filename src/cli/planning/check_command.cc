@@ -33,14 +33,14 @@ struct Checked {
 Result<Checked> Check(const JobFlags& flags, JobFile settings) {
   settings.strict = false;  // Everything is to be said, and then judged.
   Checked checked;
-  for (const std::string_view key : MissingFields(settings)) {
-    checked.missing.emplace_back(FlagOfField(key));
-  }
-  if (settings.profile && !checked.missing.empty()) {
+  if (settings.profile && !MissingFields(settings).empty()) {
     const Result<Profile> profile = ReadProfile(*settings.profile, ProfileOptionsOf(settings));
     if (!profile) return tl::unexpected(profile.error());
+    for (const std::string_view key : MissingFields(settings, &*profile)) {
+      checked.missing.emplace_back(FlagOfField(key));
+    }
     checked.notes = profile->notes;
-    return checked;
+    if (!checked.missing.empty()) return checked;
   }
   Result<Job> job = LoadJob(flags, std::move(settings), "check");
   if (!job) return tl::unexpected(job.error());

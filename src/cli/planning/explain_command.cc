@@ -16,6 +16,7 @@
 #include "cli/framework/table.h"
 #include "cli/planning/plan_check.h"
 #include "cli/planning/plan_notes.h"
+#include "cli/planning/plan_waiting.h"
 #include "cli/planning/scenario_text.h"
 #include "common/belief.h"
 #include "common/json_text.h"
@@ -67,6 +68,7 @@ Result<ExplainInput> MakeInput(const PlanDocument& plan, const std::string& path
            cost.fused_type ? cost.fused_stage : -1, cost.work, cost.fused_work}] = &cost;
   }
   ExplainInput input;
+  std::vector<const Knob*> baseline_knobs;
   std::vector<double> baseline_seconds;
   std::vector<double> seconds;
   const std::vector<Phase> phases = ComputationPhases(*dag);
@@ -90,6 +92,7 @@ Result<ExplainInput> MakeInput(const PlanDocument& plan, const std::string& path
     explained.baseline_joules = cost->second->energy_joules;
     explained.seconds = planned.duration_seconds;
     explained.joules = planned.energy_joules;
+    baseline_knobs.push_back(&cost->second->knob);
     baseline_seconds.push_back(explained.baseline_seconds);
     seconds.push_back(explained.seconds);
     input.computations.push_back(std::move(explained));
@@ -107,6 +110,10 @@ Result<ExplainInput> MakeInput(const PlanDocument& plan, const std::string& path
   }
   input.baseline_iteration_seconds = before.iteration_time_seconds;
   input.iteration_seconds = after.iteration_time_seconds;
+  if (auto good = AddDearerWaiting(plan, *dag, baseline_knobs, before, after, path, &input);
+      !good) {
+    return tl::unexpected(good.error());
+  }
   std::vector<std::vector<double>> start_seconds(plan.ranks.size());
   for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
     for (const int node : dag->rank_order[rank]) {
@@ -210,15 +217,27 @@ std::string ExplainText(const Explanation& explanation, const ExplainInput& inpu
       "iteration longer if they take longer. Busy: share of the iteration in which the stage "
       "computes. Saving: energy that lower clocks save, computing and waiting together.",
       style.columns, 0);
-  if (explanation.iteration_saving_joules != 0) {
+  if (explanation.iteration_saving_joules != 0 || explanation.waiting_saving_joules != 0) {
     out += '\n';
-    out += Wrap(fmt::format("{} of the computations and {} of waiting in a {} iteration "
-                            "make the whole, {}.",
-                            FormatJoules(explanation.computation_saving_joules),
-                            FormatJoules(explanation.iteration_saving_joules),
-                            explanation.iteration_saving_joules < 0 ? "longer" : "shorter",
-                            FormatJoules(explanation.saving_joules)),
-                style.columns, 0);
+    out +=
+        Wrap(fmt::format(
+                 "{} of the computations{}{} make the whole, {}.",
+                 FormatJoules(explanation.computation_saving_joules),
+                 explanation.iteration_saving_joules == 0
+                     ? std::string()
+                     : fmt::format("{}{} of waiting in a {} iteration",
+                                   explanation.waiting_saving_joules == 0 ? " and " : ", ",
+                                   FormatJoules(explanation.iteration_saving_joules),
+                                   explanation.iteration_saving_joules < 0 ? "longer" : "shorter"),
+                 explanation.waiting_saving_joules == 0
+                     ? std::string()
+                     : fmt::format(" and {} of waiting at other clocks",
+                                   FormatJoules(explanation.waiting_saving_joules)),
+                 FormatJoules(explanation.saving_joules)),
+             style.columns, 0);
+  }
+  if (const std::string clocks = WaitingClocksText(plan); !clocks.empty()) {
+    out += '\n' + Wrap(clocks, style.columns, 0);
   }
   return out + "\n";
 }
@@ -249,6 +268,9 @@ std::string ExplainJson(const Explanation& explanation, const PlanDocument& plan
                {"computation_saving_j", explanation.computation_saving_joules},
                {"iteration_saving_j", explanation.iteration_saving_joules},
                {"critical_stage", explanation.critical_stage.value_or(-1)}};
+  if (!plan.ranks.empty() && !plan.ranks.front().waiting.empty()) {
+    json["waiting_saving_j"] = explanation.waiting_saving_joules;
+  }
   json["notes"] = Json::parse(formats::NotesJson(plan.notes));
   if (!plan.profile_modelled.empty()) json["profile_modelled"] = plan.profile_modelled;
   // What is not made from the plan's computations.

@@ -40,10 +40,10 @@ std::string_view MeaningOf(std::string_view key) {
 }
 
 // What must be known and is not, in one sentence with an example.
-Result<void> CheckComplete(const JobFile& settings, const std::string& input,
-                           std::string_view command) {
+Result<void> CheckComplete(const JobFile& settings, const Profile& profile,
+                           const std::string& input, std::string_view command) {
   std::vector<std::string> missing;
-  for (const std::string_view key : MissingFields(settings)) {
+  for (const std::string_view key : MissingFields(settings, &profile)) {
     missing.push_back(fmt::format("{}{}", FlagOfField(key), MeaningOf(key)));
   }
   if (missing.empty()) return {};
@@ -138,7 +138,7 @@ Result<Job> LoadJob(const JobFlags& flags, JobFile settings, std::string_view co
   if (!profile) {
     return tl::unexpected<Error>(job::AboutFile(settings, "profile", profile.error()));
   }
-  if (auto complete = CheckComplete(settings, flags.input, command); !complete) {
+  if (auto complete = CheckComplete(settings, *profile, flags.input, command); !complete) {
     return tl::unexpected(complete.error());
   }
   Result<Job> job = Job::Make(*std::move(profile), settings);

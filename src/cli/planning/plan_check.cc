@@ -45,6 +45,9 @@ MadeEnergies EnergiesOf(const ExplainInput& input) {
         each.baseline_joules - each.blocking_power_watts * each.baseline_seconds;
     made.joules += each.joules - each.blocking_power_watts * each.seconds;
   }
+  made.baseline_joules += input.baseline_dearer_waiting_joules;
+  made.joules += input.dearer_waiting_joules;
+  magnitude += input.baseline_dearer_waiting_joules + input.dearer_waiting_joules;
   made.rounding = kRounding * magnitude;
   return made;
 }

@@ -264,7 +264,7 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
     summary.chosen = summary.held->robust.plan;
   }
   summary.chosen.saving_interval =
-      model::IntervalOfSaving(planner->pipeline(), summary.chosen.options);
+      model::IntervalOfSaving(planner->pipeline(), summary.chosen.options, summary.chosen.waiting);
   if (job->settings.output) {
     summary.output_directory = *job->settings.output;
     if (auto written = WriteOutputs(*job, *planner, &summary); !written) {

@@ -72,7 +72,10 @@ Explanation ExplainSaving(const ExplainInput& input) {
   explanation.iteration_saving_joules =
       input.total_blocking_power_watts *
       (input.baseline_iteration_seconds - input.iteration_seconds);
-  explanation.saving_joules = total + explanation.iteration_saving_joules;
+  explanation.waiting_saving_joules =
+      input.baseline_dearer_waiting_joules - input.dearer_waiting_joules;
+  explanation.saving_joules =
+      total + explanation.iteration_saving_joules + explanation.waiting_saving_joules;
   explanation.stages = InOrder(std::move(stages), total);
   explanation.types = InOrder(std::move(types), total);
   explanation.phases = InOrder(std::move(phases), total);

@@ -95,6 +95,26 @@ Result<void> AddStage(const Profile& profile, const std::vector<StagePart>& part
 
 }  // namespace
 
+namespace {
+
+// What its GPUs draw while they wait: the mean of the parts.
+void AddWaiting(const Profile& profile, const std::vector<StagePart>& parts, int stage,
+                Profile* composed) {
+  const bool said = std::all_of(parts.begin(), parts.end(), [&](const StagePart& part) {
+    return profile.SaysWaitingOf(part.stage);
+  });
+  if (!said) return;
+  for (int knob = 0; knob < static_cast<int>(profile.knobs.size()); ++knob) {
+    double watts = 0;
+    for (const StagePart& part : parts) watts += profile.WaitingWattsOf(part.stage, knob);
+    composed->waiting.push_back({.stage = stage,
+                                 .knob = profile.knobs[static_cast<std::size_t>(knob)],
+                                 .watts = watts / static_cast<double>(parts.size())});
+  }
+}
+
+}  // namespace
+
 Result<Profile> ComposeProfile(const Profile& profile,
                                const std::vector<std::vector<StagePart>>& stages) {
   Profile composed;
@@ -108,6 +128,7 @@ Result<Profile> ComposeProfile(const Profile& profile,
     if (auto added = AddStage(profile, stages[stage], stage, &composed); !added) {
       return tl::unexpected(added.error());
     }
+    AddWaiting(profile, stages[stage], stage, &composed);
   }
   return composed;
 }

@@ -67,7 +67,7 @@ class JobEmulation {
         spec_(spec),
         noise_(model::DrawFixedNoise(pipeline_, spec.noise, spec.pipelines, spec.seed)),
         options_(pipeline_, noise_),
-        limited_plans_(pipeline_, options_),
+        limited_plans_(pipeline_, options_, spec.switching),
         calendar_(pipeline_, spec),
         chooser_(policy, spec, pipeline_),
         splitter_(planner),
@@ -79,6 +79,7 @@ class JobEmulation {
         straggler_plans_(spec.pipelines),
         before_(static_cast<std::size_t>(spec.pipelines) * ranks_),
         after_(before_.size()),
+        last_ends_(pipeline_.waiting_depends_on_clock() ? before_.size() : 0),
         group_of_(spec.pipelines),
         kept_runs_(most_kept_bytes) {}
 
@@ -95,7 +96,7 @@ class JobEmulation {
   const PipelineRun& RunOf(const Group& group, std::int64_t iteration);
   Result<void> AddPower(std::span<const PowerSegment> segments, double seconds, int copies);
   void StartClocks();
-  void EndClocks(std::int64_t iteration, double iteration_seconds);
+  Result<void> EndClocks(std::int64_t iteration, double iteration_seconds);
   void EndForecasts(double iteration_seconds);
   void AddRecord(const Reaction& reaction, double iteration_seconds);
   void KeepTimeline(std::int64_t iteration, double iteration_seconds);
@@ -112,13 +113,19 @@ class JobEmulation {
     return forecasts_.empty() ? nullptr : &forecasts_[pipeline]->forecast;
   }
   void KeepClocks(int pipeline, const PipelineRun& run) {
-    std::copy(run.clocks.begin(), run.clocks.end(),
-              after_.begin() + static_cast<std::ptrdiff_t>(pipeline) * ranks_);
+    const auto at = static_cast<std::ptrdiff_t>(pipeline) * ranks_;
+    std::copy(run.clocks.begin(), run.clocks.end(), after_.begin() + at);
+    std::copy(run.last_ends.begin(), run.last_ends.end(), last_ends_.begin() + at);
   }
   void CopyClocks(int from, int to) {
     if (from == to) return;
-    std::copy_n(after_.begin() + static_cast<std::ptrdiff_t>(from) * ranks_, ranks_,
-                after_.begin() + static_cast<std::ptrdiff_t>(to) * ranks_);
+    const auto copy = [&](auto& values) {
+      if (values.empty()) return;
+      std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(from) * ranks_, ranks_,
+                  values.begin() + static_cast<std::ptrdiff_t>(to) * ranks_);
+    };
+    copy(after_);
+    copy(last_ends_);
   }
 
   std::size_t most_kept_bytes_;
@@ -140,6 +147,9 @@ class JobEmulation {
   const LimitedPlan* healthy_ = nullptr;             // Of all others.
   std::vector<switching::ClockState> before_;        // [pipeline x ranks + rank]
   std::vector<switching::ClockState> after_;
+  // Of each rank's last computation; empty where what waiting draws is constant.
+  std::vector<double> last_ends_;
+  double dearer_joules_ = 0;  // Of waits after last computations; in this iteration.
   // [pipeline]; empty where calls are not predicted.
   std::vector<std::shared_ptr<const NumberedForecast>> forecasts_;
   std::int64_t last_forecast_ = 1;
@@ -205,7 +215,7 @@ Result<void> JobEmulation::Step(std::int64_t iteration) {
       .watts = pipeline_.total_blocking_power_watts * static_cast<double>(spec_.pipelines)};
   if (auto added = AddPower({&waiting, 1}, seconds, 1); !added) return added;
   KeepTimeline(iteration, seconds);
-  EndClocks(iteration, seconds);
+  if (auto ended = EndClocks(iteration, seconds); !ended) return ended;
   EndForecasts(seconds);
   AddRecord(*reaction, seconds);
   return {};
@@ -318,17 +328,33 @@ const PipelineRun& JobEmulation::RunOf(const Group& group, std::int64_t iteratio
   return run_;
 }
 
-// The clocks of the next iteration's start.
-void JobEmulation::EndClocks(std::int64_t iteration, double iteration_seconds) {
+// The clocks of the next iteration's start, and what ranks draw until then.
+Result<void> JobEmulation::EndClocks(std::int64_t iteration, double iteration_seconds) {
   std::swap(before_, after_);
-  if (!rules_.late()) return;
+  dearer_joules_ = 0;
+  if (!rules_.late() && last_ends_.empty()) return {};
+  std::vector<PowerSegment> segments;
   for (int p = 0; p < spec_.pipelines; ++p) {
     for (int rank = 0; rank < ranks_; ++rank) {
-      switching::ClockState& clock = before_[static_cast<std::size_t>(p) * ranks_ + rank];
-      emulation_.clock_calls += switching::EndIteration(
-          rules_, model::LatencyDraws(spec_.seed, p, iteration, rank), iteration_seconds, &clock);
+      const std::size_t of = static_cast<std::size_t>(p) * ranks_ + rank;
+      switching::ClockState& clock = before_[of];
+      const double since = last_ends_.empty() ? iteration_seconds : last_ends_[of];
+      const auto waited = [&](int knob, double from, double to) {
+        const double watts = pipeline_.DearerWatts(rank, knob);
+        if (watts == 0) return;
+        dearer_joules_ += watts * (to - from);
+        segments.push_back({from, to, watts});
+      };
+      if (rules_.late()) {
+        emulation_.clock_calls +=
+            switching::EndIteration(rules_, model::LatencyDraws(spec_.seed, p, iteration, rank),
+                                    since, iteration_seconds, &clock, waited);
+      } else if (PlanOf(p).waiting == Waiting::kSetClock && iteration_seconds > since) {
+        waited(clock.in_effect, since, iteration_seconds);
+      }
     }
   }
+  return AddPower(segments, iteration_seconds, 1);
 }
 
 // What the clients expect of the next iteration. Those that learn nothing new
@@ -365,6 +391,7 @@ void JobEmulation::AddRecord(const Reaction& reaction, double iteration_seconds)
     emulation_.late_computations += group.copies * group.totals.late_computations;
     emulation_.gpu_peak_watts = std::max(emulation_.gpu_peak_watts, group.totals.peak_gpu_watts);
   }
+  record.energy.blocking_joules += dearer_joules_;
   useful_.Add(record.energy.useful_joules);
   intrinsic_.Add(record.energy.intrinsic_bloat_joules);
   extrinsic_.Add(record.energy.extrinsic_bloat_joules);
@@ -392,6 +419,7 @@ void JobEmulation::KeepTimeline(std::int64_t iteration, double iteration_seconds
     EmulatedPipeline kept;
     kept.pipeline = p;
     kept.straggles = plan.straggles;
+    kept.waiting = plan.waiting;
     kept.end_seconds = run_.totals.time_seconds;
     const Timing& timing = replay_.timing();
     for (int i = 0; i < pipeline_.dag.size(); ++i) {

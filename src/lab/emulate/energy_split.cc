@@ -34,7 +34,8 @@ EnergySplit EnergySplitter::Split(const LimitedPlan& plan, const RunTotals& run,
   split.extrinsic_bloat_joules = dearer * (best_in_same_time - best_in_job_time);
   split.useful_joules =
       run.computing_joules - split.intrinsic_bloat_joules - split.extrinsic_bloat_joules;
-  split.blocking_joules = blocking_watts_ * job_seconds - run.busy_joules;
+  split.blocking_joules =
+      blocking_watts_ * job_seconds - run.busy_joules + run.dearer_waiting_joules;
   return split;
 }
 

@@ -42,6 +42,7 @@ class KeptRuns {
     if (bytes_ > most_bytes_) return;
     bytes_ += sizeof(ReplayKey) + sizeof(PipelineRun) + run.segments.size() * sizeof(PowerSegment) +
               (key.clocks.size() + run.clocks.size()) * sizeof(switching::ClockState) +
+              run.last_ends.size() * sizeof(double) +
               run.forecast.rows.size() * sizeof(switching::Row);
     runs_.emplace(std::move(key), run);
   }

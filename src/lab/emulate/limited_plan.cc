@@ -100,8 +100,10 @@ std::unique_ptr<LimitedPlan> LimitedPlans::Make(const Plan& plan,
   for (const LimitedComputation& computation : limited->computations) {
     knobs.push_back(computation.knob);
   }
-  limited->rows =
-      std::make_shared<const switching::PlannedRows>(switching::MakeRows(dag, knobs, durations));
+  switching::PlannedRows rows = switching::MakeRows(dag, knobs, durations);
+  rows.waiting_knobs = switching::WaitingKnobsOf(pipeline_, plan.waiting, rules_);
+  limited->waiting = rows.waiting_knobs.empty() ? Waiting::kSetClock : Waiting::kCheapest;
+  limited->rows = std::make_shared<const switching::PlannedRows>(std::move(rows));
   limited->time_seconds = Replay(dag, durations).iteration_time_seconds;
   Timing timing;
   const auto run = [&](int i, double ready, double* start, double* end) {

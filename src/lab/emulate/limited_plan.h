@@ -58,6 +58,7 @@ class OptionsByKnob {
 struct LimitedPlan {
   int serial = 0;  // Unique among limited plans.
   bool straggles = false;
+  Waiting waiting = Waiting::kSetClock;
   std::vector<LimitedComputation> computations;  // [computation]
   std::vector<double> slow;                      // [rank]
   std::vector<double> stall_seconds;             // [rank]
@@ -75,8 +76,9 @@ struct LimitedPlan {
 class LimitedPlans {
  public:
   // All must outlive it.
-  LimitedPlans(const CostedPipeline& pipeline, const OptionsByKnob& options)
-      : pipeline_(pipeline), options_(options) {}
+  LimitedPlans(const CostedPipeline& pipeline, const OptionsByKnob& options,
+               const ClockSwitching& switching)
+      : pipeline_(pipeline), options_(options), rules_(switching, pipeline.knobs_are_numbers) {}
 
   // `limits` by rank, empty for a pipeline that does not straggle. `plan_index`
   // stands for `plan`. Lives until Clear().
@@ -90,6 +92,7 @@ class LimitedPlans {
 
   const CostedPipeline& pipeline_;
   const OptionsByKnob& options_;
+  switching::SwitchingRules rules_;
   int next_serial_ = 0;
   std::map<std::pair<int, std::vector<RankLimits>>, std::unique_ptr<LimitedPlan>> plans_;
 };

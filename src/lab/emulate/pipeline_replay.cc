@@ -65,6 +65,10 @@ void PipelineReplay::Run(const LimitedPlan& plan, int pipeline, std::int64_t ite
   for (const RankFactors& rank : ranks_) {
     run->totals.busy_joules += rank.blocking_watts * (rank.computing_share * rank.busy_seconds);
   }
+  run->last_ends.clear();
+  if (pipeline_.waiting_depends_on_clock()) {
+    for (const RankFactors& rank : ranks_) run->last_ends.push_back(rank.last_end_seconds);
+  }
   run->totals.peak_gpu_watts /= pipeline_.tensor_parallel;
 }
 
@@ -79,6 +83,10 @@ class PipelineReplay::Books {
         sigma_(replay->spec_.noise.per_computation),
         run_(*run) {}
 
+  bool counts_waits() const { return replay_.pipeline_.waiting_depends_on_clock(); }
+  void Wait(int rank, int knob, double from, double to) {
+    AddDearer(replay_.pipeline_.DearerWatts(rank, knob), from, to);
+  }
   switching::Planned Begin(int i, double* ready) {
     i_ = i;
     planned_ = &plan_.computations[i];
@@ -94,6 +102,7 @@ class PipelineReplay::Books {
   double SecondsAt(int knob) {
     option_ = knob == planned_->knob ? nullptr : replay_.options_.Find(i_, knob);
     if (option_ == nullptr) option_ = &planned_->option;
+    knob_ = knob;
     return option_->time_seconds * rank_->gpu_noise * rank_->slow * noise_;
   }
   void Count(double from, double to, double share) {
@@ -102,14 +111,24 @@ class PipelineReplay::Books {
     run_.segments.push_back({from, to, (watts - rank_->blocking_watts) * rank_->computing_share});
     RunTotals& totals = run_.totals;
     totals.peak_gpu_watts = std::max(totals.peak_gpu_watts, watts * rank_->computing_share);
+    // GPUs of a rank that are done wait for its slowest, at the clock of the computation.
+    AddDearer(replay_.pipeline_.DearerWatts(planned_->rank, knob_) * (1 - rank_->computing_share),
+              from, to);
   }
   void End(double start, double end) {
     replay_.joules_[i_] = joules_;
     run_.totals.computing_joules += joules_;
     rank_->busy_seconds += end - start;
+    rank_->last_end_seconds = end;
   }
 
  private:
+  void AddDearer(double watts, double from, double to) {
+    if (watts == 0) return;
+    run_.segments.push_back({from, to, watts});
+    run_.totals.dearer_waiting_joules += watts * (to - from);
+  }
+
   PipelineReplay& replay_;
   const LimitedPlan& plan_;
   WordHash prefix_;
@@ -119,7 +138,8 @@ class PipelineReplay::Books {
   int i_ = 0;
   const LimitedComputation* planned_ = nullptr;
   RankFactors* rank_ = nullptr;
-  const TimedOption* option_ = nullptr;  // At the knob that was asked for last.
+  int knob_ = 0;                         // That was asked for last.
+  const TimedOption* option_ = nullptr;  // At this knob.
   double noise_ = 1;
   double joules_ = 0;
 };
@@ -127,8 +147,9 @@ class PipelineReplay::Books {
 template <bool kNoisy, bool kLate>
 void PipelineReplay::RunAs(const LimitedPlan& plan, WordHash prefix, PipelineRun* run) {
   Books<kNoisy> books(this, plan, prefix, run);
-  const switching::ReplayCounts counts = switching::ReplayAtClocks<kLate>(
-      pipeline_.dag, spec_.switching.stall_seconds, run->clocks, callers_, &books, &timing_);
+  const switching::ReplayCounts counts =
+      switching::ReplayAtClocks<kLate>(pipeline_.dag, spec_.switching.stall_seconds, run->clocks,
+                                       callers_, plan.rows->waiting_knobs, &books, &timing_);
   run->totals.clock_calls = counts.calls;
   run->totals.late_computations = counts.late;
 }

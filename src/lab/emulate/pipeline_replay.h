@@ -26,6 +26,8 @@ struct RunTotals {
   double computing_joules = 0;  // C
   // Blocking power x time computed: energy that GPUs would have drawn if they had waited instead.
   double busy_joules = 0;
+  // What waits before computations draw beyond the least that waiting draws.
+  double dearer_waiting_joules = 0;
   double peak_gpu_watts = 0;
   std::int64_t clock_calls = 0;
   std::int64_t late_computations = 0;
@@ -35,7 +37,8 @@ struct PipelineRun {
   RunTotals totals;
   std::vector<PowerSegment> segments;         // Power of computations beyond blocking power.
   std::vector<switching::ClockState> clocks;  // [rank], when its last computation ended.
-  switching::Forecast forecast;               // At the same time; empty unless calls are predicted.
+  std::vector<double> last_ends;  // [rank] That time; empty where what waiting draws is constant.
+  switching::Forecast forecast;   // At the same time; empty unless calls are predicted.
 };
 
 // Replays iterations of single pipelines, with noise and late clocks.
@@ -65,6 +68,7 @@ class PipelineReplay {
     double blocking_watts = 0;
     double stall_seconds = 0;
     double busy_seconds = 0;
+    double last_end_seconds = 0;
     bool started = false;
   };
   template <bool kNoisy>

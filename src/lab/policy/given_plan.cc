@@ -105,7 +105,9 @@ Result<std::unique_ptr<Policy>> MakePolicyFromPlan(const PlanDocument& plan,
       options[i] = *option;
     }
   }
-  Result<Plan> evaluated = planner.Evaluate(std::move(options));
+  const bool sets_waiting = !plan.ranks.empty() && plan.ranks.front().waiting_knob.has_value();
+  Result<Plan> evaluated =
+      planner.Evaluate(std::move(options), sets_waiting ? Waiting::kCheapest : Waiting::kSetClock);
   if (!evaluated) return tl::unexpected(evaluated.error());
   return MakeSinglePlanPolicy("plan", *std::move(evaluated));
 }

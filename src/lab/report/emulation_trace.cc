@@ -36,12 +36,14 @@ void WritePipeline(const EmulationReportInput& input, const EmulatedPipeline& ra
                pipeline.dag);
   std::vector<std::int64_t> starts, ends;
   std::vector<double> watts;
+  std::vector<int> knobs;
   for (const EmulatedComputation& each : ran.computations) {
     starts.push_back(Nanoseconds(each.start_seconds));
     ends.push_back(Nanoseconds(each.end_seconds));
     watts.push_back(Watts(each));
+    if (ran.waiting == Waiting::kSetClock) knobs.push_back(each.knob);
   }
-  out->PipelinePower(pid, pipeline, starts, ends, watts, iteration_ns);
+  out->PipelinePower(pid, pipeline, starts, ends, watts, knobs, iteration_ns);
   out->Instant(pid, "pipeline ends", Nanoseconds(ran.end_seconds), Json::object());
   out->Instant(pid, "iteration ends", iteration_ns, {{"iteration", timeline.iteration}});
   for (const std::vector<int>& order : pipeline.dag.rank_order) {

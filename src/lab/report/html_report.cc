@@ -211,9 +211,11 @@ class PlanPage {
     if (watts.empty()) return "\u2013";
     const double gpus = pipeline_.tensor_parallel;
     const auto [low, high] = std::minmax_element(watts.begin(), watts.end());
-    return *low == *high
-               ? fmt::format("{:.6g} W per GPU", *low / gpus)
-               : fmt::format("{:.6g} to {:.6g} W per GPU, by rank", *low / gpus, *high / gpus);
+    const std::string text = *low == *high ? fmt::format("{:.6g} W per GPU", *low / gpus)
+                                           : fmt::format("{:.6g} to {:.6g} W per GPU, by rank",
+                                                         *low / gpus, *high / gpus);
+    return text + (pipeline_.waiting_depends_on_clock() ? ", at the clock of the least"
+                                                        : ", taken as constant over clocks");
   }
 
   std::string ConstraintText(model::ConstraintUnit unit, double value) const {

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "model/waiting.h"
 #include "report/text.h"
 #include "report/timeline.h"
 
@@ -36,6 +37,23 @@ class OptionPool {
   Json json_ = Json::array();
 };
 
+// [rank] The mean power of its waits, where that depends on the clock.
+Json WaitingPower(const CostedPipeline& pipeline, const Plan& plan) {
+  Json watts = Json::array();
+  std::vector<double> durations;
+  durations.reserve(plan.options.size());
+  for (const CostOption& option : plan.options) durations.push_back(option.time_seconds);
+  const Timing timing = Replay(pipeline.dag, durations);
+  const auto dearer = model::DearerWaitingJoules(pipeline, plan.options, plan.waiting, timing);
+  for (std::size_t rank = 0; rank < dearer.size(); ++rank) {
+    double seconds = timing.iteration_time_seconds;
+    for (const int i : pipeline.dag.rank_order[rank]) seconds -= durations[i];
+    const double mean = seconds > 0 ? dearer[rank] / seconds : 0;
+    watts.push_back(RoundSignificant(pipeline.rank_blocking_power_watts[rank] + mean, 6));
+  }
+  return watts;
+}
+
 Json PlanData(const ReportInput& input, const Plan& plan, std::string_view name,
               const std::vector<int>& order, OptionPool& pool) {
   const Timeline timeline = LayOut(*input.pipeline, plan);
@@ -54,10 +72,14 @@ Json PlanData(const ReportInput& input, const Plan& plan, std::string_view name,
   }
   Json path = Json::array();
   for (const int i : timeline.critical_path) path.push_back(place[i]);
-  return {{"name", name},     {"time", timeline.iteration_ns},
-          {"start", start},   {"duration", duration},
-          {"option", option}, {"critical", critical},
-          {"path", path},     {"power", RoundSignificant(plan.average_power_watts, 6)}};
+  Json data = {{"name", name},     {"time", timeline.iteration_ns},
+               {"start", start},   {"duration", duration},
+               {"option", option}, {"critical", critical},
+               {"path", path},     {"power", RoundSignificant(plan.average_power_watts, 6)}};
+  if (Json waiting = WaitingPower(*input.pipeline, plan); !waiting.empty()) {
+    data["rankPower"] = std::move(waiting);
+  }
+  return data;
 }
 
 }  // namespace

@@ -38,8 +38,12 @@ class ProcessWriter {
     std::vector<double> watts;
     watts.reserve(plan_.options.size());
     for (int i = 0; i < dag_.size(); ++i) watts.push_back(PowerWatts(i));
+    std::vector<int> knobs_while_waiting;
+    if (plan_.waiting == Waiting::kSetClock) {
+      for (const CostOption& option : plan_.options) knobs_while_waiting.push_back(option.knob);
+    }
     out_->PipelinePower(pid_, pipeline_, timeline_.start_ns, timeline_.end_ns, watts,
-                        timeline_.iteration_ns);
+                        knobs_while_waiting, timeline_.iteration_ns);
     for (int rank = 0; rank < dag_.num_ranks; ++rank) {
       if (pipeline_.knobs_are_numbers) ClockCounter(rank);
       for (const int i : dag_.rank_order[rank]) Slice(i);
@@ -56,13 +60,22 @@ class ProcessWriter {
     const std::string name =
         fmt::format("rank {} clock{}", rank,
                     knob_unit_.empty() ? std::string() : fmt::format(" ({})", knob_unit_));
+    const bool waits = pipeline_.waiting_depends_on_clock() && plan_.waiting == Waiting::kCheapest;
+    const int waiting = waits ? pipeline_.WaitingKnob(rank).value_or(-1) : -1;
     int knob = -1;
-    for (const int i : dag_.rank_order[rank]) {
-      if (plan_.options[i].knob == knob) continue;
-      knob = plan_.options[i].knob;
-      out_->Counter(pid_, name, timeline_.start_ns[i], knob_unit_.empty() ? "value" : knob_unit_,
+    std::int64_t end_ns = 0;
+    const auto set = [&](int to, std::int64_t ns) {
+      if (to == knob) return;
+      knob = to;
+      out_->Counter(pid_, name, ns, knob_unit_.empty() ? "value" : knob_unit_,
                     pipeline_.knobs[knob].number);
+    };
+    for (const int i : dag_.rank_order[rank]) {
+      if (waits && timeline_.start_ns[i] > end_ns) set(waiting, end_ns);
+      set(plan_.options[i].knob, timeline_.start_ns[i]);
+      end_ns = timeline_.end_ns[i];
     }
+    if (waits && timeline_.iteration_ns > end_ns) set(waiting, end_ns);
   }
 
   void Slice(int i) {

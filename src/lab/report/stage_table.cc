@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/waiting.h"
 #include "report/page.h"
 #include "report/stage_savings.h"
 #include "report/text.h"
@@ -35,6 +36,7 @@ class Section {
     const std::vector<StageSavings> stages = ComputeStageSavings(pipeline_, baseline_, chosen_);
     const double stretch = (baseline_.iteration_time_seconds - chosen_.iteration_time_seconds) *
                            pipeline_.total_blocking_power_watts;
+    const double waiting = DearerJoules(baseline_) - DearerJoules(chosen_);
     const double total = baseline_.energy_joules - chosen_.energy_joules;
     // Everything the bars have to reach, from the common zero.
     double most = std::max(0.0, stretch);
@@ -97,6 +99,13 @@ class Section {
       cells.push_back(Bar({{"stretch", stretch}}, least, most));
       table.Add(std::move(cells));
     }
+    if (waiting != 0) {
+      std::vector<Cell> cells = {{"waits"},
+                                 {.text = "ranks wait at other clocks", .columns = plain_columns}};
+      AddSaved(waiting, total, &cells);
+      cells.push_back({""});
+      table.Add(std::move(cells));
+    }
     std::vector<Cell> cells = {{"all"}, {.text = "", .columns = plain_columns}};
     AddSaved(total, total, &cells);
     cells.push_back({""});
@@ -105,6 +114,19 @@ class Section {
   }
 
  private:
+  // What waits draw beyond the least.
+  double DearerJoules(const Plan& plan) const {
+    std::vector<double> durations;
+    durations.reserve(plan.options.size());
+    for (const CostOption& option : plan.options) durations.push_back(option.time_seconds);
+    double sum = 0;
+    for (const double joules : model::DearerWaitingJoules(pipeline_, plan.options, plan.waiting,
+                                                          Replay(pipeline_.dag, durations))) {
+      sum += joules;
+    }
+    return sum;
+  }
+
   struct Part {
     std::string_view css;
     double joules;

@@ -223,8 +223,15 @@ void TraceWriter::AddPacket(ProtoMessage packet) {
 void TraceWriter::PipelinePower(int pid, const CostedPipeline& pipeline,
                                 const std::vector<std::int64_t>& start_ns,
                                 const std::vector<std::int64_t>& end_ns,
-                                const std::vector<double>& watts, std::int64_t iteration_ns) {
+                                const std::vector<double>& watts,
+                                const std::vector<int>& knobs_while_waiting,
+                                std::int64_t iteration_ns) {
   const PipelineDag& dag = pipeline.dag;
+  const auto waiting_after = [&](int rank, int i) {
+    const double least = pipeline.rank_blocking_power_watts[rank];
+    return knobs_while_waiting.empty() ? least
+                                       : least + pipeline.DearerWatts(rank, knobs_while_waiting[i]);
+  };
   std::map<std::int64_t, std::vector<int>> changes;
   for (int i = 0; i < dag.size(); ++i) {
     changes[start_ns[i]].push_back(i);
@@ -232,7 +239,13 @@ void TraceWriter::PipelinePower(int pid, const CostedPipeline& pipeline,
   }
   changes[0];
   changes[iteration_ns];
-  ChangingSum power(pipeline.rank_blocking_power_watts);
+  std::vector<double> waiting = pipeline.rank_blocking_power_watts;  // At the begin and the end.
+  if (!knobs_while_waiting.empty()) {
+    for (int rank = 0; rank < dag.num_ranks; ++rank) {
+      waiting[rank] = waiting_after(rank, dag.rank_order[rank].back());
+    }
+  }
+  ChangingSum power(waiting);
   std::vector<int> running(dag.num_ranks, -1);
   for (const auto& [ns, computations] : changes) {
     if (ns == iteration_ns) break;
@@ -243,7 +256,7 @@ void TraceWriter::PipelinePower(int pid, const CostedPipeline& pipeline,
         power.Set(rank, watts[i]);
       } else if (running[rank] == i) {
         running[rank] = -1;
-        power.Set(rank, pipeline.rank_blocking_power_watts[rank]);
+        power.Set(rank, waiting_after(rank, i));
       }
     }
     Counter(pid, "pipeline power (W)", ns, "W", power.total());

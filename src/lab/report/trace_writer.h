@@ -31,11 +31,12 @@ class TraceWriter {
   // A marker through the whole process.
   void Instant(int pid, std::string_view name, std::int64_t ns, const nlohmann::ordered_json& args);
   // Steps of a pipeline's power: running computations at their mean power,
-  // waiting ranks at blocking power.
+  // waiting ranks at blocking power. `knobs_while_waiting`: [computation] The knob at which its
+  // rank waits after it; empty: that of the least power.
   void PipelinePower(int pid, const CostedPipeline& pipeline,
                      const std::vector<std::int64_t>& start_ns,
                      const std::vector<std::int64_t>& end_ns, const std::vector<double>& watts,
-                     std::int64_t iteration_ns);
+                     const std::vector<int>& knobs_while_waiting, std::int64_t iteration_ns);
   const std::string& bytes() const { return trace_.bytes(); }
 
  private:

@@ -51,6 +51,22 @@ std::string BaselineLine(const BaselineCost& cost, bool knobs_are_numbers) {
   return line + "}";
 }
 
+// Nothing where the power of waiting is taken as constant.
+std::string WaitingMembers(const PlannedRank& rank, bool is_number) {
+  std::string members;
+  if (rank.waiting_knob) {
+    members += fmt::format("\"waiting_knob\": {}, ", KnobValue(*rank.waiting_knob, is_number));
+  }
+  if (rank.waiting.empty()) return members;
+  members += "\"waiting\": [";
+  for (std::size_t k = 0; k < rank.waiting.size(); ++k) {
+    fmt::format_to(std::back_inserter(members), "{}{{\"knob\": {}, \"power_w\": {}}}",
+                   k == 0 ? "" : ", ", KnobValue(rank.waiting[k].knob, is_number),
+                   rank.waiting[k].watts);
+  }
+  return members + "], ";
+}
+
 // Writes `lines` as the elements of an array, one a line.
 class LineList {
  public:
@@ -167,8 +183,9 @@ std::string FormatPlanJson(const PlanDocument& plan) {
   json += "  \"ranks\": [";
   LineList ranks(&json, "    ");
   for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
-    ranks.Add(fmt::format("{{\"rank\": {}, \"blocking_power_w\": {}, \"computations\": [", r,
-                          plan.ranks[r].blocking_power_watts));
+    ranks.Add(fmt::format("{{\"rank\": {}, \"blocking_power_w\": {}, {}\"computations\": [", r,
+                          plan.ranks[r].blocking_power_watts,
+                          WaitingMembers(plan.ranks[r], plan.knobs_are_numbers)));
     LineList computations(&json, "      ");
     for (const PlannedComputation& computation : plan.ranks[r].computations) {
       AddComputation(&computations, computation, plan.knobs_are_numbers);

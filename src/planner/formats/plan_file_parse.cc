@@ -85,6 +85,18 @@ ComputationType ReadType(const TreeCursor& cursor) {
   return type.value_or(ComputationType::kForward);
 }
 
+// All numbers or all labels; the first knob decides where knob_kind is absent.
+Knob ReadKnob(const TreeCursor& cursor, std::optional<bool>* knobs_are_numbers) {
+  if (!cursor.IsNumber() && !cursor.IsString()) {
+    cursor.FailExpected("a number or a string");
+    return {};
+  }
+  if (!*knobs_are_numbers) *knobs_are_numbers = cursor.IsNumber();
+  if (!**knobs_are_numbers) return {.label = cursor.String()};
+  const double number = cursor.Number(kPositive);
+  return {.label = fmt::format("{}", number), .number = number};
+}
+
 constexpr std::string_view kBaselineList = "baseline.computations";
 constexpr std::string_view kRankList = "ranks[].computations";
 
@@ -232,6 +244,16 @@ class HeadParser {
         number->Fail(fmt::format("ranks are listed in order; expected {}", r));
       }
       rank.blocking_power_watts = NumberOr(entry, "blocking_power_w", 0);
+      if (const auto knob = entry.Find("waiting_knob")) {
+        rank.waiting_knob = ReadKnob(*knob, &knobs_are_numbers_);
+      }
+      if (const auto waiting = entry.Find("waiting")) {
+        for (std::size_t k = 0; k < waiting->Size() && !reader_.failed(); ++k) {
+          const TreeCursor at = waiting->At(k);
+          rank.waiting.push_back({ReadKnob(at.Get("knob"), &knobs_are_numbers_),
+                                  at.Get("power_w").Number(kNotNegative)});
+        }
+      }
       entry.Get("computations").Size();  // An array.
     }
   }
@@ -320,7 +342,7 @@ class ComputationsParser : public ListConsumer {
       cost.fused_type = ReadType(*fused);
       cost.fused_stage = ReadIndex(entry.Get("fused_stage"), plan_.stages);
     }
-    cost.knob = ReadKnob(entry.Get("knob"));
+    cost.knob = ReadKnob(entry.Get("knob"), &knobs_are_numbers_);
     cost.duration_seconds = entry.Get("duration_s").Number(kNotNegative);
     cost.energy_joules = entry.Get("energy_j").Number(kNotNegative);
     cost.work = NumberOr(entry, "work", 1, kWorkFactor);
@@ -334,7 +356,7 @@ class ComputationsParser : public ListConsumer {
     computation.id.type = ReadType(cursor.Get("type"));
     computation.id.stage = ReadIndex(cursor.Get("stage"), plan_.stages);
     computation.id.microbatch = ReadIndex(cursor.Get("microbatch"), plan_.microbatches);
-    computation.knob = ReadKnob(cursor.Get("knob"));
+    computation.knob = ReadKnob(cursor.Get("knob"), &knobs_are_numbers_);
     computation.start_seconds = cursor.Get("start_s").Number(kNotNegative);
     computation.duration_seconds = cursor.Get("duration_s").Number(kNotNegative);
     computation.energy_joules = cursor.Get("energy_j").Number(kNotNegative);
@@ -383,18 +405,6 @@ class ComputationsParser : public ListConsumer {
 
   // Stage or microbatch: 0 .. count - 1.
   static int ReadIndex(const TreeCursor& cursor, int count) { return cursor.Integer(0, count - 1); }
-
-  // All numbers or all labels; the first knob decides where knob_kind is absent.
-  Knob ReadKnob(const TreeCursor& cursor) {
-    if (!cursor.IsNumber() && !cursor.IsString()) {
-      cursor.FailExpected("a number or a string");
-      return {};
-    }
-    if (!knobs_are_numbers_) knobs_are_numbers_ = cursor.IsNumber();
-    if (!*knobs_are_numbers_) return {.label = cursor.String()};
-    const double number = cursor.Number(kPositive);
-    return {.label = fmt::format("{}", number), .number = number};
-  }
 
   PlanDocument& plan_;
   const std::string& name_;

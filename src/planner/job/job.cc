@@ -45,9 +45,9 @@ tl::unexpected<Error> WrongField(const JobFile& settings, std::string_view key,
   return AboutField(settings, key, {ErrorCode::kInvalidInput, std::move(message)});
 }
 
-Result<void> CheckComplete(const JobFile& settings) {
+Result<void> CheckComplete(const JobFile& settings, const Profile& profile) {
   std::vector<std::string> missing;
-  for (const std::string_view key : MissingFields(settings)) {
+  for (const std::string_view key : MissingFields(settings, &profile)) {
     missing.push_back(fmt::format("'{}'", key));
   }
   if (missing.empty()) return {};
@@ -191,12 +191,13 @@ Conditions ConditionsOf(const JobFile& settings) {
   return conditions;
 }
 
-std::vector<std::string_view> MissingFields(const JobFile& settings) {
+std::vector<std::string_view> MissingFields(const JobFile& settings, const Profile* profile) {
   std::vector<std::string_view> missing;
   const bool has_order = settings.schedule_file || settings.schedule_csv;
   if (!settings.schedule && !has_order) missing.emplace_back("schedule");
   if (!settings.microbatches && !has_order) missing.emplace_back("microbatches");
-  if (settings.blocking_power_watts.empty()) missing.emplace_back("blocking_power");
+  const bool is_known = profile != nullptr && profile->SaysWaiting();
+  if (settings.blocking_power_watts.empty() && !is_known) missing.emplace_back("blocking_power");
   return missing;
 }
 
@@ -233,7 +234,7 @@ std::vector<Note> NotesOf(const Profile& profile) {
 
 // Before the schedule is built, so that the sentence is about the stages.
 Result<void> CheckSettings(const JobFile& settings, const Profile& profile) {
-  if (auto good = CheckComplete(settings); !good) return good;
+  if (auto good = CheckComplete(settings, profile); !good) return good;
   if (auto good = CheckStages(settings, profile); !good) return good;
   if (auto good = job::CheckOneSchedule(settings); !good) return good;
   if (!settings.schedule) return {};  // The reader of orders has its own limits.
@@ -258,6 +259,7 @@ Result<Job> CostJob(Job job, const Schedule& schedule) {
                : AboutField(job.settings, "comm_delay", dag.error());
   }
   job.costs.blocking_power_watts = job.settings.blocking_power_watts;
+  job.costs.waiting_is_constant = job.settings.waiting_is_constant;
   job.costs.tensor_parallel = job.settings.tensor_parallel;
   job.costs.split_ratio = job.settings.split_ratio.value_or(job.costs.split_ratio);
   std::vector<Note> notes = NotesOf(job.profile);

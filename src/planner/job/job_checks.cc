@@ -83,6 +83,16 @@ class Checks {
     }
   }
 
+  // At the option's clock.
+  double WaitingWatts(const CostTable& table, const CostOption& option) const {
+    if (!pipeline_.waiting_depends_on_clock()) return table.blocking_power_watts;
+    const auto index = &table - pipeline_.tables.data();
+    const auto of = std::find(pipeline_.table_of.begin(), pipeline_.table_of.end(), index);
+    const int rank =
+        dag_.computations[static_cast<std::size_t>(of - pipeline_.table_of.begin())].rank;
+    return table.blocking_power_watts + pipeline_.DearerWatts(rank, option.knob);
+  }
+
   void CheckWaiting() {
     if (settings_.blocking_power_is_assumed) return;
     const double gpus = pipeline_.tensor_parallel;
@@ -101,7 +111,7 @@ class Checks {
     for (const CostTable& table : pipeline_.tables) {
       for (const CostOption& option : table.all_options) {
         const double drawn = option.energy_joules / option.time_seconds;
-        if (!(drawn < table.blocking_power_watts)) continue;
+        if (!(drawn < WaitingWatts(table, option))) continue;
         if (least != nullptr && drawn >= watts) continue;
         frugal = &table;
         least = &option;
@@ -112,7 +122,7 @@ class Checks {
     Add("blocking_power", Severity::kImplausible,
         fmt::format("a GPU draws more while it waits ({:.6g} W, the blocking power) than while it "
                     "computes {} ({:.4g} W); check the units (watts, seconds, joules)",
-                    frugal->blocking_power_watts / gpus, OptionName(pipeline_, *frugal, *least),
+                    WaitingWatts(*frugal, *least) / gpus, OptionName(pipeline_, *frugal, *least),
                     watts / gpus));
   }
 

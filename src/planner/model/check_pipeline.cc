@@ -113,6 +113,17 @@ Result<void> CheckShape(const CostedPipeline& pipeline) {
                  fmt::format("{} blocking powers are given for {} ranks",
                              pipeline.rank_blocking_power_watts.size(), pipeline.dag.num_ranks));
   }
+  const std::vector<std::vector<double>>& waiting = pipeline.rank_waiting_watts;
+  const bool fits = waiting.size() == pipeline.rank_blocking_power_watts.size() &&
+                    std::all_of(waiting.begin(), waiting.end(), [&](const auto& of_rank) {
+                      return of_rank.size() == pipeline.knobs.size();
+                    });
+  if (!waiting.empty() && !fits) {
+    return Wrong("rank_waiting_watts",
+                 fmt::format("what ranks draw while they wait is not given for each of {} ranks at "
+                             "each of {} knobs",
+                             pipeline.dag.num_ranks, pipeline.knobs.size()));
+  }
   return {};
 }
 
@@ -158,6 +169,18 @@ Result<void> CostedPipeline::Validate() const {
       return Wrong("same_kind_as", fmt::format("table {} is of the kind of table {}; there are {}",
                                                t, kind, tables.size()));
     }
+  }
+  for (std::size_t rank = 0; rank < rank_waiting_watts.size(); ++rank) {
+    const std::vector<double>& watts = rank_waiting_watts[rank];
+    const double least = watts.empty() ? 0 : *std::min_element(watts.begin(), watts.end());
+    const bool good =
+        std::all_of(watts.begin(), watts.end(), [](double each) { return IsNumber(each, 0); });
+    if (good && least == rank_blocking_power_watts[rank]) continue;
+    return Wrong(
+        "rank_waiting_watts",
+        fmt::format("rank {} draws at least {} W while it waits, and its blocking power is "
+                    "{} W; expected the same number",
+                    rank, least, rank_blocking_power_watts[rank]));
   }
   double total = 0;
   for (const double watts : rank_blocking_power_watts) {
@@ -206,6 +229,9 @@ std::uint64_t CostedPipeline::Fingerprint() const {
   }
   for (const int table : table_of) hash.Add(table);
   for (const double watts : rank_blocking_power_watts) hash.Add(watts);
+  for (const std::vector<double>& of_rank : rank_waiting_watts) {
+    for (const double watts : of_rank) hash.Add(watts);
+  }
   return hash.Value();
 }
 

@@ -45,6 +45,28 @@ PlanBaseline MakeBaseline(const CostedPipeline& pipeline, const Plan& baseline) 
   return result;
 }
 
+// What ranks draw while they wait, at the knobs that occur.
+void AddWaiting(const CostedPipeline& pipeline, const Plan& plan, std::vector<PlannedRank>* ranks) {
+  if (!pipeline.waiting_depends_on_clock()) return;
+  const double gpus = std::max(pipeline.tensor_parallel, 1);
+  std::vector<bool> occurs(pipeline.knobs.size());
+  for (const CostTable& table : pipeline.tables) occurs[table.baseline.knob] = true;
+  for (const CostOption& option : plan.options) occurs[option.knob] = true;
+  for (std::size_t r = 0; r < ranks->size(); ++r) {
+    occurs[*pipeline.WaitingKnob(static_cast<int>(r))] = true;
+  }
+  for (std::size_t r = 0; r < ranks->size(); ++r) {
+    PlannedRank& rank = (*ranks)[r];
+    if (plan.waiting == Waiting::kCheapest) {
+      rank.waiting_knob = pipeline.knobs[*pipeline.WaitingKnob(static_cast<int>(r))];
+    }
+    for (std::size_t k = 0; k < occurs.size(); ++k) {
+      if (!occurs[k]) continue;
+      rank.waiting.push_back({pipeline.knobs[k], pipeline.rank_waiting_watts[r][k] / gpus});
+    }
+  }
+}
+
 std::vector<PlannedRank> MakeRanks(const CostedPipeline& pipeline, const Plan& plan) {
   const PipelineDag& dag = pipeline.dag;
   std::vector<double> durations;
@@ -69,6 +91,7 @@ std::vector<PlannedRank> MakeRanks(const CostedPipeline& pipeline, const Plan& p
                                        .fused_work = pipeline.TableOf(node).fused_work});
     }
   }
+  AddWaiting(pipeline, plan, &ranks);
   return ranks;
 }
 
@@ -96,7 +119,7 @@ Result<PlanDocument> MakePlanDocument(const CostedPipeline& pipeline, const Plan
   document.knobs_are_numbers = pipeline.knobs_are_numbers;
   static_cast<PlanFigures&>(document) = plan;
   if (!document.saving_interval) {
-    document.saving_interval = model::IntervalOfSaving(pipeline, plan.options);
+    document.saving_interval = model::IntervalOfSaving(pipeline, plan.options, plan.waiting);
   }
   document.baseline = MakeBaseline(pipeline, baseline);
   document.slope_quantum_watts = bound.slope_quantum_watts;

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "model/waiting.h"
 #include "perseus/pipeline.h"
 
 namespace perseus::model {
@@ -91,6 +92,7 @@ class Draws {
     }
     blocking_.resize(static_cast<std::size_t>(pipeline.dag.num_ranks));
     blocking_std_.resize(blocking_.size());
+    blocking_share_.resize(blocking_.size());
     time_values_.assign(blocking_.size(), std::vector<double>(times_));
     power_values_.assign(blocking_.size(), std::vector<double>(powers_));
   }
@@ -121,8 +123,8 @@ class Draws {
     DrawSources(&time_values_);
     DrawSources(&power_values_);
     for (std::size_t rank = 0; rank < blocking_.size(); ++rank) {
-      blocking_[rank] = pipeline_.rank_blocking_power_watts[rank] *
-                        std::max(kLeastShare, 1 + blocking_std_[rank] * normal_());
+      blocking_share_[rank] = std::max(kLeastShare, 1 + blocking_std_[rank] * normal_());
+      blocking_[rank] = pipeline_.rank_blocking_power_watts[rank] * blocking_share_[rank];
     }
     for (Cell& cell : cells_) {
       const auto rank = static_cast<std::size_t>(cell.rank);
@@ -139,7 +141,8 @@ class Draws {
     }
   }
 
-  double Joules(const std::vector<CostOption>& options, const std::vector<std::size_t>& cells) {
+  double Joules(const std::vector<CostOption>& options, Waiting waiting,
+                const std::vector<std::size_t>& cells) {
     durations_.resize(options.size());
     double joules = 0;
     for (std::size_t i = 0; i < options.size(); ++i) {
@@ -148,8 +151,12 @@ class Draws {
       const auto rank = static_cast<std::size_t>(pipeline_.dag.computations[i].rank);
       joules += options[i].energy_joules * cell.energy - blocking_[rank] * durations_[i];
     }
-    const double seconds = Replay(pipeline_.dag, durations_).iteration_time_seconds;
-    for (const double watts : blocking_) joules += watts * seconds;
+    const Timing timing = Replay(pipeline_.dag, durations_);
+    for (const double watts : blocking_) joules += watts * timing.iteration_time_seconds;
+    const auto dearer = DearerWaitingJoules(pipeline_, options, waiting, timing);
+    for (std::size_t rank = 0; rank < dearer.size(); ++rank) {
+      joules += dearer[rank] * blocking_share_[rank];
+    }
     return joules;
   }
 
@@ -170,7 +177,8 @@ class Draws {
   Normal normal_;
   std::map<const OptionErrors*, std::size_t> known_;
   std::vector<Cell> cells_;
-  std::vector<double> blocking_;  // [rank], watts as drawn.
+  std::vector<double> blocking_;        // [rank], watts as drawn.
+  std::vector<double> blocking_share_;  // [rank] As drawn, over what was measured, at each clock.
   std::vector<double> blocking_std_;
   std::vector<std::vector<double>> time_values_;  // [rank][source]
   std::vector<std::vector<double>> power_values_;
@@ -180,7 +188,8 @@ class Draws {
 }  // namespace
 
 std::optional<SavingInterval> IntervalOfSaving(const CostedPipeline& pipeline,
-                                               const std::vector<CostOption>& options) {
+                                               const std::vector<CostOption>& options,
+                                               Waiting waiting) {
   if (pipeline.errors.empty() || options.empty()) return std::nullopt;
   std::vector<CostOption> baseline;
   baseline.reserve(static_cast<std::size_t>(pipeline.dag.size()));
@@ -193,8 +202,8 @@ std::optional<SavingInterval> IntervalOfSaving(const CostedPipeline& pipeline,
   double squares = 0;
   for (int i = 0; i < kDraws; ++i) {
     draws.Draw();
-    const double before = draws.Joules(baseline, baseline_cells);
-    const double saving = 100 * (1 - draws.Joules(options, cells) / before);
+    const double before = draws.Joules(baseline, Waiting::kSetClock, baseline_cells);
+    const double saving = 100 * (1 - draws.Joules(options, waiting, cells) / before);
     sum += saving;
     squares += saving * saving;
   }

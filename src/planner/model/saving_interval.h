@@ -18,7 +18,8 @@ namespace perseus::model {
 //
 // `options`: one for every computation. None: the profile does not say its errors for all of them.
 std::optional<SavingInterval> IntervalOfSaving(const CostedPipeline& pipeline,
-                                               const std::vector<CostOption>& options);
+                                               const std::vector<CostOption>& options,
+                                               Waiting waiting);
 
 }  // namespace perseus::model
 

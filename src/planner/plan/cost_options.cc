@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "model/waiting.h"
+
 namespace perseus::plan {
 
 double Guard::Seconds(const CostTable& table, const CostOption& option) const {
@@ -59,6 +61,15 @@ double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOpt
   }
   for (int rank = 0; rank < pipeline.dag.num_ranks; ++rank) {
     energy += pipeline.rank_blocking_power_watts[rank] * (iteration_time_seconds - busy[rank]);
+  }
+  return energy;
+}
+
+double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOption>& chosen,
+                       Waiting waiting, const Timing& timing) {
+  double energy = IterationEnergy(pipeline, chosen, timing.iteration_time_seconds);
+  for (const double joules : model::DearerWaitingJoules(pipeline, chosen, waiting, timing)) {
+    energy += joules;
   }
   return energy;
 }

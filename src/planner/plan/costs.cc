@@ -258,9 +258,88 @@ Result<void> CheckWork(const Work& work, const PipelineDag& dag) {
   return {};
 }
 
+// The stages of a rank for which the profile says what waiting draws.
+std::vector<int> WaitingStages(const Profile& profile, const PipelineDag& dag, int rank) {
+  std::set<int> stages;
+  for (const int i : dag.rank_order[rank]) {
+    const Computation& computation = dag.computations[i];
+    stages.insert(computation.id.stage);
+    if (computation.fused) stages.insert(computation.fused->stage);
+  }
+  std::vector<int> said;
+  for (const int stage : stages) {
+    if (stage < profile.num_stages && profile.SaysWaitingOf(stage)) said.push_back(stage);
+  }
+  return said;
+}
+
+bool SaysWaitingOf(const Profile& profile, const PipelineDag& dag, int rank) {
+  return !WaitingStages(profile, dag, rank).empty();
+}
+
+// What the GPUs of each rank draw while they wait.
+void SetWaiting(const Profile& profile, const PipelineDag& dag, const CostSpec& spec,
+                CostedPipeline* pipeline) {
+  const double gpus = pipeline->tensor_parallel;
+  const auto highest = static_cast<std::size_t>(
+      profile.tables.front()
+          .options[static_cast<std::size_t>(profile.tables.front().baseline)]
+          .knob);
+  const auto& given = spec.blocking_power_watts;
+  std::vector<std::vector<double>> by_knob;
+  bool depends = false;
+  bool unused = false;
+  for (int rank = 0; rank < dag.num_ranks; ++rank) {
+    const std::vector<int> stages = WaitingStages(profile, dag, rank);
+    std::vector<double>& watts = by_knob.emplace_back(profile.knobs.size(), 0);
+    for (std::size_t knob = 0; knob < watts.size(); ++knob) {
+      if (stages.empty()) {
+        watts[knob] = (given.size() == 1 ? given[0] : given[rank]) * gpus;
+        continue;
+      }
+      // A rank with several stages was measured with each of them.
+      for (const int stage : stages) {
+        watts[knob] += profile.WaitingWattsOf(stage, static_cast<int>(knob));
+      }
+      watts[knob] *= gpus / static_cast<double>(stages.size());
+    }
+    if (spec.waiting_is_constant) watts.assign(watts.size(), watts[highest]);
+    unused = unused || (!stages.empty() && !given.empty());
+    const double least = *std::min_element(watts.begin(), watts.end());
+    depends = depends || *std::max_element(watts.begin(), watts.end()) > least;
+    pipeline->rank_blocking_power_watts.push_back(least);
+    pipeline->total_blocking_power_watts += least;
+  }
+  if (depends) pipeline->rank_waiting_watts = std::move(by_knob);
+  if (spec.waiting_is_constant && !profile.waiting.empty()) {
+    pipeline->notes.push_back(
+        {.severity = Severity::kOdd,
+         .text = "what a GPU that waits draws is taken as constant, that at the highest clock: "
+                 "these plans set no clocks for waiting",
+         .source = profile.source});
+  }
+  if (unused) {
+    pipeline->notes.push_back(
+        {.severity = Severity::kOdd,
+         .text = "the blocking power that is given is not used where the profile has rows of "
+                 "blocking; leave it out, or remove the rows",
+         .source = profile.source});
+  }
+}
+
 Result<void> CheckSpec(const Profile& profile, const PipelineDag& dag, const CostSpec& spec) {
   const auto powers = spec.blocking_power_watts.size();
-  if (powers != 1 && powers != static_cast<std::size_t>(dag.num_ranks)) {
+  if (powers == 0) {
+    for (int rank = 0; rank < dag.num_ranks; ++rank) {
+      if (!SaysWaitingOf(profile, dag, rank)) {
+        return InvalidInput(
+            fmt::format("0 blocking powers are given for {} ranks, and {} has no rows of blocking "
+                        "for the stages "
+                        "of rank {}; give one number for all, or one per rank, or add rows",
+                        dag.num_ranks, profile.source, rank));
+      }
+    }
+  } else if (powers != 1 && powers != static_cast<std::size_t>(dag.num_ranks)) {
     return InvalidInput(fmt::format(
         "{} blocking powers are given for {} ranks; give one number for all, or one per rank",
         powers, dag.num_ranks));
@@ -311,12 +390,7 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
   pipeline.tensor_parallel = profile.tensor_parallel_ranks > 0 ? profile.tensor_parallel_ranks
                                                                : spec.tensor_parallel.value_or(1);
   const double gpus = pipeline.tensor_parallel;
-  for (int rank = 0; rank < dag.num_ranks; ++rank) {
-    const auto& watts = spec.blocking_power_watts;
-    pipeline.rank_blocking_power_watts.push_back((watts.size() == 1 ? watts[0] : watts[rank]) *
-                                                 gpus);
-    pipeline.total_blocking_power_watts += pipeline.rank_blocking_power_watts.back();
-  }
+  SetWaiting(profile, dag, spec, &pipeline);
 
   if (auto checked = CheckWork(spec.work, dag); !checked) return tl::unexpected(checked.error());
   OptionSource source(profile, profile.tensor_parallel_ranks > 0 ? 1.0 : gpus, spec.split_ratio);
@@ -386,7 +460,7 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
                       pipeline.tables.size() - 1, profile.knobs.size()));
     }
   }
-  pipeline.notes = source.Notes();
+  for (Note& note : source.Notes()) pipeline.notes.push_back(std::move(note));
   pipeline.modelled = profile.modelled;
   pipeline.errors = profile.errors;
   pipeline.split_ratio = spec.split_ratio;

@@ -14,6 +14,7 @@
 
 #include "common/rounded_numbers.h"
 #include "model/constraints.h"
+#include "model/waiting.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/frontier.h"
 #include "perseus/plan.h"
@@ -74,9 +75,10 @@ struct Planner::Impl {
   Plan baseline;
 
   // A plan of options that are the pipeline's.
-  Plan Realised(std::vector<CostOption> options) const {
+  Plan Realised(std::vector<CostOption> options, Waiting waiting) const {
     Plan plan;
     plan.options = std::move(options);
+    plan.waiting = waiting;
     Evaluate(&plan);
     plan.requested_time_seconds = plan.iteration_time_seconds;
     return plan;
@@ -111,11 +113,11 @@ Result<PlanDocument> MakePlanDocument(const Planner& planner, const Plan& plan,
   return MakePlanDocument(planner.pipeline(), plan, planner.baseline(), bound, context);
 }
 
-Result<Plan> Planner::Evaluate(std::vector<CostOption> options) const {
+Result<Plan> Planner::Evaluate(std::vector<CostOption> options, Waiting waiting) const {
   if (auto good = CheckOptions(impl_->pipeline, options); !good) {
     return tl::unexpected(good.error());
   }
-  return impl_->Realised(std::move(options));
+  return impl_->Realised(std::move(options), waiting);
 }
 
 Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& options) {
@@ -258,7 +260,7 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanSpec& spec) const {
         "column (or only zeros); give the margin as a share, such as 1%");
   }
   const auto plan_of = [&](std::vector<CostOption> options) {
-    Plan plan = impl.Realised(std::move(options));
+    Plan plan = impl.Realised(std::move(options), model::PlannedWaiting(impl.pipeline));
     plan.requested_time_seconds = seconds;
     return plan;
   };

@@ -19,9 +19,10 @@ void FillFigures(const CostedPipeline& pipeline, const Frontier& bound, double b
   std::vector<double> durations;
   durations.reserve(plan->options.size());
   for (const CostOption& option : plan->options) durations.push_back(option.time_seconds);
-  const double seconds = Replay(pipeline.dag, durations).iteration_time_seconds;
+  const Timing timing = Replay(pipeline.dag, durations);
+  const double seconds = timing.iteration_time_seconds;
   plan->iteration_time_seconds = seconds;
-  plan->energy_joules = IterationEnergy(pipeline, plan->options, seconds);
+  plan->energy_joules = IterationEnergy(pipeline, plan->options, plan->waiting, timing);
   const auto bound_at = [&bound](double at) {
     return bound.EnergyAt(at) * (1 - bound.certified_error);
   };

@@ -46,6 +46,7 @@ StreamPlanner StreamPlanner::With(const StreamOptions& options) const { return {
 Result<StreamPlanner> StreamPlanner::Create(Profile profile, PipelineDag dag, CostSpec costs,
                                             const StreamOptions& options) {
   costs.work = Work();
+  costs.waiting_is_constant = true;  // Plans of single steps set clocks for computations only.
   if (auto good = CostPipeline(profile, dag, costs); !good) return tl::unexpected(good.error());
   auto impl = std::make_shared<Impl>();
   impl->profile = std::move(profile);

@@ -15,6 +15,7 @@
 
 #include "common/nearest_name.h"
 #include "profile/profile_checks.h"
+#include "profile/waiting.h"
 
 namespace perseus::profile {
 namespace {
@@ -55,7 +56,10 @@ class Assembler {
       rest = rest.subspan(stage.size());
     }
     profile.notes = CheckProfile(text_, rows_, profile.tables, baseline_knob_ >= 0);
-    profile.rows = static_cast<int>(all.size());
+    auto waiting = AssembleWaiting(text_, rows_, profile.num_stages);
+    if (!waiting) return tl::unexpected(waiting.error());
+    profile.waiting = *std::move(waiting);
+    profile.rows = static_cast<int>(all.size() + rows_.blocking.size());
     profile.tensor_parallel_ranks = static_cast<int>(tp_ranks_.size());
     profile.knobs = std::move(rows_.knobs);
     profile.knob_unit = std::move(rows_.knob_unit);

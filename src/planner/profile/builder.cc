@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "perseus/profile.h"
+#include "profile/rows.h"
 
 // A profile in memory goes through the reader of profiles, so that there is one set of rules.
 namespace perseus {
@@ -39,6 +40,12 @@ ProfileBuilder& ProfileBuilder::Add(int stage, ComputationType type, std::string
   }
   fmt::format_to(std::back_inserter(rows_), "{},{},{},{},{}\n", stage, ComputationTypeName(type),
                  QuotedCell(knob), seconds, joules);
+  return *this;
+}
+
+ProfileBuilder& ProfileBuilder::AddWaiting(std::optional<int> stage, double mhz, double watts) {
+  fmt::format_to(std::back_inserter(rows_), "{},{},{},1,{}\n",
+                 stage ? std::to_string(*stage) : std::string(), profile::kBlockingRow, mhz, watts);
   return *this;
 }
 

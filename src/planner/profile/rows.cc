@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,10 +19,11 @@ namespace {
 
 Parsed<ComputationType> ParseInstruction(const CsvCell& cell) {
   if (const auto type = ParseComputationType(cell.text)) return *type;
-  const std::vector<std::string> names(kComputationTypeNames.begin(), kComputationTypeNames.end());
-  return ProblemAt(cell.offset,
-                   fmt::format("unknown instruction {}: expected {}{}", Shown(cell.text),
-                               kComputationTypeList, NearestHint(cell.text, names)));
+  std::vector<std::string> names(kComputationTypeNames.begin(), kComputationTypeNames.end());
+  const std::string list = fmt::format("{} or {}", fmt::join(names, ", "), kBlockingRow);
+  names.emplace_back(kBlockingRow);
+  return ProblemAt(cell.offset, fmt::format("unknown instruction {}: expected {}{}",
+                                            Shown(cell.text), list, NearestHint(cell.text, names)));
 }
 
 Parsed<void> CheckCellCount(const CsvRecord& record, const Columns& columns) {
@@ -49,10 +51,23 @@ class RowReader {
     return absent;
   }
 
-  int ReadRank(Column column) {
-    return Read<int>(column, -1, [&](const CsvCell& cell) {
-      return ParseIndex(cell, ColumnName(column), kHighestRank);
+  double ReadTime() {
+    return Read<double>(Column::kTime, 0.0, [](const CsvCell& cell) {
+      return ParseQuantity(cell, "time", Minimum::kAboveZero);
     });
+  }
+
+  double ReadEnergy() {
+    return Read<double>(Column::kEnergy, 0.0, [](const CsvCell& cell) {
+      return ParseQuantity(cell, "energy", Minimum::kZero);
+    });
+  }
+
+  void ReadRanks(RankIdentity* id) {
+    id->rank = ReadRank(Column::kRank);
+    id->dp_rank = ReadRank(Column::kDpRank);
+    id->pp_rank = ReadRank(Column::kPpRank);
+    id->tp_rank = ReadRank(Column::kTpRank);
   }
 
   double ReadSpread(Column column) {
@@ -67,36 +82,61 @@ class RowReader {
  private:
   static constexpr int kHighestRank = 16'777'215;
 
+  int ReadRank(Column column) {
+    return Read<int>(column, -1, [&](const CsvCell& cell) {
+      return ParseIndex(cell, ColumnName(column), kHighestRank);
+    });
+  }
+
   const CsvRecord& record_;
   const Columns& columns_;
   std::optional<TextProblem> problem_;
 };
 
+constexpr int kHighestStage = 65'535;
+
+bool IsBlocking(const CsvRecord& record, const Columns& columns) {
+  return columns.CellOf(record, Column::kInstruction).text == kBlockingRow;
+}
+
+Parsed<BlockingRow> ReadBlockingRow(const CsvRecord& record, const Columns& columns,
+                                    KnobReader* knobs) {
+  RowReader reader(record, columns);
+  BlockingRow row;
+  row.offset = static_cast<std::uint32_t>(record.offset);
+  row.stage = reader.Read<int>(Column::kStage, -1, [](const CsvCell& cell) -> Parsed<int> {
+    return cell.text.empty() ? -1 : ParseIndex(cell, "stage", kHighestStage);
+  });
+  row.knob =
+      reader.Read<int>(Column::kKnob, 0, [&](const CsvCell& cell) { return knobs->Add(cell); });
+  const double seconds = reader.ReadTime();
+  row.watts = reader.ReadEnergy() / seconds;
+  reader.ReadRanks(&row.rank);
+  if (reader.problem()) return tl::unexpected(*reader.problem());
+  if (std::isfinite(row.watts)) return row;
+  return ProblemAt(columns.CellOf(record, Column::kEnergy).offset,
+                   "the energy over the time is a power too large to state; check the units "
+                   "(seconds, joules)");
+}
+
 Parsed<Row> ReadRow(const CsvRecord& record, const Columns& columns, KnobReader* knobs) {
-  constexpr int kHighestStage = 65'535;
   RowReader reader(record, columns);
   Row row;
   row.offset = static_cast<std::uint32_t>(record.offset);
+  // First of all: only a known one says what its stage may be.
+  row.type = reader.Read<ComputationType>(Column::kInstruction, ComputationType::kForward,
+                                          ParseInstruction);
   row.stage =
       static_cast<std::uint16_t>(reader.Read<int>(Column::kStage, 0, [](const CsvCell& cell) {
         return ParseIndex(cell, "stage", kHighestStage);
       }));
-  row.type = reader.Read<ComputationType>(Column::kInstruction, ComputationType::kForward,
-                                          ParseInstruction);
   row.knob =
       reader.Read<int>(Column::kKnob, 0, [&](const CsvCell& cell) { return knobs->Add(cell); });
-  row.time_seconds = reader.Read<double>(Column::kTime, 0.0, [](const CsvCell& cell) {
-    return ParseQuantity(cell, "time", Minimum::kAboveZero);
-  });
-  row.energy_joules = reader.Read<double>(Column::kEnergy, 0.0, [](const CsvCell& cell) {
-    return ParseQuantity(cell, "energy", Minimum::kZero);
-  });
+  row.time_seconds = reader.ReadTime();
+  row.energy_joules = reader.ReadEnergy();
   row.time_std_seconds = reader.ReadSpread(Column::kTimeStd);
   row.energy_std_joules = reader.ReadSpread(Column::kEnergyStd);
-  row.rank.rank = reader.ReadRank(Column::kRank);
-  row.rank.dp_rank = reader.ReadRank(Column::kDpRank);
-  row.rank.pp_rank = reader.ReadRank(Column::kPpRank);
-  row.rank.tp_rank = reader.ReadRank(Column::kTpRank);
+  reader.ReadRanks(&row.rank);
   if (reader.problem()) return tl::unexpected(*reader.problem());
   return row;
 }
@@ -117,7 +157,7 @@ Parsed<Rows> ReadRows(std::string_view text) {
   const auto columns = Columns::FromHeader(record);
   if (!columns) return tl::unexpected(columns.error());
 
-  Rows result{*columns, {}, {}, {}, true};
+  Rows result{*columns, {}, {}, {}, {}, true, {}};
   KnobReader knobs;
   while (true) {
     more = records.Next(&record);
@@ -126,18 +166,42 @@ Parsed<Rows> ReadRows(std::string_view text) {
     if (auto counted = CheckCellCount(record, *columns); !counted) {
       return tl::unexpected(counted.error());
     }
+    if (IsBlocking(record, *columns)) {
+      const auto row = ReadBlockingRow(record, *columns, &knobs);
+      if (!row) return tl::unexpected(row.error());
+      result.blocking.push_back(*row);
+      continue;
+    }
     const auto row = ReadRow(record, *columns, &knobs);
     if (!row) return tl::unexpected(row.error());
     result.rows.push_back(*row);
   }
   if (result.rows.empty()) {
     return ProblemAt(text.size(),
-                     "the profile has a header but no rows; expected one for each measurement");
+                     result.blocking.empty()
+                         ? "the profile has a header but no rows; expected one for each measurement"
+                         : "the profile has rows of blocking alone; expected one for each "
+                           "measurement of a computation, too");
   }
   auto order = knobs.Finish(text);
   if (!order) return tl::unexpected(order.error());
-  for (Row& row : result.rows) row.knob = order->index_of[static_cast<std::size_t>(row.knob)];
-  result.knobs = std::move(order->knobs);
+  for (BlockingRow& row : result.blocking) {
+    row.knob = order->index_of[static_cast<std::size_t>(row.knob)];
+  }
+  // What no computation was measured at is no knob of the profile.
+  std::vector<int> kept(order->knobs.size(), -1);
+  for (Row& row : result.rows) {
+    row.knob = order->index_of[static_cast<std::size_t>(row.knob)];
+    kept[static_cast<std::size_t>(row.knob)] = 0;
+  }
+  result.knobs.reserve(order->knobs.size());
+  for (std::size_t k = 0; k < kept.size(); ++k) {
+    if (kept[k] < 0) continue;
+    kept[k] = static_cast<int>(result.knobs.size());
+    result.knobs.push_back(order->knobs[k]);
+  }
+  for (Row& row : result.rows) row.knob = kept[static_cast<std::size_t>(row.knob)];
+  if (!result.blocking.empty()) result.blocking_knobs = std::move(order->knobs);
   result.knob_unit = std::move(order->knob_unit);
   result.knobs_are_numbers = order->knobs_are_numbers;
   return result;

@@ -39,14 +39,29 @@ struct Row {
   double energy_std_joules = 0;
 };
 
+// The instruction of rows that say what a GPU draws while it waits.
+inline constexpr std::string_view kBlockingRow = "blocking";
+
+// One of them.
+struct BlockingRow {
+  std::uint32_t offset = 0;
+  int stage = -1;  // -1: all.
+  int knob = 0;    // Index into Rows::blocking_knobs.
+  RankIdentity rank;
+  double watts = 0;  // Of one GPU.
+};
+
 // Every row of a text, each checked on its own.
 struct Rows {
   Columns columns;
-  std::vector<Row> rows;  // In the order of the text.
+  std::vector<Row> rows;              // Of computations, in the order of the text.
+  std::vector<BlockingRow> blocking;  // Likewise.
   // As the profile's.
   std::vector<Knob> knobs;
   std::string knob_unit;
   bool knobs_are_numbers = true;
+  // All knobs, also those that only rows `blocking` have, in the same order.
+  std::vector<Knob> blocking_knobs;
 };
 
 Parsed<Rows> ReadRows(std::string_view text);

@@ -32,7 +32,8 @@ class Check {
                    fmt::format("it has {} tensor-parallel ranks; expected 0 or more",
                                profile_.tensor_parallel_ranks));
     }
-    return Tables();
+    if (auto good = Tables(); !good) return good;
+    return Waiting();
   }
 
  private:
@@ -93,6 +94,34 @@ class Check {
     if (next_stage == profile_.num_stages) return {};
     return Wrong("tables", fmt::format("it says that it has {} stages, and has tables of {}",
                                        profile_.num_stages, next_stage));
+  }
+
+  Result<void> Waiting() const {
+    const WaitingPower* before = nullptr;
+    for (const WaitingPower& row : profile_.waiting) {
+      const int stage = row.stage.value_or(-1);
+      if (row.stage && (stage < 0 || stage >= profile_.num_stages)) {
+        return Wrong("waiting", fmt::format("it says what GPUs of stage {} draw while they wait; "
+                                            "it has {} stages, counted from 0",
+                                            stage, profile_.num_stages));
+      }
+      if (!IsNumber(row.watts, 0)) {
+        return Wrong("waiting", fmt::format("a GPU that waits at '{}' draws {} W; expected a "
+                                            "number >= 0",
+                                            row.knob.label, row.watts));
+      }
+      const bool sorted = before == nullptr || before->stage.value_or(-1) < stage ||
+                          (before->stage == row.stage &&
+                           (!profile_.KnobsAreRanked() || before->knob.number > row.knob.number));
+      if (!sorted) {
+        return Wrong("waiting",
+                     fmt::format("the power of waiting at '{}' is listed after '{}'; sort rows by "
+                                 "stage, and knobs from high to low",
+                                 row.knob.label, before->knob.label));
+      }
+      before = &row;
+    }
+    return {};
   }
 
   static std::string Name(const OptionTable& table) {

@@ -17,6 +17,8 @@
 #include "robust/replay/trials.h"
 #include "robust/walks/constrained_search.h"
 #include "robust/walks/ladder_search.h"
+#include "switching/clock_state.h"
+#include "switching/forecast.h"
 
 namespace perseus::robust {
 namespace {
@@ -67,9 +69,31 @@ double PriceOfTime(const Planner& planner, double seconds) {
   return std::max(slope - watts, 0.1 * mean);
 }
 
+// How ranks wait in the plans that are searched: as it is better for the plan on paper, where a
+// second that it is late has its price. A limit on changes of clock leaves none for waiting.
+Waiting WaitingToSearch(const Planner& planner, const RobustPlanSpec& spec, const Trials& trials,
+                        const std::vector<CostOption>& paper, double slower_percent,
+                        double price_of_time) {
+  const switching::SwitchingRules rules(spec.conditions.switching,
+                                        planner.pipeline().knobs_are_numbers);
+  if (spec.conditions.max_changes ||
+      switching::WaitingKnobsOf(planner.pipeline(), Waiting::kCheapest, rules).empty()) {
+    return Waiting::kSetClock;
+  }
+  const double mean_watts =
+      planner.baseline().energy_joules / planner.baseline().iteration_time_seconds;
+  const auto worth = [&](Waiting waiting) {
+    const ReplayedFigures figures = trials.Of(paper, waiting);
+    const double late = figures.slowdown_percent + trials.MarginPercent(figures) - slower_percent;
+    return figures.saving_percent - std::max(0.0, late) * price_of_time / mean_watts;
+  };
+  return worth(Waiting::kCheapest) > worth(Waiting::kSetClock) ? Waiting::kCheapest
+                                                               : Waiting::kSetClock;
+}
+
 // By how much the mean iteration may be longer than the baseline's, at the confidence asked for.
-double SlowerWithMargin(const Trials& trials, const std::vector<CostOption>& options) {
-  const ReplayedFigures figures = trials.Of(options);
+double SlowerWithMargin(const Trials& trials, const Plan& plan) {
+  const ReplayedFigures figures = trials.Of(plan.options, plan.waiting);
   return figures.slowdown_percent + trials.MarginPercent(figures);
 }
 
@@ -92,7 +116,7 @@ Result<ReplayedFigures> ReplayUnder(const Planner& planner, const Plan& plan,
   }
   const robust::Trials trials(planner.pipeline(), planner.baseline().options, spec.conditions,
                               spec.pipelines, 1, spec.iterations, spec.seed);
-  return trials.Of(plan.options);
+  return trials.Of(plan.options, plan.waiting);
 }
 
 Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const RobustPlanSpec& spec,
@@ -116,6 +140,10 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   if (waits) {
     trials.set_least_seconds(trials.baseline().iteration_time_seconds * seconds / base_seconds);
   }
+  const double price_of_time = robust::PriceOfTime(planner, seconds);
+  Waiting waiting =
+      robust::WaitingToSearch(planner, spec, trials, paper->options, slower_percent, price_of_time);
+  trials.set_waiting(waiting);
   const plan::KeptConstraints kept(planner.pipeline(), spec.constraints);
   if (plan::GuardOf(spec.constraints).any()) {
     trials.set_least_slowdown([&](const std::vector<CostOption>& options) {
@@ -125,13 +153,13 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   // A plan that ends just when it may is in time, whatever rounding makes of it.
   constexpr double kRoundingPercent = 1e-9;
   robust::LadderSearch search(planner, spec, trials, slower_percent + kRoundingPercent,
-                              robust::PriceOfTime(planner, seconds));
+                              price_of_time);
   const std::vector<CostOption>& baseline = planner.baseline().options;
   if (kept.Keep(robust::KnobsOf(baseline))) {
     search.Judge(baseline);
   }
   const auto plan_of = [&](const std::vector<CostOption>& options) {
-    Plan plan = *planner.Evaluate(options);
+    Plan plan = *planner.Evaluate(options, waiting);
     plan.requested_time_seconds = seconds;
     return plan;
   };
@@ -169,7 +197,7 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   const bool constrained = spec.constraints.any();
   if (constrained) {
     robust::ConstrainedSearch within(planner, seconds, spec, kept, trials, slower_percent,
-                                     robust::PriceOfTime(planner, seconds), &search);
+                                     price_of_time, &search);
     if (waits) within.set_least_seconds(seconds);
     within.Run(tell);
     // After it, which must not begin from what depends on the effort.
@@ -227,17 +255,31 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
                     spec.conditions.max_changes ? ", or more changes" : ""));
   }
 
+  if (waiting == Waiting::kCheapest) {
+    // What was found may be better without.
+    const std::vector<CostOption>& options = search.best()->options;
+    const ReplayedFigures without = trials.Of(options, Waiting::kSetClock);
+    const bool in_time = without.slowdown_percent + trials.MarginPercent(without) <=
+                         slower_percent + kRoundingPercent;
+    const double price = 100 * spec.conditions.change_joules *
+                         CountKnobChanges(planner.pipeline().dag, options)->all() /
+                         trials.baseline().energy_joules;
+    if (in_time && without.saving_percent - price > search.best()->saving_percent) {
+      waiting = Waiting::kSetClock;
+    }
+  }
+
   RobustPlan found;
   found.plan = plan_of(search.best()->options);
   found.conditions = spec.conditions;
   found.pipelines = spec.pipelines;
   const robust::Trials expected =
       robust::MakeTrials(planner, spec, kExpected, robust::kExpectedSeed);
-  found.expected = expected.Of(found.plan.options);
+  found.expected = expected.Of(found.plan.options, found.plan.waiting);
   found.baseline = expected.baseline();
   found.accepted_seconds = found.baseline.iteration_time_seconds * (1 + slower_percent / 100);
-  found.paper = expected.Of(paper->options);
-  const double needs = std::max(robust::SlowerWithMargin(trials, paper->options),
+  found.paper = expected.Of(paper->options, paper->waiting);
+  const double needs = std::max(robust::SlowerWithMargin(trials, *paper),
                                 found.paper.slowdown_percent + expected.MarginPercent(found.paper));
   found.paper_max_slowdown = std::max(0.0, (1 + needs / 100) / (seconds / base_seconds) - 1);
   found.paper_plan = *std::move(paper);

@@ -46,6 +46,9 @@ struct SwitchingRules {
 
   // False: every clock takes effect at the moment of its request.
   bool late() const { return switching.latency_seconds > 0 || switching.min_interval_seconds > 0; }
+  // Whether a rank may wait at a clock of its own: nobody stalls for it, and where clocks come late
+  // it is known when to call.
+  bool may_wait_cheaply() const { return switching.stall_seconds == 0 && (!late() || predicts()); }
   bool predicts() const { return switching.call_ahead == CallAhead::kPredicted; }
   // The latencies that the client measures: high_seconds() is the 90th percentile, least_seconds()
   // the minimum of 64.

@@ -26,6 +26,20 @@ void FindNextOthers(PlannedRows* rows) {
   }
 }
 
+std::vector<int> WaitingKnobsOf(const CostedPipeline& pipeline, Waiting waiting,
+                                const SwitchingRules& rules) {
+  std::vector<int> knobs;
+  if (waiting != Waiting::kCheapest || !pipeline.waiting_depends_on_clock() ||
+      !rules.may_wait_cheaply()) {
+    return knobs;
+  }
+  knobs.reserve(pipeline.dag.rank_order.size());
+  for (int rank = 0; rank < pipeline.dag.num_ranks; ++rank) {
+    knobs.push_back(*pipeline.WaitingKnob(rank));
+  }
+  return knobs;
+}
+
 PlannedRows MakeRows(const PipelineDag& dag, std::span<const int> knobs,
                      std::span<const double> durations_seconds) {
   const Timing timing = Replay(dag, durations_seconds);
@@ -36,9 +50,10 @@ PlannedRows MakeRows(const PipelineDag& dag, std::span<const int> knobs,
     planned.first_row.push_back(static_cast<int>(planned.rows.size()));
     double end = 0;
     for (const int i : order) {
+      const double gap = std::max(0.0, timing.start_seconds[i] - end);
       planned.knobs.push_back(knobs[i]);
-      planned.rows.push_back({.duration_seconds = durations_seconds[i],
-                              .gap_seconds = std::max(0.0, timing.start_seconds[i] - end)});
+      planned.rows.push_back(
+          {.duration_seconds = durations_seconds[i], .gap_seconds = gap, .doubt_seconds = gap});
       end = timing.end_seconds[i];
     }
   }

@@ -8,7 +8,10 @@
 #include <span>
 #include <vector>
 
+#include "perseus/costed_pipeline.h"
 #include "perseus/pipeline.h"
+#include "perseus/plan.h"
+#include "switching/clock_state.h"
 
 namespace perseus::switching {
 
@@ -17,6 +20,7 @@ namespace perseus::switching {
 struct Row {
   double duration_seconds = 0;
   double gap_seconds = 0;
+  double doubt_seconds = 0;  // How far `gap_seconds` is usually off; learned where ranks wait.
 
   friend bool operator==(const Row&, const Row&) = default;
 };
@@ -26,6 +30,8 @@ struct PlannedRows {
   std::vector<int> first_row;  // [rank], and the number of rows.
   std::vector<int> knobs;      // [row]
   std::vector<Row> rows;       // From the plan's replay.
+  // [rank] The knob at which it waits. Empty: nothing sets a clock for waiting.
+  std::vector<int> waiting_knobs;
   // [row] The next row of the same rank that has another knob. Number of the rank's rows: the first
   // row of the next iteration has another knob. One more than that: no row has. Empty: not filled.
   std::vector<int> next_other;
@@ -40,6 +46,11 @@ struct PlannedRows {
 
 // Fills in rows->next_other.
 void FindNextOthers(PlannedRows* rows);
+
+// [rank] The knobs at which the ranks of a plan wait under the rules; empty: nothing sets a clock
+// for waiting.
+std::vector<int> WaitingKnobsOf(const CostedPipeline& pipeline, Waiting waiting,
+                                const SwitchingRules& rules);
 
 // The rows of a plan with these knobs and planned durations, both [computation].
 PlannedRows MakeRows(const PipelineDag& dag, std::span<const int> knobs,

@@ -5,6 +5,7 @@
 #define PERSEUS_SWITCHING_LOOK_AHEAD_H_
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 // Decides which clock a rank that follows a plan should call for, and when. The client and the
@@ -18,6 +19,7 @@ struct CallRule {
   double least = 0;  // All calls take at least this long.
   // A lower clock may take effect before a computation ends by at most this share of its time.
   double max_early_loss = 0;
+  double least_interval = 0;  // Between two calls.
 };
 
 // The position of a rank in its rows.
@@ -27,6 +29,7 @@ struct RankPlace {
   bool running = false;  // Whether `row` runs.
   double since = 0;      // If it runs: its start. If not: the end of the row before it.
   int called_row = -1;   // The last row whose clock was called for.
+  bool waits = false;    // Whether the clock that was called for last is that of waiting.
 };
 
 struct ClockChoice {
@@ -43,6 +46,20 @@ struct ClockChoice {
 //   bool NothingIsDue(int row, double end, double soon)   Rows after `row`, which ends at `end`,
 //       need no look, as nothing is due before `soon`.
 //   bool looks_far()  Also for calls that are due after `expected`.
+//   bool HasWaitingClock(), int WaitingClock()  At which the rank waits, if it has one.
+//   double Doubt(int row)  How far Gap(row) is usually off.
+// A rank waits at its waiting clock while a gap is surely long enough: for a call down, the least
+// interval, and a call up that ends before the next row may begin. Until when it may, where `row`
+// is expected at `starts`: then the call for its clock is due.
+template <typename Rows>
+double WaitsUntil(Rows&& rows, const CallRule& rule, int row, double starts) {
+  constexpr double kDoubts = 4;  // As TCP's timer takes: Jacobson (1988).
+  return starts - kDoubts * rows.Doubt(row) - rule.high;
+}
+inline bool IsWorthWaiting(const CallRule& rule, double from, double until) {
+  return until - from > rule.high + rule.least_interval;
+}
+
 template <typename Rows>
 ClockChoice LookAhead(Rows&& rows, const CallRule& rule, const RankPlace& place) {
   const int size = rows.size();
@@ -51,6 +68,15 @@ ClockChoice LookAhead(Rows&& rows, const CallRule& rule, const RankPlace& place)
   choice.row = place.row;
   choice.clock = rows.Clock(place.row);
   choice.expected = place.since + (place.running ? lasts : rows.Gap(place.row));
+  if (rows.HasWaitingClock() && !place.running && place.row > place.called_row) {
+    const double until = WaitsUntil(rows, rule, place.row, choice.expected);
+    if (place.waits ? until > place.now : IsWorthWaiting(rule, place.now, until)) {
+      choice.row = place.row - 1;
+      choice.clock = rows.WaitingClock();
+      choice.due = until;
+      return choice;
+    }
+  }
   const double soon = std::max(place.now, choice.expected);
   double end = place.running ? soon : soon + lasts;
   const int last = rows.NothingIsDue(place.row, end, soon) ? place.row : size;
@@ -60,6 +86,11 @@ ClockChoice LookAhead(Rows&& rows, const CallRule& rule, const RankPlace& place)
     if (!rows.looks_far() && fresh && end - rule.high > soon) break;
     const int wanted = rows.Clock(next);
     const double starts = end + rows.Gap(next);
+    // Then the clock changes when the row before has ended.
+    if (rows.HasWaitingClock() && fresh && next < size &&
+        IsWorthWaiting(rule, end, WaitsUntil(rows, rule, next, starts))) {
+      break;
+    }
     if (rows.Changes(choice.clock, wanted)) {
       double due = starts - rule.high;
       if (rows.Lowers(choice.clock, wanted)) {
@@ -88,6 +119,15 @@ ClockChoice LookAhead(Rows&& rows, const CallRule& rule, const RankPlace& place)
 // counts half as much as the next one. At first it is that of the plan.
 inline double Learned(double known, double measured, bool is_measured) {
   return is_measured ? (known + measured) / 2 : measured;
+}
+
+// How far a gap is usually from what was expected, after another measurement. The first one says
+// nothing of it, so half of the gap is taken, as TCP does.
+inline double LearnedDoubt(double known, double expected, double measured, bool is_measured) {
+  if (!is_measured) return measured / 2;
+  constexpr double kNothing = 1.0 / 1024;  // Of the gap.
+  const double doubt = (known + std::abs(measured - expected)) / 2;
+  return doubt > kNothing * measured ? doubt : 0;
 }
 
 }  // namespace perseus::switching

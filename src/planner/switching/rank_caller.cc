@@ -24,24 +24,35 @@ RankCaller::RankCaller(const SwitchingRules& rules, int rank, WordHash latency_d
       clock_(clock),
       forecast_(forecast),
       rows_(std::span(forecast->rows).subspan(forecast->plan->first_row[rank], knobs_.size())),
+      waiting_knob_(forecast->plan->waiting_knobs.empty() ? kNoCall
+                                                          : forecast->plan->waiting_knobs[rank]),
       rank_(rank) {
   if (!clock_->calling()) DecideAhead(0);
 }
 
-bool RankCaller::Start(double seconds) {
+// The clock of the first of an iteration; those of others when the one before ended.
+void RankCaller::AskBeforeFirst() {
+  if (forecast_ != nullptr || row_ >= 0) return;
+  if (rules_->switching.call_ahead == CallAhead::kEnd) Ask(knobs_.front(), 0);
+}
+
+bool RankCaller::Started(double seconds) {
   const int knob = knobs_[row_ + 1];
-  if (forecast_ == nullptr) {
-    // The first of an iteration; of others, when the one before ended.
-    if (rules_->switching.call_ahead == CallAhead::kEnd && row_ < 0) Ask(knob, 0);
-    if (rules_->switching.call_ahead == CallAhead::kNone) Ask(knob, seconds);
+  if (forecast_ == nullptr && rules_->switching.call_ahead == CallAhead::kNone) {
+    Ask(knob, seconds);
+    Advance(seconds);
   }
-  Advance(seconds);
   ++row_;
   running_ = true;
   begin_seconds_ = seconds;
   clock_->planned = knob;
   if (forecast_ != nullptr) {
-    Learn(seconds - end_seconds_, &rows_[row_].gap_seconds);
+    Row& row = rows_[row_];
+    if (waiting_knob_ >= 0) {
+      row.doubt_seconds = LearnedDoubt(row.doubt_seconds, row.gap_seconds, seconds - end_seconds_,
+                                       forecast_->measured);
+    }
+    Learn(seconds - end_seconds_, &row.gap_seconds);
     if (row_ == 0 && forecast_->has_last) {
       double& gap = forecast_->wrap_gap_seconds[rank_];
       const double measured = seconds - forecast_->last_end_seconds[rank_];
@@ -158,6 +169,9 @@ struct RankCaller::Ahead {
                          : self->rows_[row].gap_seconds;
   }
   double Duration(int row) const { return self->rows_[row].duration_seconds; }
+  bool HasWaitingClock() const { return self->waiting_knob_ >= 0; }
+  int WaitingClock() const { return self->waiting_knob_; }
+  double Doubt(int row) const { return self->rows_[row].doubt_seconds; }
   static bool Changes(int from, int to) { return to != from; }
   bool Lowers(int from, int to) const { return self->rules_->Lowers(from, to); }
 };
@@ -165,13 +179,15 @@ struct RankCaller::Ahead {
 void RankCaller::DecideAhead(double now) {
   const CallRule rule = {.high = rules_->high_seconds(),
                          .least = rules_->least_seconds(),
-                         .max_early_loss = rules_->switching.max_early_loss};
+                         .max_early_loss = rules_->switching.max_early_loss,
+                         .least_interval = rules_->switching.min_interval_seconds};
   const ClockChoice choice = LookAhead(Ahead{this}, rule,
                                        {.now = now,
                                         .row = running_ ? row_ : row_ + 1,
                                         .running = running_,
                                         .since = running_ ? begin_seconds_ : end_seconds_,
-                                        .called_row = called_row_});
+                                        .called_row = called_row_,
+                                        .waits = clock_->in_effect == waiting_knob_});
   wake_seconds_ = choice.due <= choice.expected ? choice.due : kNever;
   if (choice.clock == clock_->in_effect) return;
   if (now < clock_->allowed_seconds) {
@@ -212,16 +228,10 @@ void StartCallers(const SwitchingRules& rules, const std::shared_ptr<const Plann
   }
 }
 
-int EndIteration(const SwitchingRules& rules, WordHash latency_draws, double iteration_seconds,
-                 ClockState* clock) {
-  const int before = clock->calls;
-  RankCaller caller(rules, {}, latency_draws, clock);
-  caller.Advance(iteration_seconds);
-  const int began = clock->calls - before;
+void StartNextIteration(double iteration_seconds, ClockState* clock) {
   clock->calls = 0;
   clock->call_end_seconds = clock->calling() ? clock->call_end_seconds - iteration_seconds : 0;
   clock->allowed_seconds = std::max(0.0, clock->allowed_seconds - iteration_seconds);
-  return began;
 }
 
 }  // namespace perseus::switching

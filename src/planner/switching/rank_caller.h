@@ -33,8 +33,18 @@ class RankCaller {
   RankCaller(const SwitchingRules& rules, int rank, WordHash latency_draws, Forecast* forecast,
              ClockState* clock);
 
-  // The next computation starts. Returns true if it starts before its clock is in effect.
-  bool Start(double seconds);
+  // The next computation starts. Returns true if it starts before its clock is in effect. Calls
+  // `waited(knob, from, to)` for each part of the wait since the computation before (of the first:
+  // since the iteration began) at one clock.
+  template <typename Waited>
+  bool Start(double seconds, Waited&& waited) {
+    AskBeforeFirst();
+    Wait(end_seconds_, seconds, waited);
+    return Started(seconds);
+  }
+  bool Start(double seconds) {
+    return Start(seconds, [](int, double, double) {});
+  }
 
   // Runs the computation that started at `start` and takes `seconds_at(knob)` at each knob. Calls
   // `piece(knob, from, to, share of the work)` for each part that runs at one knob. Returns its
@@ -53,7 +63,7 @@ class RankCaller {
         return end;
       }
       const double done = (changed - now) / seconds;
-      piece(knob, now, changed, done);
+      if (changed > now) piece(knob, now, changed, done);
       left = std::max(0.0, left - done);
       now = changed;
     }
@@ -62,13 +72,29 @@ class RankCaller {
   void End(double seconds);
 
  private:
-  friend int EndIteration(const SwitchingRules& rules, WordHash latency_draws,
-                          double iteration_seconds, ClockState* clock);
+  template <typename Waited>
+  friend int EndIteration(const SwitchingRules& rules, WordHash latency_draws, double since,
+                          double iteration_seconds, ClockState* clock, Waited&& waited);
 
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
   double NextSeconds() const {
     return clock_->calling() ? clock_->call_end_seconds : wake_seconds_;
+  }
+  void AskBeforeFirst();
+  bool Started(double seconds);
+  template <typename Waited>
+  void Wait(double from, double to, Waited&& waited) {
+    int knob = clock_->in_effect;
+    while (NextSeconds() <= to) {
+      const double now = NextSeconds();
+      Step();
+      if (clock_->in_effect == knob) continue;
+      if (now > from) waited(knob, from, now);
+      from = std::max(from, now);
+      knob = clock_->in_effect;
+    }
+    if (to > from) waited(knob, from, to);
   }
   double NextChange(int knob, double end);
   void Advance(double seconds);
@@ -89,6 +115,7 @@ class RankCaller {
   ClockState* clock_;
   Forecast* forecast_ = nullptr;  // Null unless calls are predicted.
   std::span<Row> rows_;           // The rank's rows.
+  int waiting_knob_ = kNoCall;    // kNoCall: nothing sets a clock for waiting.
   int rank_ = 0;
 
   int row_ = -1;  // The row that started last.
@@ -107,10 +134,27 @@ void StartCallers(const SwitchingRules& rules, const std::shared_ptr<const Plann
                   std::uint64_t seed, int pipeline, std::int64_t iteration, Forecast* forecast,
                   std::span<ClockState> clocks, std::vector<RankCaller>* callers);
 
-// Ends the job's iteration: handles calls that begin or end after the rank's last computation, and
-// makes times relative to the start of the next iteration. Returns how many calls began.
-int EndIteration(const SwitchingRules& rules, WordHash latency_draws, double iteration_seconds,
-                 ClockState* clock);
+// Makes times relative to the start of the next iteration.
+void StartNextIteration(double iteration_seconds, ClockState* clock);
+
+// Ends the job's iteration: handles calls that begin or end after the rank's last computation,
+// which ended at `since`, and makes times relative to the start of the next iteration. `waited`: as
+// RankCaller::Start(). Returns how many calls began.
+template <typename Waited>
+int EndIteration(const SwitchingRules& rules, WordHash latency_draws, double since,
+                 double iteration_seconds, ClockState* clock, Waited&& waited) {
+  const int before = clock->calls;
+  RankCaller caller(rules, {}, latency_draws, clock);
+  caller.Wait(since, iteration_seconds, waited);
+  const int began = clock->calls - before;
+  StartNextIteration(iteration_seconds, clock);
+  return began;
+}
+inline int EndIteration(const SwitchingRules& rules, WordHash latency_draws,
+                        double iteration_seconds, ClockState* clock) {
+  return EndIteration(rules, latency_draws, iteration_seconds, iteration_seconds, clock,
+                      [](int, double, double) {});
+}
 
 }  // namespace perseus::switching
 

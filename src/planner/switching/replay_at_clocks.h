@@ -20,6 +20,17 @@ struct Planned {
   int knob = 0;
 };
 
+// Where clocks come at once, calls of shorter waits are not counted: these may be rounding.
+inline constexpr double kShortestWait = 1e-6;
+
+// When the computation before `i` on its rank ended; 0 for the first.
+inline double EndBefore(const PipelineDag& dag, const Timing& timing, int i) {
+  const Computation& computation = dag.computations[i];
+  return computation.position == 0
+             ? 0
+             : timing.end_seconds[dag.rank_order[computation.rank][computation.position - 1]];
+}
+
 struct ReplayCounts {
   std::int64_t calls = 0;  // Of all ranks.
   std::int64_t late = 0;   // Computations that started before their clock was in effect.
@@ -31,13 +42,18 @@ struct ReplayCounts {
 // - `Begin(i, &ready)` returns what is planned for computation i, and may let it wait;
 // - `SecondsAt(knob)` is the time of all of that computation at a knob;
 // - `Count(from, to, share)` is called for each part of it, at the knob that was asked for last;
+// - `Wait(rank, knob, from, to)` is called for each wait before a computation that is not free, at
+//   the clock in effect, if `counts_waits()`; what comes after a rank's last computation is left to
+//   the caller;
 // - `End(start, end)` is called when it is done.
-// `callers`: as StartCallers() makes them; not used unless `kLate`.
+// `callers`: as StartCallers() makes them; not used unless `kLate`. `waiting_knobs`: [rank] Where
+// clocks come at once, that of waiting; empty: that of the computation before stays.
 template <bool kLate, typename Books>
 ReplayCounts ReplayAtClocks(const PipelineDag& dag, double stall_seconds,
                             std::span<ClockState> clocks, std::span<RankCaller> callers,
-                            Books* books, Timing* timing) {
+                            std::span<const int> waiting_knobs, Books* books, Timing* timing) {
   ReplayCounts counts;
+  const bool counts_waits = books->counts_waits();
   const auto run = [&](int i, double ready, double* start, double* end) {
     const Planned planned = books->Begin(i, &ready);
     ClockState& clock = clocks[planned.rank];
@@ -46,7 +62,12 @@ ReplayCounts ReplayAtClocks(const PipelineDag& dag, double stall_seconds,
     *start = ready;
     if constexpr (kLate) {
       RankCaller& caller = callers[planned.rank];
-      if (caller.Start(ready)) ++counts.late;
+      const bool is_late = counts_waits ? caller.Start(ready,
+                                                       [&](int knob, double from, double to) {
+                                                         books->Wait(planned.rank, knob, from, to);
+                                                       })
+                                        : caller.Start(ready);
+      if (is_late) ++counts.late;
       *end = caller.Run(
           ready, [books](int knob) { return books->SecondsAt(knob); },
           [books](int /*knob*/, double from, double to, double share) {
@@ -54,7 +75,18 @@ ReplayCounts ReplayAtClocks(const PipelineDag& dag, double stall_seconds,
           });
       caller.End(*end);
     } else {
-      if (changes) ++counts.calls;
+      if (counts_waits) {
+        const double since = EndBefore(dag, *timing, i);
+        const int knob = waiting_knobs.empty() ? clock.in_effect : waiting_knobs[planned.rank];
+        if (!waiting_knobs.empty() && ready - since > kShortestWait) {
+          counts.calls += (knob != clock.in_effect) + (knob != planned.knob);
+        } else if (changes) {
+          ++counts.calls;
+        }
+        if (ready > since) books->Wait(planned.rank, knob, since, ready);
+      } else if (changes) {
+        ++counts.calls;
+      }
       clock = SettledAt(planned.knob);
       *end = ready + books->SecondsAt(planned.knob);
       books->Count(ready, *end, 1);

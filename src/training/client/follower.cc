@@ -106,8 +106,9 @@ void Follower::LearnFrom(const RankPlan* old, const std::vector<Row>& old_rows) 
     if (same && old_rows[i].measured && old->rows[i].duration_seconds > 0) {
       ratio = old_rows[i].duration_ns / (old->rows[i].duration_seconds * 1e9);
     }
-    rows_.push_back({.duration_ns = row.duration_seconds * 1e9 * ratio,
-                     .gap_ns = std::max(0.0, row.start_seconds - end_seconds) * 1e9 * overall});
+    const double gap_ns = std::max(0.0, row.start_seconds - end_seconds) * 1e9 * overall;
+    rows_.push_back(
+        {.duration_ns = row.duration_seconds * 1e9 * ratio, .gap_ns = gap_ns, .doubt_ns = gap_ns});
     end_seconds = row.start_seconds + row.duration_seconds;
   }
 }
@@ -152,6 +153,8 @@ void Follower::BeginIteration(std::int64_t iteration, bool is_heard, std::int64_
   first_row_ += static_cast<std::int64_t>(clocks_.size());
   const bool waited = clocks_.empty();
   if (has_offer_) Adopt();
+  // The first clock was called for when the last row ended, but now its wait begins anew.
+  if (WaitingMhz() > 0 && called_row_ == first_row_) --called_row_;
   // Several short iterations can pass before the trainer is told that there is a plan.
   may_be_quiet_ = waited || !is_heard;
   if (!step_plans_.empty()) AdoptStepPlan(iteration);
@@ -271,7 +274,7 @@ void Follower::BeginRow(const ComputationId& id, std::int64_t at_ns) {
     const std::int64_t since = next == 0 ? iteration_begin_ns_ : row_end_ns_;
     // At maximum clocks all is shorter than what is to be predicted.
     if (!compares_ && !has_device_times_) {
-      Learn(static_cast<double>(at_ns - since), &row.gap_ns, &row.gap_measured);
+      LearnGap(static_cast<double>(at_ns - since), &row);
     }
     if (next == 0 && row_ended_before_) {
       bool measured = wrap_gap_ns_ > 0;
@@ -329,7 +332,8 @@ int Follower::ClockBefore(std::size_t row) const {
 
 void Follower::JudgeChange(std::size_t row, std::int64_t begin_ns, std::int64_t end_ns) {
   const int wanted = clocks_[row];
-  if (wanted == ClockBefore(row)) return;
+  if (wanted == ClockBefore(row) && !waited_) return;
+  waited_ = false;
   for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
     if (change->effective_ns >= end_ns) continue;
     if (change->mhz == wanted) {
@@ -351,6 +355,11 @@ void Follower::JudgeChange(std::size_t row, std::int64_t begin_ns, std::int64_t 
 void Follower::Learn(double measured, double* value, bool* is_measured) {
   *value = switching::Learned(*value, measured, *is_measured);
   *is_measured = true;
+}
+
+void Follower::LearnGap(double measured, Row* row) {
+  row->doubt_ns = switching::LearnedDoubt(row->doubt_ns, row->gap_ns, measured, row->gap_measured);
+  Learn(measured, &row->gap_ns, &row->gap_measured);
 }
 
 // The clock in effect then, as far as it is remembered; 0: the driver's own.

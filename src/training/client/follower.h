@@ -78,7 +78,8 @@ struct KindTimes {
 // counts half as much as the next one); at first they are those of the plan. The call for a higher
 // clock is made earlier than its computation by a high percentile of the call latency. The call
 // for a lower clock is made so late that the running computation loses at most max_early_loss, even
-// if the call takes only the least latency seen.
+// if the call takes only the least latency seen. Where the plan has a clock for waiting, it is set
+// when a row ends and the gap to the next is surely long enough (switching/look_ahead.h).
 class Follower {
  public:
   static constexpr int kUnknownMhz = -1;  // After a call that failed, or ClockLost().
@@ -151,7 +152,8 @@ class Follower {
 
   struct Row {
     double duration_ns = 0;
-    double gap_ns = 0;  // From the end of the row before to this one's begin.
+    double gap_ns = 0;    // From the end of the row before to this one's begin.
+    double doubt_ns = 0;  // How far that is usually off.
     bool measured = false;
     bool gap_measured = false;
   };
@@ -191,6 +193,9 @@ class Follower {
   void EndIteration(std::int64_t tokens, std::int64_t at_ns);
   void CountKind(const ComputationId& id, int mhz, double seconds);
   static void Learn(double measured, double* value, bool* is_measured);
+  static void LearnGap(double measured, Row* row);
+  // The clock at which the rank waits for its next row; 0: none is set for that.
+  int WaitingMhz() const { return plan_ && level_ == Level::kComputation ? plan_->waiting_mhz : 0; }
   void AbandonIteration();
   static void SetBusy(const BusyNs& busy_ns, const BusyNs& told_ns, IterationRecord* record);
   void Keep(PastIteration past);
@@ -256,6 +261,7 @@ class Follower {
 
   int clock_mhz_ = 0;
   std::int64_t last_call_ns_ = INT64_MIN / 2;
+  bool waited_ = false;           // The waiting clock was set since the last row.
   std::int64_t called_row_ = -1;  // Last row whose clock was set, numbered over all iterations.
   std::int64_t first_row_ = 0;    // Number of this iteration's row 0 in that numbering.
   std::deque<Change> changes_;    // Newest last, few.

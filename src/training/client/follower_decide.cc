@@ -66,6 +66,9 @@ struct Follower::Ahead {
   }
   double Gap(int row) const { return row == size() ? self.wrap_gap_ns_ : RowAt(row).gap_ns; }
   double Duration(int row) const { return RowAt(row).duration_ns; }
+  bool HasWaitingClock() const { return self.WaitingMhz() > 0; }
+  int WaitingClock() const { return self.WaitingMhz(); }
+  double Doubt(int row) const { return RowAt(row).doubt_ns; }
   const Row& RowAt(int row) const { return self.rows_[static_cast<std::size_t>(row)]; }
   static bool Changes(int from, int to) { return to != from && to != 0; }
   static bool Lowers(int from, int to) { return from == 0 || to < from; }
@@ -83,10 +86,13 @@ Follower::Target Follower::LookAhead(Target target, std::int64_t now_ns,
       .row = static_cast<int>(target.row),
       .running = running,
       .since = static_cast<double>(running ? row_begin_ns_ : before_ns),
-      .called_row = static_cast<int>(std::max<std::int64_t>(-1, called_row_ - first_row_))};
-  const switching::CallRule rule = {.high = static_cast<double>(latency.HighNs()),
-                                    .least = static_cast<double>(latency.LeastNs()),
-                                    .max_early_loss = settings_.max_early_loss};
+      .called_row = static_cast<int>(std::max<std::int64_t>(-1, called_row_ - first_row_)),
+      .waits = WaitingMhz() > 0 && clock_mhz_ == WaitingMhz()};
+  const switching::CallRule rule = {
+      .high = static_cast<double>(latency.HighNs()),
+      .least = static_cast<double>(latency.LeastNs()),
+      .max_early_loss = settings_.max_early_loss,
+      .least_interval = static_cast<double>(settings_.min_interval_ns)};
   const switching::ClockChoice choice = switching::LookAhead(Ahead{*this}, rule, place);
   if (std::isfinite(choice.due)) {
     *wake_at_ns = std::min(*wake_at_ns, static_cast<std::int64_t>(choice.due) + 1);
@@ -123,6 +129,7 @@ Follower::Decision Follower::Decide(std::int64_t now_ns, const LatencyRecord& la
     return decision;
   }
   decision.call_mhz = target.mhz;
+  waited_ = waited_ || (target.mhz == WaitingMhz() && open_ == 0);
   const std::int64_t number = first_row_ + target.row;
   counters_.coalesced += Overtaken(number);
   called_row_ = number;

@@ -119,7 +119,7 @@ void Follower::LearnTimes(const PastIteration& past, const StepTimes& times) {
       }
       continue;
     }
-    Learn(gap_ns, &row.gap_ns, &row.gap_measured);
+    LearnGap(gap_ns, &row);
     Learn(lasted_ns, &row.duration_ns, &row.measured);
     if (!plan_->IsOfOneStep()) CountKind(planned.id, past.spans[i].mhz, lasted_ns * 1e-9);
     if (past.level == level_ && clocks_[index] == planned.mhz) {

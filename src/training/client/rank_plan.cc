@@ -110,6 +110,9 @@ Result<RankPlan> ParseRankPlan(std::string_view json) {
         comparison->Get("iterations").Integer(0, ComparisonBlocks::kMostEvery);
     if (!plan.comparison.is_valid()) plan.comparison = {};
   }
+  if (const auto waiting = root.Find("waiting_mhz"); waiting && waiting->IsNumber()) {
+    plan.waiting_mhz = waiting->Integer(0, kMaxMhz);
+  }
   const TreeCursor rows = root.Get("computations");
   const std::size_t size = rows.Size();
   plan.rows.reserve(size);

@@ -45,7 +45,8 @@ struct RankPlan {
   double saving_most_percent = kUnknown;
   bool profile_wanted = false;  // The server wants the clocks swept (again).
   ComparisonBlocks comparison;  // Iterations that run at maximum clocks to measure the saving.
-  std::vector<PlanRow> rows;    // In order of execution; empty: maximum clocks.
+  int waiting_mhz = 0;  // The clock at which the rank waits within an iteration; 0: none is set.
+  std::vector<PlanRow> rows;  // In order of execution; empty: maximum clocks.
 
   // Whether the plan is for the sequence lengths of one step, so that its durations are not those
   // of the profile.

@@ -100,18 +100,19 @@ void Curve::FindInterval() {
   const Result<double> seconds = TargetSeconds(*target);
   if (!seconds) return;
   CurvePlan& plan = plans_[static_cast<std::size_t>(&At(*seconds) - plans_.data())];
-  plan.saving_interval = model::IntervalOfSaving(job_->pipeline, OptionsOf(plan));
+  plan.saving_interval =
+      model::IntervalOfSaving(job_->pipeline, OptionsOf(plan), Waiting::kSetClock);
 }
 
 Plan Curve::Realised(const std::vector<CostOption>& options,
                      std::optional<double> requested_seconds) const {
   Plan plan;
   plan.options = options;
-  plan.iteration_time_seconds =
-      Replay(job_->pipeline.dag, DurationsOf(options)).iteration_time_seconds;
+  const Timing timing = Replay(job_->pipeline.dag, DurationsOf(options));
+  plan.iteration_time_seconds = timing.iteration_time_seconds;
   plan.requested_time_seconds = requested_seconds.value_or(plan.iteration_time_seconds);
   plan.energy_joules =
-      perseus::plan::IterationEnergy(job_->pipeline, options, plan.iteration_time_seconds);
+      perseus::plan::IterationEnergy(job_->pipeline, options, plan.waiting, timing);
   plan.average_power_watts = plan.energy_joules / plan.iteration_time_seconds;
   return plan;
 }

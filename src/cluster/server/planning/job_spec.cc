@@ -288,14 +288,16 @@ Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record) {
   if (settings->blocking_power_watts.empty()) {
     settings->blocking_power_watts = record.blocking_power_watts;
   }
-  const bool is_unknown = settings->blocking_power_watts.empty();
+  Result<Profile> profile = ProfileOf(record.profile_csv, *settings);
+  if (!profile) return tl::unexpected(profile.error());
+  const bool is_unknown = settings->blocking_power_watts.empty() && !profile->SaysWaiting();
   settings->blocking_power_is_assumed = is_unknown;
   // A GPU that has all stages waits for no other, so it measures no waiting, and needs none until
   // another pipeline is slow; others may wait too little to measure it. At 0 W waiting costs
   // nothing: no plan then slows a computation down for more than it saves itself.
   if (is_unknown) settings->blocking_power_watts = {0};
-  Result<Profile> profile = ProfileOf(record.profile_csv, *settings);
-  if (!profile) return tl::unexpected(profile.error());
+  // Its plans are followed by clients, which set no clock for waiting.
+  settings->waiting_is_constant = true;
   // Also of jobs that an older Perseus, without this limit, left in the store.
   const auto too_large = [](const Failure& failure) { return InvalidInput(failure.message); };
   if (auto few = CheckComputations(profile->num_stages, *settings); !few) {

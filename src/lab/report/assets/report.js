@@ -15,6 +15,7 @@
  * @property {number[]} critical  The computations on a longest path.
  * @property {number[]} path  One longest path.
  * @property {number} power  Mean of the iteration, W.
+ * @property {number[]=} rankPower  Blocking power, W, where it is not that of ReportData.
  *
  * @typedef {object} PlotData  Scales are [low, high, pixel of low, pixel of high].
  * @property {number[]} x
@@ -222,6 +223,10 @@
   /** @param {string} name */
   const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+  /** What a rank draws while it waits, W.
+   * @param {PlanData} plan @param {number} rank */
+  const waitingPower = (plan, rank) => (plan.rankPower || data.rankPower)[rank];
+
   /** Mean power of the pipeline in each pixel column of the view.
    * @param {Panel} panel @param {number} columns */
   const powerColumns = (panel, columns) => {
@@ -236,11 +241,12 @@
       }
     };
     for (let rank = 0; rank < ranks; ++rank) {
-      add(0, plan.time, data.rankPower[rank]);
+      const waiting = waitingPower(plan, rank);
+      add(0, plan.time, waiting);
       for (let i = firstEndingAfter(plan, rank, view.start); i < data.rankFirst[rank + 1]; ++i) {
         if (plan.start[i] >= view.end) break;
         add(plan.start[i], plan.start[i] + plan.duration[i],
-          data.options[plan.option[i]][2] - data.rankPower[rank]);
+          data.options[plan.option[i]][2] - waiting);
       }
     }
     return power;
@@ -505,7 +511,7 @@
   /** @param {Hit} hit @returns {[string, string][]} */
   const describe = (hit) => {
     const plan = hit.panel.plan;
-    if (hit.computation < 0) return [['power', formatPower(data.rankPower[hit.rank])]];
+    if (hit.computation < 0) return [['power', formatPower(waitingPower(plan, hit.rank))]];
     const [knob, joules, watts] = data.options[plan.option[hit.computation]];
     return [
       [data.knobsAreNumbers ? 'clock' : 'knob', knobName(knob)],

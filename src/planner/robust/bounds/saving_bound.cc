@@ -110,7 +110,7 @@ RobustBound SavingBound(const Planner& planner, const RobustPlanSpec& spec, doub
   const double watts = pipeline.total_blocking_power_watts;
   // The baseline in the lanes, with the same draws; where its own clocks change (kinds whose
   // highest clocks differ), and without noise, as it is replayed.
-  const bool as_replayed = !spec.conditions.noise.any() ||
+  const bool as_replayed = !spec.conditions.noise.any() || pipeline.waiting_depends_on_clock() ||
                            CountChanges(pipeline.dag, KnobsOf(planner.baseline().options)) > 0;
   const double base_seconds =
       as_replayed ? baseline.iteration_time_seconds : replay.figures().seconds;

@@ -22,7 +22,7 @@ namespace {
 
 class JobReplay {
  public:
-  JobReplay(const CostedPipeline& pipeline, const std::vector<CostOption>& options,
+  JobReplay(const CostedPipeline& pipeline, const std::vector<CostOption>& options, Waiting waiting,
             const Conditions& conditions, int pipelines, std::uint64_t seed)
       : pipeline_(pipeline),
         options_(options),
@@ -37,8 +37,12 @@ class JobReplay {
       knobs.push_back(options[i].knob);
       durations.push_back(options[i].time_seconds);
     }
-    rows_ = std::make_shared<const switching::PlannedRows>(
-        switching::MakeRows(pipeline.dag, knobs, durations));
+    switching::PlannedRows rows = switching::MakeRows(pipeline.dag, knobs, durations);
+    rows.waiting_knobs = switching::WaitingKnobsOf(pipeline, waiting, rules_);
+    rows_ = std::make_shared<const switching::PlannedRows>(std::move(rows));
+    if (pipeline.waiting_depends_on_clock()) {
+      last_ends_.assign(static_cast<std::size_t>(pipelines) * pipeline.dag.num_ranks, 0);
+    }
     for (int p = 0; p < pipelines; ++p) {
       for (int rank = 0; rank < pipeline.dag.num_ranks; ++rank) {
         const auto own = rows_->KnobsOf(rank);
@@ -65,14 +69,22 @@ class JobReplay {
     for (int p = 0; p < pipelines_; ++p) {
       slowest = std::max(slowest, Pipeline(p, iteration, &joules, &calls));
     }
-    if (rules_.late()) {
-      for (int p = 0; p < pipelines_; ++p) {
-        for (int rank = 0; rank < num_ranks; ++rank) {
-          calls += switching::EndIteration(
-              rules_, model::LatencyDraws(seed_, p, iteration, rank), slowest,
-              &state_.clocks[static_cast<std::size_t>(p) * num_ranks + rank]);
+    for (int p = 0; p < pipelines_; ++p) {
+      for (int rank = 0; rank < num_ranks; ++rank) {
+        const std::size_t of = static_cast<std::size_t>(p) * num_ranks + rank;
+        const double since = last_ends_.empty() ? slowest : last_ends_[of];
+        const auto waited = [&](int knob, double from, double to) {
+          joules += pipeline_.DearerWatts(rank, knob) * (to - from);
+        };
+        if (rules_.late()) {
+          calls += switching::EndIteration(rules_, model::LatencyDraws(seed_, p, iteration, rank),
+                                           since, slowest, &state_.clocks[of], waited);
+        } else if (rows_->waiting_knobs.empty() && slowest > since) {
+          waited(state_.clocks[of].in_effect, since, slowest);
         }
       }
+    }
+    if (rules_.late()) {
       for (switching::Forecast& forecast : state_.forecasts) forecast.EndIteration(slowest);
     }
     run->seconds.push_back(slowest);
@@ -84,15 +96,22 @@ class JobReplay {
   // What the computations of pipeline `p` cost.
   class Books {
    public:
-    Books(const JobReplay& job, int p, std::int64_t iteration, double* joules)
+    Books(JobReplay& job, int p, std::int64_t iteration, double* joules)
         : job_(job),
           sigma_(job.conditions_.noise.per_computation),
           prefix_(WordHash(job.seed_).With(model::kComputationNoise).With(p).With(iteration)),
           first_gpus_(static_cast<std::size_t>(p) * job.pipeline_.dag.num_ranks),
+          last_ends_(job.last_ends_.empty() ? nullptr : job.last_ends_.data() + first_gpus_),
           joules_(joules) {}
+
+    bool counts_waits() const { return last_ends_ != nullptr; }
+    void Wait(int rank, int knob, double from, double to) {
+      *joules_ += job_.pipeline_.DearerWatts(rank, knob) * (to - from);
+    }
 
     switching::Planned Begin(int i, double* /*ready*/) {
       const int rank = job_.pipeline_.dag.computations[i].rank;
+      rank_ = rank;
       const int table = job_.pipeline_.table_of[i];
       planned_ = &job_.options_[i];
       nearest_ = &job_.nearest_[table];
@@ -106,20 +125,30 @@ class JobReplay {
     double SecondsAt(int knob) {
       option_ = knob == planned_->knob ? planned_ : (*nearest_)[knob];
       if (option_ == nullptr) option_ = planned_;
+      knob_ = knob;
       return option_->time_seconds * stage_ * gpus_.slowest * drawn_;
     }
     void Count(double from, double to, double share) {
       *joules_ += share * option_->energy_joules * gpus_.mean * (stage_ * drawn_) -
                   blocked_watts_ * (to - from);
+      if (last_ends_ == nullptr) return;
+      // GPUs of a rank that are done wait for its slowest, at the clock of the computation.
+      const double idle = 1 - gpus_.mean / gpus_.slowest;
+      *joules_ += job_.pipeline_.DearerWatts(rank_, knob_) * idle * (to - from);
     }
-    void End(double /*start*/, double /*end*/) {}
+    void End(double /*start*/, double end) {
+      if (last_ends_ != nullptr) last_ends_[rank_] = end;
+    }
 
    private:
     const JobReplay& job_;
     double sigma_;
     WordHash prefix_;
     std::size_t first_gpus_;
+    double* last_ends_;  // [rank] Null where what waiting draws is constant.
     double* joules_;
+    int rank_ = 0;
+    int knob_ = 0;  // That was asked for last.
     // Of the computation that runs:
     const CostOption* planned_ = nullptr;
     const CostOption* option_ = nullptr;  // At the knob that was asked for last.
@@ -142,9 +171,10 @@ class JobReplay {
       switching::StartCallers(rules_, rows_, seed_, p, iteration,
                               state_.forecasts.empty() ? nullptr : &state_.forecasts[p], clocks,
                               &callers_);
-      counts = switching::ReplayAtClocks<true>(dag, stall, clocks, callers_, &books, &timing_);
+      counts = switching::ReplayAtClocks<true>(dag, stall, clocks, callers_, {}, &books, &timing_);
     } else {
-      counts = switching::ReplayAtClocks<false>(dag, stall, clocks, {}, &books, &timing_);
+      counts = switching::ReplayAtClocks<false>(dag, stall, clocks, {}, rows_->waiting_knobs,
+                                                &books, &timing_);
     }
     *calls += static_cast<double>(counts.calls);
     return timing_.iteration_time_seconds;
@@ -159,6 +189,7 @@ class JobReplay {
   model::FixedNoise noise_;
   std::shared_ptr<const switching::PlannedRows> rows_;
   State state_;
+  std::vector<double> last_ends_;  // [pipeline x ranks + rank]; as Books::last_ends_.
   std::vector<switching::RankCaller> callers_;
   std::vector<std::vector<const CostOption*>> nearest_;  // [table][knob]
   Timing timing_;
@@ -186,7 +217,8 @@ bool AreAlike(const switching::Forecast& one, const switching::Forecast& other, 
          std::equal(one.rows.begin(), one.rows.end(), other.rows.begin(), other.rows.end(),
                     [scale](const switching::Row& a, const switching::Row& b) {
                       return AreAlike(a.duration_seconds, b.duration_seconds, scale) &&
-                             AreAlike(a.gap_seconds, b.gap_seconds, scale);
+                             AreAlike(a.gap_seconds, b.gap_seconds, scale) &&
+                             AreAlike(a.doubt_seconds, b.doubt_seconds, scale);
                     }) &&
          AreAlike(one.wrap_gap_seconds, other.wrap_gap_seconds, scale) &&
          AreAlike(one.last_end_seconds, other.last_end_seconds, scale);
@@ -203,21 +235,21 @@ bool AreAlike(const JobReplay::State& one, const JobReplay::State& other, double
 }  // namespace
 
 ReplayedRun ReplayJob(const CostedPipeline& pipeline, const std::vector<CostOption>& options,
-                      const Conditions& conditions, int pipelines, std::int64_t iterations,
-                      std::uint64_t seed) {
+                      Waiting waiting, const Conditions& conditions, int pipelines,
+                      std::int64_t iterations, std::uint64_t seed) {
   ReplayedRun run;
-  JobReplay replay(pipeline, options, conditions, pipelines, seed);
+  JobReplay replay(pipeline, options, waiting, conditions, pipelines, seed);
   for (std::int64_t n = 0; n < iterations; ++n) replay.Step(n, &run);
   if (iterations > 0) run.clock_calls /= static_cast<double>(iterations);
   return run;
 }
 
 SettledRun ReplayUntilSettled(const CostedPipeline& pipeline,
-                              const std::vector<CostOption>& options, const Conditions& conditions,
-                              std::int64_t most) {
+                              const std::vector<CostOption>& options, Waiting waiting,
+                              const Conditions& conditions, std::int64_t most) {
   SettledRun found;
   ReplayedRun& run = found.run;
-  JobReplay replay(pipeline, options, conditions, /*pipelines=*/1, /*seed=*/0);
+  JobReplay replay(pipeline, options, waiting, conditions, /*pipelines=*/1, /*seed=*/0);
   for (std::int64_t n = 0; n < most && !found.settled; ++n) {
     const JobReplay::State before = replay.state();
     const double calls_before = run.clock_calls;

@@ -10,6 +10,7 @@
 
 #include "perseus/conditions.h"
 #include "perseus/costed_pipeline.h"
+#include "perseus/plan.h"
 
 namespace perseus::robust {
 
@@ -24,8 +25,8 @@ struct ReplayedRun {
 // other, exactly as docs/explanation/emulation.md says: what perseus::Emulate() would find for a
 // job without stragglers, to rounding.
 ReplayedRun ReplayJob(const CostedPipeline& pipeline, const std::vector<CostOption>& options,
-                      const Conditions& conditions, int pipelines, std::int64_t iterations,
-                      std::uint64_t seed);
+                      Waiting waiting, const Conditions& conditions, int pipelines,
+                      std::int64_t iterations, std::uint64_t seed);
 
 struct SettledRun {
   ReplayedRun run;       // Where it settled, `clock_calls` are those of the last iteration.
@@ -36,8 +37,8 @@ struct SettledRun {
 // everything (times, clocks, calls under way, what clients expect) as the one before
 // did, to rounding; at most `most` iterations.
 SettledRun ReplayUntilSettled(const CostedPipeline& pipeline,
-                              const std::vector<CostOption>& options, const Conditions& conditions,
-                              std::int64_t most);
+                              const std::vector<CostOption>& options, Waiting waiting,
+                              const Conditions& conditions, std::int64_t most);
 
 }  // namespace perseus::robust
 

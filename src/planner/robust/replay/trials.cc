@@ -11,6 +11,8 @@
 
 #include "common/word_hash.h"
 #include "model/emulated_iterations.h"
+#include "switching/clock_state.h"
+#include "switching/forecast.h"
 
 namespace perseus::robust {
 namespace {
@@ -60,19 +62,21 @@ Trials::Trials(const CostedPipeline& pipeline, const std::vector<CostOption>& ba
       jobs_(jobs),
       iterations_(iterations),
       seed_(seed) {
-  baseline_ = Replay(baseline);
+  baseline_ = Replay(baseline, Waiting::kSetClock);
 }
 
 bool Trials::varies() const {
   return conditions_.noise.any() || conditions_.switching.latency_spread_seconds > 0;
 }
 
-Trials::Replayed Trials::ReplaySettled(const std::vector<CostOption>& options) const {
+Trials::Replayed Trials::ReplaySettled(const std::vector<CostOption>& options,
+                                       Waiting waiting) const {
   std::array<std::int64_t, kShown.size()> shown = {};
   for (std::size_t k = 0; k < shown.size(); ++k) {
     shown[k] = model::EmulatedIterations(pipeline_.dag.size(), pipelines_, kShown[k]);
   }
-  const auto [run, settled] = ReplayUntilSettled(pipeline_, options, conditions_, shown.back());
+  const auto [run, settled] =
+      ReplayUntilSettled(pipeline_, options, waiting, conditions_, shown.back());
   const std::size_t count = run.seconds.size();
   // What never settles comes and goes: of what is there, the later half.
   const std::size_t last = settled ? 1 : (count + 1) / 2;
@@ -94,13 +98,13 @@ Trials::Replayed Trials::ReplaySettled(const std::vector<CostOption>& options) c
   return found;
 }
 
-Trials::Replayed Trials::Replay(const std::vector<CostOption>& options) const {
-  if (!varies()) return ReplaySettled(options);
+Trials::Replayed Trials::Replay(const std::vector<CostOption>& options, Waiting waiting) const {
+  if (!varies()) return ReplaySettled(options, waiting);
   const bool once = conditions_.noise.per_stage > 0 || conditions_.noise.per_gpu > 0;
   Replayed found;
   for (int job = 0; job < jobs_; ++job) {
-    const ReplayedRun run = ReplayJob(pipeline_, options, conditions_, pipelines_, iterations_,
-                                      WordHash(seed_).With(job).value());
+    const ReplayedRun run = ReplayJob(pipeline_, options, waiting, conditions_, pipelines_,
+                                      iterations_, WordHash(seed_).With(job).value());
     found.calls += run.clock_calls / jobs_;
     Iteration mean;
     for (std::size_t k = 0; k < run.seconds.size(); ++k) {
@@ -147,11 +151,27 @@ ReplayedFigures Trials::Compare(const Replayed& run) const {
 
 ReplayedFigures Trials::baseline() const { return Compare(baseline_); }
 
-ReplayedFigures Trials::Of(const std::vector<CostOption>& options) const {
-  Replayed run = Replay(options);
+// What the pipeline draws once its iteration is over and it waits for another pipeline.
+double Trials::WattsAtEnd(const std::vector<CostOption>& options, Waiting waiting) const {
+  double watts = pipeline_.total_blocking_power_watts;
+  const switching::SwitchingRules rules(conditions_.switching, pipeline_.knobs_are_numbers);
+  if (!rules.late() && !switching::WaitingKnobsOf(pipeline_, waiting, rules).empty()) return watts;
+  const bool has_first_clock =
+      rules.late() && conditions_.switching.call_ahead == CallAhead::kPredicted;
+  for (int rank = 0; rank < pipeline_.dag.num_ranks; ++rank) {
+    const std::vector<int>& order = pipeline_.dag.rank_order[rank];
+    if (order.empty()) continue;
+    const int set_by = has_first_clock ? order.front() : order.back();
+    watts += pipeline_.DearerWatts(rank, options[set_by].knob);
+  }
+  return watts;
+}
+
+ReplayedFigures Trials::Of(const std::vector<CostOption>& options, Waiting waiting) const {
+  Replayed run = Replay(options, waiting);
   for (Iteration& each : run.iterations) {
-    each.joules +=
-        pipeline_.total_blocking_power_watts * std::max(0.0, least_seconds_ - each.seconds);
+    const double wait = std::max(0.0, least_seconds_ - each.seconds);
+    if (wait > 0) each.joules += WattsAtEnd(options, waiting) * wait;
   }
   ReplayedFigures figures = Compare(run);
   if (least_slowdown_) {

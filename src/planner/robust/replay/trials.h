@@ -38,7 +38,13 @@ class Trials {
   void set_least_slowdown(LeastSlowdown percent) { least_slowdown_ = std::move(percent); }
 
   ReplayedFigures baseline() const;
-  ReplayedFigures Of(const std::vector<CostOption>& options) const;
+  ReplayedFigures Of(const std::vector<CostOption>& options) const { return Of(options, waiting_); }
+  ReplayedFigures Of(const std::vector<CostOption>& options, Waiting waiting) const;
+
+  // How ranks wait in plans from now on, unless Of() is told otherwise. In the baseline they wait
+  // at its clocks.
+  void set_waiting(Waiting waiting) { waiting_ = waiting; }
+  Waiting waiting() const { return waiting_; }
 
   // By how much the mean slowdown of figures may be wrong, at the confidence asked
   // for: the estimate's error, and what is drawn once per job. In per cent.
@@ -60,10 +66,11 @@ class Trials {
     // Where nothing varies: the mean of a job's first iterations, for each of kShown.
     std::array<double, kShown.size()> first_seconds = {};
   };
-  Replayed Replay(const std::vector<CostOption>& options) const;
+  Replayed Replay(const std::vector<CostOption>& options, Waiting waiting) const;
   ReplayedFigures Compare(const Replayed& run) const;
+  double WattsAtEnd(const std::vector<CostOption>& options, Waiting waiting) const;
   // What is the same in every iteration is so once clocks and forecasts have settled.
-  Replayed ReplaySettled(const std::vector<CostOption>& options) const;
+  Replayed ReplaySettled(const std::vector<CostOption>& options, Waiting waiting) const;
   bool varies() const;
 
   const CostedPipeline& pipeline_;
@@ -74,6 +81,7 @@ class Trials {
   std::uint64_t seed_;
   double least_seconds_ = 0;
   LeastSlowdown least_slowdown_;
+  Waiting waiting_ = Waiting::kSetClock;
   Replayed baseline_;
 };
 

@@ -70,11 +70,15 @@ Verdict LadderSearch::Judge(const std::vector<CostOption>& options) {
   const int changes = CountChanges(pipeline_.dag, KnobsOf(options));
   const ReplayedFigures figures = trials_.Of(options);
   const double base_joules = trials_.baseline().energy_joules;
+  // Calls for waiting clocks have the same price.
+  const double calls = trials_.waiting() == Waiting::kCheapest
+                           ? std::max<double>(changes, figures.clock_calls)
+                           : changes;
   const Verdict verdict = {
       .late_percent = figures.slowdown_percent + trials_.MarginPercent(figures) - slower_percent_,
       .changes = changes,
       .saving_percent =
-          figures.saving_percent - 100 * spec_.conditions.change_joules * changes / base_joules};
+          figures.saving_percent - 100 * spec_.conditions.change_joules * calls / base_joules};
   const auto most = spec_.conditions.max_changes;
   if (verdict.late_percent > 0 || (most && changes > *most)) return verdict;
   // Only what is best for its changes is kept: searches of all choices hold many.
