@@ -66,6 +66,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION
 
 set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-perseus)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA "${debian}/python/prerm")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "${same}, python3 (>= 3.9)")
 set(CPACK_DEBIAN_PYTHON_DESCRIPTION
 "Perseus for trainers in Python: hooks for PyTorch, Megatron and DeepSpeed, and the planner. The

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "perseus/export.h"
 
@@ -25,9 +26,30 @@ struct TimeNoise {
   double per_computation = 0;  // Drawn anew for every computation of every iteration.
   double per_stage = 0;        // Drawn once for every stage, the same in all pipelines.
   double per_gpu = 0;          // Drawn once for every GPU; a rank is as slow as its slowest GPU.
+  double per_rank = 0;         // Drawn anew for every rank of every iteration.
+  // Of per_computation: between a computation and the next of its rank in an iteration, 0 to below
+  // 1. Each iteration begins anew.
+  double correlation = 0;
 
-  bool any() const { return per_computation > 0 || per_stage > 0 || per_gpu > 0; }
+  bool any() const { return each_iteration() || once(); }
+  bool each_iteration() const { return per_computation > 0 || per_rank > 0; }
+  bool once() const { return per_stage > 0 || per_gpu > 0; }
   friend bool operator==(const TimeNoise&, const TimeNoise&) = default;
+};
+
+// What a condition may be: from `least` to `most`. A plain number is a range of one value.
+struct ValueRange {
+  double least = 0;
+  double most = 0;
+
+  constexpr ValueRange() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): whoever knows one number gives that.
+  constexpr ValueRange(double value) : least(value), most(value) {}
+  constexpr ValueRange(double from, double to) : least(from), most(to) {}
+
+  constexpr bool is_one() const { return least == most; }
+  constexpr double middle() const { return is_one() ? least : (least + most) / 2; }
+  friend bool operator==(const ValueRange&, const ValueRange&) = default;
 };
 
 // When the call is made that sets the clock of a computation.
@@ -59,6 +81,17 @@ struct ClockSwitching {
   friend bool operator==(const ClockSwitching&, const ClockSwitching&) = default;
 };
 
+// Conditions that are known as ranges. Each contains the value in Conditions::noise or
+// Conditions::switching, which is what figures stand for. Without: that value alone.
+struct ConditionRanges {
+  std::optional<ValueRange> noise = {};                   // TimeNoise::per_computation
+  std::optional<ValueRange> rank_noise = {};              // TimeNoise::per_rank
+  std::optional<ValueRange> switch_latency_seconds = {};  // ClockSwitching::latency_seconds
+
+  bool any() const { return noise || rank_noise || switch_latency_seconds; }
+  friend bool operator==(const ConditionRanges&, const ConditionRanges&) = default;
+};
+
 // The conditions under which a plan must hold, and what may be given up.
 struct Conditions {
   TimeNoise noise = {};
@@ -74,9 +107,18 @@ struct Conditions {
   // At most this many changes of clock in one iteration of one pipeline, all ranks together.
   // Without: any number.
   std::optional<std::int64_t> max_changes = {};
+  // Where the profile states standard errors (CostedPipeline::errors): the plan also holds if times
+  // of lowered clocks are off as they say, drawn once per job.
+  bool profile_errors = true;
+  // A plan keeps to max_slowdown at each corner of these ranges.
+  ConditionRanges ranges = {};
 
   friend bool operator==(const Conditions&, const Conditions&) = default;
 };
+
+// The conditions without their ranges, and then those at each corner of the ranges: with the least
+// or the most of each. The least latency does not spread.
+std::vector<Conditions> CornersOf(const Conditions& conditions);
 
 }  // namespace v0
 }  // namespace perseus

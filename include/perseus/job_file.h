@@ -86,10 +86,12 @@ struct JobFile {
   std::optional<std::string> output = {};  // Directory.
 
   // The table [conditions]: what real GPUs do to a plan. See Conditions.
-  std::optional<double> noise = {};  // Of a computation.
+  std::optional<ValueRange> noise = {};  // Of a computation.
   std::optional<double> stage_noise = {};
   std::optional<double> gpu_noise = {};
-  std::optional<double> switch_latency_seconds = {};
+  std::optional<ValueRange> rank_noise = {};
+  std::optional<double> noise_correlation = {};
+  std::optional<ValueRange> switch_latency_seconds = {};
   std::optional<double> switch_latency_spread_seconds = {};
   std::optional<double> switch_stall_seconds = {};
   std::optional<CallAhead> call_ahead = {};
@@ -99,6 +101,7 @@ struct JobFile {
   std::optional<double> max_slowdown = {};
   std::optional<double> confidence = {};
   std::optional<int> max_changes = {};
+  std::optional<bool> profile_errors = {};
 
   // Where the value of each key is in the file, for errors that are found later. Empty without a
   // file.

@@ -117,9 +117,9 @@ struct PlanFigures {
   double saving_percent = 0;      // Against the all-maximum-clock baseline.
   int knob_changes = 0;           // Within an iteration, summed over ranks.
   int distinct_knobs = 0;
-  // Has a value if a granularity makes computations share knobs, their number is
-  // not limited, and the search found a bound. With a dwell it finds one only if
-  // each rank has one knob.
+  // Has a value if a granularity makes computations share knobs or their number is limited, and
+  // the search found a bound. With a limit it finds one for up to 64 computations without a dwell;
+  // with a dwell alone only if each rank has one knob.
   std::optional<SharedKnobBound> shared_knobs;
   // Of a plan document, where the profile says its errors (CostedPipeline::errors). Else none.
   std::optional<SavingInterval> saving_interval = {};

@@ -89,6 +89,9 @@ struct ExpectedFigures {
   double slowdown_spread_percent = 0;
   double saving_percent = 0;
   double saving_spread_percent = 0;
+  // Where conditions are ranges: over all their corners. Else those above.
+  double most_slowdown_percent = 0;
+  double least_saving_percent = 0;
   double clock_calls = 0;  // Of one pipeline in one iteration, all ranks together.
   int seeds = 0;
   int iterations = 0;  // Of each seed.

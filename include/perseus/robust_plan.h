@@ -41,6 +41,12 @@ struct ReplayedFigures {
   double clock_calls = 0;  // Of one iteration of one pipeline, all ranks together.
 };
 
+// What a plan comes to at a corner of the conditions' ranges.
+struct CornerFigures {
+  Conditions conditions = {};
+  ReplayedFigures figures = {};
+};
+
 // One point of the price of changes.
 struct ChangePricePoint {
   // Changes of clock in one iteration of one pipeline, all ranks together. If a rank's last
@@ -66,8 +72,12 @@ struct RobustPlan {
   Plan plan = {};  // Its own figures do not know the conditions.
   Conditions conditions = {};
   int pipelines = 1;
-  double accepted_seconds = 0;    // The mean iteration may last this long.
-  ReplayedFigures expected = {};  // Of `plan`, with draws that the search did not use.
+  bool with_profile_errors = false;  // The profile's standard errors were taken in.
+  double accepted_seconds = 0;       // The mean iteration may last this long.
+  // Of `plan`, with draws that the search did not use: at the values of Conditions::noise and
+  // Conditions::switching. At each corner of Conditions::ranges: `corners`.
+  ReplayedFigures expected = {};
+  std::vector<CornerFigures> corners = {};
   ReplayedFigures baseline = {};  // All maximum clocks.
   Plan paper_plan = {};           // The plan that does not know the conditions,
   ReplayedFigures paper = {};     // and what becomes of it under them.
@@ -100,12 +110,19 @@ struct RobustPlanSpec {
 // For a target of at least 1.0x, maximum clocks hold, too. The exception: computations differ in
 // their highest clock, and so change clocks more often than max_changes allows.
 //
-// Deterministic. More effort never gives a plan that saves less in the search's own draws, and a
-// higher max_changes does not either, unless the number of clocks is limited. (With constraints,
-// compare two limits, not a limit and none.) If no search beats what PlanFor() makes, the result is
-// that plan, made with the effort asked for. `progress` is told of every better plan, with its
-// figures without conditions; false ends the search with what is there. Errors: kInfeasible if
-// nothing was found that is as fast as asked; kInvalidInput for numbers out of range. Thread-safe.
+// With Conditions::ranges, the plan holds at each of their corners, and saves most on average over
+// the corners and the values that figures stand for.
+//
+// Of plans whose savings differ by less than the standard error of the best one's, the one with the
+// fewest changes of clock is taken.
+//
+// Deterministic. More effort never gives a plan that saves less in the search's own draws, beyond
+// that error, and a higher max_changes does not either, unless the number of clocks is limited.
+// (With constraints, compare two limits, not a limit and none.) If no search beats what PlanFor()
+// makes, the result is that plan, made with the effort asked for. `progress` is told of every
+// better plan, with its figures without conditions; false ends the search with what is there.
+// Errors: kInfeasible if nothing was found that is as fast as asked; kInvalidInput for numbers out
+// of range. Thread-safe.
 Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const RobustPlanSpec& spec,
                              const ProgressFunction& progress = {});
 

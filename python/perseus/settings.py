@@ -20,6 +20,8 @@ class Conditions(TypedDict, total=False):
     noise: _Quantity
     stage_noise: _Quantity
     gpu_noise: _Quantity
+    rank_noise: _Quantity
+    noise_correlation: _Quantity
     switch_latency: _Quantity
     switch_latency_spread: _Quantity
     switch_stall: _Quantity
@@ -30,6 +32,7 @@ class Conditions(TypedDict, total=False):
     confidence: _Quantity
     max_slowdown: _Quantity
     max_changes: int | None
+    profile_errors: bool | None
 
 
 class PlanSettings(TypedDict, total=False):

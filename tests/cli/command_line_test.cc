@@ -74,6 +74,9 @@ TEST(CommandLineTest, ReadsTheEmulateCommand) {
                                         "0.02",
                                         "--gpu-noise",
                                         "3%",
+                                        "--rank-noise=0.4%",
+                                        "--noise-correlation",
+                                        "0.9",
                                         "--switch-latency",
                                         "15ms",
                                         "--switch-stall",
@@ -113,6 +116,8 @@ TEST(CommandLineTest, ReadsTheEmulateCommand) {
   EXPECT_EQ(given.noise, 0.01);
   EXPECT_EQ(given.stage_noise, 0.02);
   EXPECT_EQ(given.gpu_noise, 0.03);
+  EXPECT_EQ(given.rank_noise, 0.4 / 100);
+  EXPECT_EQ(given.noise_correlation, 0.9);
   EXPECT_EQ(given.switch_latency_seconds, 15 * 1e-3);
   EXPECT_EQ(given.switch_stall_seconds, 2 * 1e-3);
   EXPECT_EQ(given.call_ahead, CallAhead::kEnd);

@@ -34,8 +34,16 @@ struct BadCondition {
 const std::vector<BadCondition>& BadConditions() {
   static const std::vector<BadCondition> all = {
       {"noise", "30%"},
+      {"noise", "2-1%"},
+      {"rank_noise", "1-26%"},
+      {"switch_latency", "30ms-10ms"},
+      {"profile_errors", "soon"},
       {"stage_noise", "30%"},
       {"gpu_noise", "soon"},
+      {"rank_noise", "26%"},
+      {"noise_correlation", "100%"},
+      {"noise_correlation", "0.9"},
+      {"noise_correlation", "0.9", "noise", "0"},
       {"switch_latency", "15min"},
       {"switch_latency_spread", "soon"},
       {"switch_latency_spread", "2ms"},

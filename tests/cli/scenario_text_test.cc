@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "support/mentions.h"
+
 namespace perseus::cli {
 namespace {
 
@@ -53,6 +55,9 @@ TEST(ScenarioTextTest, EveryDisturbanceIsNamed) {
   spec.control.reacts = false;
   EXPECT_NE(ScenarioInWords(spec).find("; nobody reacts to stragglers; seed 7."),
             std::string::npos);
+  spec.noise.correlation = 0.9;
+  spec.noise.per_rank = 0.003;
+  EXPECT_THAT(ScenarioInWords(spec), Mentions("0.9", "0.3"));
 }
 
 TEST(ScenarioTextTest, ConditionsAreSaidInOneSentence) {

@@ -56,6 +56,8 @@ TEST(CheckSpecTest, NamesTheNumberThatIsOutOfRange) {
        "the noise per computation is 0.5; expected 0 to 0.25"},
       {[](auto& s) { s.noise.per_stage = -0.1; }, "the noise per stage is -0.1"},
       {[](auto& s) { s.noise.per_gpu = kNan; }, "the noise per GPU is nan"},
+      {[](auto& s) { s.noise.per_rank = 0.26; }, "the noise per rank is 0.26"},
+      {[](auto& s) { s.noise.correlation = 1; }, "the correlation of the noise is 1"},
       {[](auto& s) { s.switching.latency_seconds = -1; }, "the latency of a clock switch"},
       {[](auto& s) { s.switching.stall_seconds = kNan; }, "the stall of a clock switch"},
       {[](auto& s) { s.control.delay_seconds = -1; }, "the reaction delay in seconds is -1"},

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -36,6 +37,30 @@ TEST(EmulateUnderTest, MaximumClocksAreWhatPlansAreComparedWith) {
   const Plan copy = planner.baseline();
   EXPECT_EQ(*EmulateUnder(planner, {&slow, &copy}, {.conditions = Noisy(), .pipelines = 2}),
             figures);
+}
+
+TEST(EmulateUnderTest, KnowsTheWorstOfAllCorners) {
+  const Planner planner = Plans(TinyPipeline(2, 2));
+  const Plan slow = PlanWith(planner, {emulator_testing::kSlow});
+  Conditions conditions = Noisy();
+  const ExpectedFigures one = EmulateUnder(planner, {&slow}, {.conditions = conditions})->front();
+  EXPECT_EQ(one.most_slowdown_percent, one.slowdown_percent);
+  EXPECT_EQ(one.least_saving_percent, one.saving_percent);
+  conditions.ranges.noise = ValueRange(0, 0.02);
+  const ExpectedFigures wide = EmulateUnder(planner, {&slow}, {.conditions = conditions})->front();
+  EXPECT_EQ(wide.slowdown_percent, one.slowdown_percent);
+  double most = one.slowdown_percent;
+  double least = one.saving_percent;
+  for (const double noise : {0.0, 0.02}) {
+    conditions.ranges = {};
+    conditions.noise.per_computation = noise;
+    const ExpectedFigures there =
+        EmulateUnder(planner, {&slow}, {.conditions = conditions})->front();
+    most = std::max(most, there.slowdown_percent);
+    least = std::min(least, there.saving_percent);
+  }
+  EXPECT_EQ(wide.most_slowdown_percent, most);
+  EXPECT_EQ(wide.least_saving_percent, least);
 }
 
 TEST(EmulateUnderTest, TellsItsShareAndEndsWhereItIsToldTo) {

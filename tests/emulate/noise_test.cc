@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "emulate/emulation_testing.h"
 
@@ -43,6 +45,69 @@ TEST(FixedNoiseTest, RankGoesAsItsSlowestGpu) {
   }
   EXPECT_EQ(noise.gpus_of_rank[2].slowest, slowest);
   EXPECT_EQ(noise.gpus_of_rank[2].mean, sum / 3);
+}
+
+// The factors of `count` computations of each of two ranks, in turn.
+std::vector<double> Factors(const TimeNoise& noise, std::uint64_t seed, int count) {
+  model::IterationNoise drawn(noise, 2);
+  drawn.Begin(seed, 3, 5);
+  std::vector<double> factors;
+  for (int i = 0; i < 2 * count; ++i) factors.push_back(drawn.Of(i, i % 2));
+  return factors;
+}
+
+TEST(IterationNoiseTest, DrawsAsEverWithoutCorrelationAndRanks) {
+  const std::vector<double> factors = Factors({.per_computation = 0.1}, 11, 8);
+  for (std::size_t i = 0; i < factors.size(); ++i) {
+    const WordHash word = WordHash(11).With(1).With(3).With(5).With(i);
+    EXPECT_EQ(factors[i], 1 + 0.1 * word.StandardDraw());
+  }
+  EXPECT_EQ(Factors({}, 11, 2), (std::vector<double>{1, 1, 1, 1}));
+}
+
+TEST(IterationNoiseTest, ARankHasAFactorOfItsOwn) {
+  const std::vector<double> factors = Factors({.per_rank = 0.1}, 11, 4);
+  for (std::size_t i = 0; i < factors.size(); ++i) {
+    const WordHash word = WordHash(11).With(6).With(3).With(5).With(i % 2);
+    EXPECT_EQ(factors[i], 1 + 0.1 * word.StandardDraw());
+  }
+  const std::vector<double> alone = Factors({.per_computation = 0.05}, 11, 4);
+  const std::vector<double> both = Factors({.per_computation = 0.05, .per_rank = 0.1}, 11, 4);
+  for (std::size_t i = 0; i < both.size(); ++i) {
+    EXPECT_DOUBLE_EQ(both[i], alone[i] * factors[i]);
+  }
+}
+
+TEST(IterationNoiseTest, DrawsFollowTheOneBeforeOnTheRank) {
+  const double correlation = 0.8;
+  const std::vector<double> fresh = Factors({.per_computation = 0.1}, 11, 6);
+  const std::vector<double> factors =
+      Factors({.per_computation = 0.1, .correlation = correlation}, 11, 6);
+  EXPECT_EQ(factors[0], fresh[0]);
+  EXPECT_EQ(factors[1], fresh[1]);  // Another rank.
+  for (std::size_t i = 2; i < factors.size(); ++i) {
+    EXPECT_NEAR(factors[i] - 1, 0.8 * (factors[i - 2] - 1) + 0.6 * (fresh[i] - 1), 1e-12);
+  }
+}
+
+TEST(IterationNoiseTest, CorrelationKeepsSpreadAndCutOff) {
+  constexpr double kCorrelation = 0.9;
+  constexpr int kCount = 200'000;
+  const std::vector<double> factors =
+      Factors({.per_computation = 0.1, .correlation = kCorrelation}, 2, kCount);
+  double sum = 0;
+  double squares = 0;
+  double products = 0;
+  for (int i = 0; i < 2 * kCount; ++i) {
+    const double draw = (factors[i] - 1) / 0.1;
+    EXPECT_LE(std::abs(draw), 3.4642);
+    sum += draw;
+    squares += draw * draw;
+    if (i >= 2) products += draw * (factors[i - 2] - 1) / 0.1;
+  }
+  EXPECT_NEAR(sum / (2 * kCount), 0, 0.05);
+  EXPECT_NEAR(squares / (2 * kCount), 1, 0.02);
+  EXPECT_NEAR(products / squares, kCorrelation, 0.01);
 }
 
 }  // namespace

@@ -105,7 +105,11 @@ TEST(PlanFile, ReadsBackEveryField) {
 TEST(PlanFile, KeepsConditionsAndWhatIsExpectedUnderThem) {
   PlanDocument plan = SamplePlan();
   Conditions& conditions = plan.conditions.emplace();
-  conditions.noise = {.per_computation = 0.01, .per_stage = 0.02, .per_gpu = 0.03};
+  conditions.noise = {.per_computation = 0.01,
+                      .per_stage = 0.02,
+                      .per_gpu = 0.03,
+                      .per_rank = 0.04,
+                      .correlation = 0.5};
   conditions.switching = {.latency_seconds = 0.015,
                           .latency_spread_seconds = 0.002,
                           .stall_seconds = 0.001,
@@ -165,6 +169,49 @@ TEST(PlanFileTest, NotesRoundTrip) {
   std::string other = text;
   other.replace(other.find("implausible"), 11, "unheard-of");
   EXPECT_FALSE(ParsePlanJson(other, "plan.json"));
+}
+
+TEST(PlanFile, KeepsRangesAndWhetherErrorsCount) {
+  PlanDocument plan = SamplePlan();
+  plan.expected.emplace();
+  Conditions& conditions = plan.conditions.emplace();
+  EXPECT_EQ(FormatPlanJson(plan).find("ranges"), std::string::npos);
+  EXPECT_EQ(FormatPlanJson(plan).find("profile_errors"), std::string::npos);
+  conditions.noise.per_computation = 0.01;
+  conditions.switching.latency_seconds = 0.02;
+  conditions.ranges = {.noise = ValueRange(0.005, 0.015),
+                       .rank_noise = ValueRange(0, 0.01),
+                       .switch_latency_seconds = ValueRange(0.01, 0.03)};
+  conditions.profile_errors = false;
+  const std::string text = FormatPlanJson(plan);
+  const auto read = ParsePlanJson(text, "plan.json");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->conditions, plan.conditions);
+  for (const std::string_view wrong : {"[0.02, 0.03]", "[0.005]", "[0.005, 2]", "0.01"}) {
+    std::string changed = text;
+    const std::string_view right = "[0.005, 0.015]";
+    changed.replace(changed.find(right), right.size(), wrong);
+    const auto refused = ParsePlanJson(changed, "plan.json");
+    ASSERT_FALSE(refused) << wrong;
+    EXPECT_NE(refused.error().message.find("conditions.ranges.noise"), std::string::npos);
+  }
+}
+
+// Plans of before there were ranges do not say these two.
+TEST(PlanFile, ExpectedFiguresWithoutCornersAreThoseOfAll) {
+  PlanDocument plan = SamplePlan();
+  plan.conditions.emplace();
+  plan.expected = {.slowdown_percent = 0.05, .saving_percent = 7};
+  std::string text = FormatPlanJson(plan);
+  for (const std::string_view line :
+       {"\"most_slowdown_percent\": 0, ", "\"least_saving_percent\": 0, "}) {
+    ASSERT_NE(text.find(line), std::string::npos) << text;
+    text.erase(text.find(line), line.size());
+  }
+  const auto read = ParsePlanJson(text, "plan.json");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->expected->most_slowdown_percent, 0.05);
+  EXPECT_EQ(read->expected->least_saving_percent, 7);
 }
 
 TEST(PlanFile, RefusesConditionsThatCannotBe) {

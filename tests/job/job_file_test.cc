@@ -243,6 +243,8 @@ constexpr std::string_view kConditions = R"(
 noise = "1%"
 stage_noise = 0.02
 gpu_noise = "0.5 %"
+rank_noise = 0.003
+noise_correlation = 0.75
 switch_latency = "15ms"
 switch_latency_spread = 0.002
 switch_stall = "1ms"
@@ -260,7 +262,11 @@ TEST(JobFile, ConditionsAreATable) {
   ASSERT_TRUE(job) << job.error().message;
   EXPECT_TRUE(HasConditions(*job));
   Conditions expected;
-  expected.noise = {.per_computation = 0.01, .per_stage = 0.02, .per_gpu = 0.005};
+  expected.noise = {.per_computation = 0.01,
+                    .per_stage = 0.02,
+                    .per_gpu = 0.005,
+                    .per_rank = 0.003,
+                    .correlation = 0.75};
   expected.switching = {.latency_seconds = 15 * 1e-3,
                         .latency_spread_seconds = 0.002,
                         .stall_seconds = 1e-3,
@@ -279,6 +285,44 @@ TEST(JobFile, ConditionsAreATable) {
   ASSERT_TRUE(json) << json.error().message;
   EXPECT_EQ(json->call_ahead, CallAhead::kEnd);
   EXPECT_EQ(json->switch_latency_seconds, 0.015);
+}
+
+TEST(JobFile, ConditionsMayBeRanges) {
+  const auto noise = [](const std::string& text) {
+    const Result<JobFile> job = Toml("[conditions]\nnoise = '" + text + "'");
+    EXPECT_TRUE(job) << job.error().message;
+    return job->noise.value_or(-1);
+  };
+  const ValueRange range(0.5 / 100, 1.5 / 100);
+  for (const std::string text : {"0.5-1.5%", "0.5%-1.5%", "0.5 - 1.5 %", "0.005-0.015"}) {
+    EXPECT_EQ(noise(text), range) << text;
+  }
+  EXPECT_EQ(noise("5e-3-1.5e-2"), range);
+  EXPECT_EQ(noise("1%"), ValueRange(0.01));
+  EXPECT_EQ(noise("1-1%"), ValueRange(0.01));
+  const Result<JobFile> job = Toml("[conditions]\nswitch_latency = '10-30ms'\nrank_noise = '0-1%'");
+  ASSERT_TRUE(job) << job.error().message;
+  const Conditions conditions = ConditionsOf(*job);
+  EXPECT_EQ(conditions.switching.latency_seconds, (10 * 1e-3 + 30 * 1e-3) / 2);
+  EXPECT_EQ(conditions.ranges.switch_latency_seconds, ValueRange(10 * 1e-3, 30 * 1e-3));
+  EXPECT_EQ(conditions.noise.per_rank, 0.005);
+  EXPECT_EQ(conditions.ranges.rank_noise, ValueRange(0, 0.01));
+  EXPECT_FALSE(conditions.ranges.noise);
+  // One value takes a range away.
+  Conditions other = conditions;
+  JobFile override;
+  override.switch_latency_seconds = 0.02;
+  ApplyConditions(override, &other);
+  EXPECT_FALSE(other.ranges.switch_latency_seconds);
+  EXPECT_EQ(TomlError("[conditions]\nnoise = '2-1%'"),
+            "job.toml:2:9: conditions.noise: expected a range with the smaller number first, got "
+            "'2-1%'");
+  for (const std::string_view line :
+       {"noise = '1-30%'", "noise = '-1-2%'", "noise = '1--2%'", "noise = '1-'", "noise = '-'",
+        "noise = '1-2-3%'", "stage_noise = '1-2%'", "switch_latency = '10ms-soon'", "noise = ''",
+        "profile_errors = 1"}) {
+    EXPECT_NE(TomlError("[conditions]\n" + std::string(line)), "accepted") << line;
+  }
 }
 
 TEST(JobFile, ConditionsHaveTheirPlaceAndTheirLimits) {

@@ -78,6 +78,9 @@ struct ValueText {
     return RangeText(field.range) + ", whole";
   }
   std::string operator()(std::optional<double> JobFile::* /*member*/) const { return Number(); }
+  std::string operator()(std::optional<ValueRange> JobFile::* /*member*/) const {
+    return Number() + ", or a range";
+  }
   std::string operator()(std::vector<double> JobFile::* /*member*/) const {
     return Number() + ", or an array";
   }

@@ -19,11 +19,14 @@ from .emulation_calls import Clock, Expectation, planned_gaps
 from .emulation_noise import (
     COMPUTATION_WORD,
     GPU_WORD,
+    RANK_WORD,
     STAGE_WORD,
     STRAGGLER_WORD,
     computation_numbers,
     draw,
+    following,
     hash_words,
+    standard,
 )
 from .emulation_run import PipelineRun, Run
 from .emulation_scenario import Scenario, Straggler
@@ -283,19 +286,16 @@ class Simulator:
         self, n: int, p: int, slow: Sequence[float], per_gpu: Sequence[float]
     ) -> list[float]:
         scenario, dag = self._scenario, self._pipeline.dag
-        factors = []
-        for i, step in enumerate(dag.steps):
-            rank = dag.rank[i]
-            stage = draw(scenario.stage_noise, scenario.seed, STAGE_WORD, step[0].stage)
-            own = draw(
-                scenario.computation_noise,
-                scenario.seed,
-                COMPUTATION_WORD,
-                p,
-                n,
-                self._numbers[i],
-            )
-            factors.append(stage * per_gpu[rank] * slow[rank] * own)
+        factors = [0.0] * len(dag.steps)
+        for rank, order in enumerate(dag.rank_order):
+            of_rank = draw(scenario.rank_noise, scenario.seed, RANK_WORD, p, n, rank)
+            fresh = [
+                standard(scenario.seed, COMPUTATION_WORD, p, n, self._numbers[i]) for i in order
+            ]
+            for i, own in zip(order, following(scenario.correlation, fresh), strict=True):
+                stage = draw(scenario.stage_noise, scenario.seed, STAGE_WORD, dag.steps[i][0].stage)
+                factor = stage * per_gpu[rank] * slow[rank] * of_rank
+                factors[i] = factor * (1 + scenario.computation_noise * own)
         return factors
 
     def _iteration(self, n: int, now: float, target: float) -> Iteration:

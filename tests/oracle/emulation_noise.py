@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 SPREAD = math.sqrt(3)
 COMPUTATION_WORD, STAGE_WORD, GPU_WORD, STRAGGLER_WORD, LATENCY_WORD = 1, 2, 3, 4, 5
+RANK_WORD = 6
+MOST = 2 * SPREAD  # No draw is further from 0.
 _MASK = (1 << 64) - 1
 
 
@@ -36,9 +38,23 @@ def draw(sigma: float, seed: int, *words: int) -> float:
     """Return a noise factor: mean 1, standard deviation sigma."""
     if sigma == 0:
         return 1.0
+    return 1 + sigma * standard(seed, *words)
+
+
+def standard(seed: int, *words: int) -> float:
+    """Return a draw with mean 0 and standard deviation 1."""
     h = hash_words(seed, *words)
     u = sum((((h >> shift) & 0xFFFF) + 0.5) / 65536 for shift in (0, 16, 32, 48))
-    return 1 + sigma * (SPREAD * (u - 2))
+    return SPREAD * (u - 2)
+
+
+def following(correlation: float, draws: list[float]) -> list[float]:
+    """Let each draw follow the one before it; the first is as it was drawn."""
+    followed = draws[:1]
+    for fresh in draws[1:]:
+        mixed = correlation * followed[-1] + math.sqrt(1 - correlation**2) * fresh
+        followed.append(min(MOST, max(-MOST, mixed)))
+    return followed
 
 
 def computation_numbers(dag: Dag) -> list[int]:

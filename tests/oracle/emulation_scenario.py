@@ -42,6 +42,8 @@ class Scenario:
     computation_noise: float = 0.0
     stage_noise: float = 0.0
     gpu_noise: float = 0.0
+    rank_noise: float = 0.0
+    correlation: float = 0.0
     latency: float = 0.0
     stall: float = 0.0
     latency_spread: float = 0.0

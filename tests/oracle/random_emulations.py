@@ -49,6 +49,12 @@ def _add_noise(rng: random.Random, made: RandomEmulation) -> None:
     made.flags += ["--noise", f"{computation}%"] if computation else []
     made.flags += ["--stage-noise", f"{stage}%"] if stage else []
     made.flags += ["--gpu-noise", f"{gpu}%"] if gpu else []
+    if rng.random() < 0.5:
+        rank = _percent(rng)
+        scenario.rank_noise = rank / 100
+        made.flags += ["--rank-noise", f"{rank}%"]
+        scenario.correlation = rng.choice((0.0, 0.3, 0.9, 0.99)) if computation else 0.0
+        made.flags += ["--noise-correlation", str(scenario.correlation)]
 
 
 def _add_switching(rng: random.Random, made: RandomEmulation) -> None:

@@ -78,3 +78,15 @@ FULL = [
     SmallCase("bloom-a40", 4, 6, 1, 1.0),
     SmallCase("gpt3-a100", 6, 6, 1, 1.0),
 ]
+
+# So few clocks that all sets of some of them can be tried.
+FEW_CLOCKS = [
+    SmallCase("gpt3-a100", 2, 3, 12, 1.02),
+    SmallCase("bloom-a40", 2, 4, 14, 1.05),
+    SmallCase("gpt3-a100", 3, 4, 12, 1.0),
+    SmallCase("bloom-a40", 3, 3, 14, 1.02),
+    SmallCase("gpt3-a100", 4, 4, 14, 1.05),
+    SmallCase("bloom-a40", 4, 4, 14, 1.02),
+    SmallCase("gpt3-a100", 3, 3, 10, 1.1),
+    SmallCase("bloom-a40", 2, 6, 12, 1.0),
+]

@@ -215,6 +215,8 @@ MUTATIONS: dict[str, tuple[ModuleType, str, object]] = {
     "computation word": (emulation, "COMPUTATION_WORD", 5),
     "stage word": (emulation, "STAGE_WORD", 5),
     "GPU word": (emulation, "GPU_WORD", 5),
+    "rank word": (emulation, "RANK_WORD", 5),
+    "cut-off": (emulation_noise, "MOST", 1.0),
 }
 
 
@@ -227,6 +229,8 @@ def test_an_error_is_found(
     made = random_emulation(11, tmp_path, "quiet", "max-clocks")
     made.scenario.computation_noise = made.scenario.stage_noise = made.scenario.gpu_noise = 0.01
     made.flags += ["--noise", "1%", "--stage-noise", "1%", "--gpu-noise", "1%"]
+    made.scenario.rank_noise, made.scenario.correlation = 0.01, 0.5
+    made.flags += ["--rank-noise", "1%", "--noise-correlation", "0.5"]
     plans, result = Plans(made), emulate(made)
     assert compare(made, result, simulate(made, plans, [])) == []
     module, name, value = MUTATIONS[mutation]

@@ -14,6 +14,7 @@
 #include <limits>
 #include <random>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "perseus/planner.h"
@@ -182,6 +183,7 @@ RC_GTEST_PROP(KnobSubsetTest, MoreKnobsAreNeverWorseAndALimitThatIsKeptIsFree, (
   if (random() % 3 == 0) constraints.granularity = Granularity::kPhase;
   const auto free = planner->PlanFor(seconds, {.constraints = constraints, .effort = 0.1});
   RC_ASSERT(free.has_value());
+  const double free_joules = plan_testing::EffectiveEnergy(planner->pipeline(), free->options);
   double before = std::numeric_limits<double>::infinity();
   for (int most = 1; most <= shape.clocks + 1; ++most) {
     constraints.max_knobs = most;
@@ -193,9 +195,8 @@ RC_GTEST_PROP(KnobSubsetTest, MoreKnobsAreNeverWorseAndALimitThatIsKeptIsFree, (
     RC_ASSERT(joules <= before + 1e-9 * std::abs(joules));
     before = joules;
     if (most < free->distinct_knobs) continue;
-    for (std::size_t i = 0; i < free->options.size(); ++i) {
-      RC_ASSERT(plan->options[i].knob == free->options[i].knob);
-    }
+    // It may even save: without the limit the effort did not suffice for a proof.
+    RC_ASSERT(joules <= free_joules + 1e-9 * std::abs(joules));
   }
 }
 
@@ -228,17 +229,18 @@ TEST(KnobSubsetTest, EndsWhereItIsToldTo) {
   EXPECT_GT(searches, 5);
 }
 
-RC_GTEST_PROP(KnobSubsetTest, AFinerGranularityIsNeverWorse, ()) {
-  std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
+// Whether it is so with few knobs, and in some of the cases a dwell, for a random pipeline.
+bool FinerIsNeverWorse(std::uint32_t seed) {
+  std::mt19937 random(seed);
   plan_testing::ProfileShape shape;
   shape.stages = 2 + static_cast<int>(random() % 2);
   shape.clocks = 4 + static_cast<int>(random() % 3);
   shape.noise = random() % 2 == 0 ? 0.0 : 0.03;
-  const auto planner = Planner::Create(
-      Costed(plan_testing::RandomRows(random, shape),
-             DagOf("1f1b", shape.stages, 2 + static_cast<int>(random() % 4)), Blocking(40)),
-      {});
-  RC_ASSERT(planner.has_value());
+  const int microbatches = 2 + static_cast<int>(random() % 4);
+  const std::string rows = plan_testing::RandomRows(random, shape);
+  const auto planner =
+      Planner::Create(Costed(rows, DagOf("1f1b", shape.stages, microbatches), Blocking(40)), {});
+  if (!planner) return false;
   const double seconds = planner->baseline().iteration_time_seconds *
                          (1.01 + 0.01 * static_cast<double>(random() % 10));
   PlanConstraints constraints;
@@ -250,11 +252,22 @@ RC_GTEST_PROP(KnobSubsetTest, AFinerGranularityIsNeverWorse, ()) {
     constraints.granularity = granularity;
     const auto plan = planner->PlanFor(seconds, {.constraints = constraints, .effort = 0.1});
     if (!plan && coarser == std::numeric_limits<double>::infinity()) continue;
-    RC_ASSERT(plan.has_value());
+    if (!plan) return false;
     const double joules = plan_testing::EffectiveEnergy(planner->pipeline(), plan->options);
-    RC_ASSERT(joules <= coarser + 1e-9 * std::abs(joules));
+    if (joules > coarser + 1e-9 * std::abs(joules)) return false;
     coarser = joules;
   }
+  return true;
+}
+
+RC_GTEST_PROP(KnobSubsetTest, AFinerGranularityIsNeverWorse, ()) {
+  RC_ASSERT(FinerIsNeverWorse(*rc::gen::arbitrary<std::uint32_t>()));
+}
+
+// Without the limit the search for a dwell finds a plan of few enough knobs, but with the limit a
+// coarser one is better.
+TEST(KnobSubsetTest, AFinerGranularityIsNeverWorseWhereTheLimitIsKept) {
+  EXPECT_TRUE(FinerIsNeverWorse(2808));
 }
 
 TEST(KnobSubsetTest, SaysHowManyAreNeeded) {

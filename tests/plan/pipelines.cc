@@ -25,6 +25,7 @@ class Enumeration {
         options_(pipeline.table_of.size()) {}
 
   double Run() {
+    for (CostOption& option : options_) option.knob = -1;  // None yet.
     Try(0);
     return least_;
   }

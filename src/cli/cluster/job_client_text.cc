@@ -145,6 +145,11 @@ class ValueJson {
     const WorkSetting& work = *(job_.*member);
     return work.factors.empty() ? std::nullopt : std::optional(Json(work.factors));
   }
+  std::optional<Json> operator()(std::optional<ValueRange> JobFile::*member) const {
+    const ValueRange& range = *(job_.*member);
+    if (range.is_one()) return Json(range.least);
+    return Json(fmt::format("{}-{}", range.least, range.most));
+  }
   std::optional<Json> operator()(std::vector<double> JobFile::*member) const {
     return Json(job_.*member);
   }

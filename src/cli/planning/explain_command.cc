@@ -180,6 +180,14 @@ std::string ConditionsText(const PlanDocument& plan, const Style& style) {
         " Emulated when it was made, as the file says: {}. The figures below are without the "
         "conditions: every clock comes in time, and nothing varies.",
         ExpectedInWords(*plan.expected));
+    if (plan.conditions->ranges.any()) {
+      text += fmt::format(
+          " Emulated figures are of the middle of the ranges. At their corners, the saving is {} "
+          "or "
+          "more and the slowdown {} or less.",
+          FormatPercent(plan.expected->least_saving_percent, 2),
+          FormatSignedPercent(plan.expected->most_slowdown_percent, 3));
+    }
   }
   return "\n\n" + Wrap(text, style.columns, 0);
 }

@@ -26,8 +26,6 @@ namespace {
 // As it is printed, so that what is printed adds up.
 double Rounded(double percent) { return std::round(100 * percent) / 100; }
 
-bool HasNoiseOfTheJob(const TimeNoise& noise) { return noise.per_stage > 0 || noise.per_gpu > 0; }
-
 bool HasPrice(const HeldPlan& held) { return held.robust.conditions.change_joules > 0; }
 
 // The saving of emulated figures with the price of their clock calls.
@@ -81,7 +79,7 @@ std::string WhatWouldHelp(const HeldPlan& held) {
   constexpr double kWorthSaying = 0.5;  // Points.
   const RobustPlan& robust = held.robust;
   const Conditions& conditions = robust.conditions;
-  if (!HasNoiseOfTheJob(conditions.noise) ||
+  if (!conditions.noise.once() ||
       NetSaving(held, held.paper) < NetSaving(held, held.expected) + kWorthSaying ||
       robust.paper_max_slowdown <= conditions.max_slowdown) {
     return "";
@@ -155,6 +153,15 @@ std::string PriceOfCalls(const HeldPlan& held) {
       {expected.clock_calls, expected.energy_joules}, " an iteration of a pipeline");
 }
 
+// What the plan comes to where conditions are not those of the middle.
+std::string Corners(const HeldPlan& held) {
+  return fmt::format(
+      "these figures are of the middle of the conditions' ranges. At their corners, the plan saves "
+      "at least {}; its slowdown is at most {}.",
+      FormatPercent(held.expected.least_saving_percent, 2),
+      FormatSignedPercent(held.expected.most_slowdown_percent, 3));
+}
+
 // Each under a name of its own.
 std::vector<std::pair<std::string_view, std::string>> Sentences(const HeldPlan& held) {
   const ExpectedFigures& expected = held.expected;
@@ -163,6 +170,13 @@ std::vector<std::pair<std::string_view, std::string>> Sentences(const HeldPlan& 
   sentences.emplace_back("Emulated",
                          fmt::format("{}; against all clocks at maximum under the same conditions.",
                                      ExpectedInWords(expected)));
+  if (held.robust.with_profile_errors) {
+    sentences.emplace_back(
+        "Profile", fmt::format("it also holds if times at lowered clocks are off by the standard "
+                               "errors that the profile states; without that: {}.",
+                               SettingOf(held.settings, "profile_errors", "false")));
+  }
+  if (held.robust.conditions.ranges.any()) sentences.emplace_back("Range", Corners(held));
   if (held.robust.conditions.change_joules > 0) {
     sentences.emplace_back("Price", PriceOfCalls(held));
   }

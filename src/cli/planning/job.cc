@@ -94,7 +94,7 @@ Result<void> CheckPairs(const JobFile& settings, bool replays, bool has_lengths)
     return InvalidInput("--work-tokens is for a work table in tokens (--work); give both");
   }
   if (replays) return {};
-  const double latency = settings.switch_latency_seconds.value_or(0);
+  const double latency = settings.switch_latency_seconds.value_or(0).middle();
   const double spread = settings.switch_latency_spread_seconds.value_or(0);
   if (spread > latency) {
     return InvalidInput(
@@ -105,6 +105,11 @@ Result<void> CheckPairs(const JobFile& settings, bool replays, bool has_lengths)
                                                                             : "--switch-latency")
             : fmt::format("{} is {:g} s, more than the latency of {:g} s that it is the spread of",
                           NameAndPlaceOf(settings, "switch_latency_spread"), spread, latency));
+  }
+  if (settings.noise_correlation.value_or(0) > 0 && settings.noise.value_or(0).most <= 0) {
+    return InvalidInput(
+        fmt::format("{} is for {}; give both", NameAndPlaceOf(settings, "noise_correlation"),
+                    settings.places.contains("noise_correlation") ? "'noise'" : "--noise"));
   }
   if (settings.max_early_loss && settings.call_ahead != CallAhead::kPredicted) {
     return InvalidInput(

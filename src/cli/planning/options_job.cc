@@ -14,6 +14,7 @@
 #include "cli/planning/job_flags.h"
 #include "common/nearest_name.h"
 #include "job/job_fields.h"
+#include "job/range_text.h"
 #include "job/share_text.h"
 #include "job/time_margin_text.h"
 #include "perseus/schedule.h"
@@ -61,6 +62,15 @@ class SetField {
     });
   }
 
+  Set operator()(std::optional<ValueRange> JobFile::*member) const {
+    const auto parse = [seconds = field_.unit == job::Unit::kSeconds,
+                        range = field_.range](std::string_view text) {
+      return seconds ? ParseDuration(text) : job::ParseShare(text, range);
+    };
+    return Store(member,
+                 [parse](std::string_view text) { return job::ParseValueRange(text, parse); });
+  }
+
   Set operator()(std::vector<double> JobFile::*member) const {
     return field_.unit == job::Unit::kSeconds ? Store(member, ParseDurations)
                                               : Store(member, ParseWatts);
@@ -97,6 +107,12 @@ class SetField {
   }
 
   Set operator()(std::optional<bool> JobFile::*member) const {
+    if (member == &JobFile::profile_errors) {
+      return Store(member, [](std::string_view text) -> Result<bool> {
+        if (text == "true" || text == "false") return text == "true";
+        return InvalidInput(fmt::format("expected true or false, got '{}'", text));
+      });
+    }
     return Store(member, [](std::string_view text) -> Result<bool> {
       if (text == "hull" || text == "exponential") return text == "exponential";
       return InvalidInput(fmt::format("expected hull or exponential, got '{}'", text));
@@ -137,6 +153,7 @@ CommandParser::Details DetailsOf(const job::Field& field) {
     return {ValueKind::kChoice, {"computation", "phase", "stage-type", "stage"}};
   }
   if (is(&JobFile::call_ahead)) return {ValueKind::kChoice, {"none", "end", "predicted"}};
+  if (field.key == "profile_errors") return {ValueKind::kChoice, {"true", "false"}};
   if (is(&JobFile::exponential_fit)) return {ValueKind::kChoice, {"hull", "exponential"}};
   if (field.unit == job::Unit::kPath) return {ValueKind::kFile, {}};
   return {};

@@ -232,7 +232,6 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   }
   summary.remarks = PipelineRemarks(planner->pipeline(), job->virtual_stages);
   progress.SetWhat("plan");
-  summary.granularity = constraints.granularity;
   summary.points = TablePoints(planner->frontier(), planner->baseline().iteration_time_seconds,
                                *seconds, summary.at, &summary.beyond_tstar);
   const RowEfforts efforts = {.chosen = effort,

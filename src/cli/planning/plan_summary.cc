@@ -243,10 +243,7 @@ std::string Figures(const PlanSummary& summary, const Style& style) {
                   report::ChangesText(*CountKnobChanges(summary.pipeline->dag, chosen.options))),
       style);
   if (chosen.shared_knobs) {
-    out +=
-        Fact("Best",
-             report::SharedKnobText(*chosen.shared_knobs, summary.granularity, KnobNoun(summary)),
-             style);
+    out += Fact("Best", report::SharedKnobText(*chosen.shared_knobs), style);
   }
   if (summary.held) out += FormatHeldPlan(*summary.held, style);
   return out + JobTotal(summary, style);

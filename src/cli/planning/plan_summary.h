@@ -41,9 +41,8 @@ struct PlanSummary {
   std::string at = "1.0x";
   double chosen_seconds = 0;  // What `at` means.
   Plan chosen;
-  Granularity granularity = Granularity::kComputation;  // That `chosen` was made with.
-  std::vector<PlanPoint> points;                        // Ascending in time.
-  std::vector<std::string> beyond_tstar;                // Labels that are left out.
+  std::vector<PlanPoint> points;          // Ascending in time.
+  std::vector<std::string> beyond_tstar;  // Labels that are left out.
   std::vector<ConstraintPrice> prices;
   std::optional<HeldPlan> held;      // Where there are conditions; `chosen` is its plan then.
   std::vector<Note> notes;           // Said before the figures.

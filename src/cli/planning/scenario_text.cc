@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -45,10 +46,23 @@ std::string StragglerInWords(const Straggler& straggler) {
   return text;
 }
 
-void DescribeNoise(const TimeNoise& noise, std::vector<std::string>* parts) {
+std::string PercentOf(double share, const std::optional<ValueRange>& range) {
+  return range ? fmt::format("{:g} to {}", 100 * range->least, Percent(range->most))
+               : Percent(share);
+}
+
+void DescribeNoise(const TimeNoise& noise, const ConditionRanges& ranges,
+                   std::vector<std::string>* parts) {
   std::vector<std::string> kinds;
-  if (noise.per_computation > 0) kinds.push_back(Percent(noise.per_computation) + " a computation");
+  if (noise.per_computation > 0) {
+    kinds.push_back(PercentOf(noise.per_computation, ranges.noise) + " a computation");
+    if (noise.correlation > 0) {
+      kinds.back() += fmt::format(" (correlation {:g})", noise.correlation);
+    }
+  }
   if (noise.per_stage > 0) kinds.push_back(Percent(noise.per_stage) + " a stage");
+  if (noise.per_rank > 0)
+    kinds.push_back(PercentOf(noise.per_rank, ranges.rank_noise) + " a rank and iteration");
   if (noise.per_gpu > 0) kinds.push_back(Percent(noise.per_gpu) + " a GPU");
   if (!kinds.empty()) parts->push_back(fmt::format("noise of {}", fmt::join(kinds, ", ")));
 }
@@ -65,15 +79,19 @@ std::string_view WhenCalled(CallAhead call_ahead) {
   return "called for early enough to be there when its computation starts";
 }
 
-void DescribeSwitching(const ClockSwitching& switching, std::vector<std::string>* parts) {
+void DescribeSwitching(const ClockSwitching& switching, const ConditionRanges& ranges,
+                       std::vector<std::string>* parts) {
   if (switching.latency_seconds > 0) {
     const std::string spread =
         switching.latency_spread_seconds > 0
             ? fmt::format(" (spread {})", SpanOfTime(switching.latency_spread_seconds))
             : "";
-    parts->push_back(fmt::format("a clock takes effect {}{} after the call, and is {}",
-                                 SpanOfTime(switching.latency_seconds), spread,
-                                 WhenCalled(switching.call_ahead)));
+    const std::optional<ValueRange>& range = ranges.switch_latency_seconds;
+    const std::string latency =
+        range ? fmt::format("{} to {}", SpanOfTime(range->least), SpanOfTime(range->most))
+              : SpanOfTime(switching.latency_seconds);
+    parts->push_back(fmt::format("a clock takes effect {}{} after the call, and is {}", latency,
+                                 spread, WhenCalled(switching.call_ahead)));
   }
   if (switching.min_interval_seconds > 0) {
     parts->push_back(
@@ -127,8 +145,8 @@ bool HasStragglers(const EmulationSpec& spec) {
 
 std::string ConditionsInWords(const Conditions& conditions) {
   std::vector<std::string> parts;
-  DescribeNoise(conditions.noise, &parts);
-  DescribeSwitching(conditions.switching, &parts);
+  DescribeNoise(conditions.noise, conditions.ranges, &parts);
+  DescribeSwitching(conditions.switching, conditions.ranges, &parts);
   if (parts.empty()) parts.emplace_back("no noise, no late clocks");
   if (conditions.change_joules > 0) {
     parts.push_back(fmt::format("{:g} J for a change of clock", conditions.change_joules));
@@ -163,8 +181,8 @@ std::string PriceOfChangesText(double change_joules, std::string_view name,
 
 std::string ScenarioInWords(const EmulationSpec& spec) {
   std::vector<std::string> parts;
-  DescribeNoise(spec.noise, &parts);
-  DescribeSwitching(spec.switching, &parts);
+  DescribeNoise(spec.noise, {}, &parts);
+  DescribeSwitching(spec.switching, {}, &parts);
   if (HasStragglers(spec)) DescribeStragglers(spec, &parts);
   if (parts.empty()) return "no noise, no late clocks, no stragglers.";
   return fmt::format("{}; seed {}.", fmt::join(parts, "; "), spec.seed);

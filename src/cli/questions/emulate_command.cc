@@ -125,6 +125,13 @@ void SetConditions(const Conditions& conditions, EmulationSpec* spec) {
   spec->switching = conditions.switching;
 }
 
+// A scenario is one job, and a range is of jobs that may be.
+void NoteMiddle(const Conditions& conditions, std::vector<std::string>* remarks) {
+  if (!conditions.ranges.any()) return;
+  remarks->push_back(
+      "of conditions that are ranges, the middle is emulated; give one value for another.");
+}
+
 // Without the target, for which a policy may be needed.
 EmulationSpec MakeSpec(const EmulateFlags& flags, const Job& job) {
   EmulationSpec spec = flags.spec;
@@ -274,6 +281,7 @@ Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const
           switching.latency_seconds, switching.latency_spread_seconds));
     }
     SetConditions(*conditions, &summary->spec);
+    NoteMiddle(*conditions, &summary->remarks);
     summary->change_joules = conditions->change_joules;
     if (!invocation.job.overrides.change_price_joules) {
       summary->change_price_name = "change_price_j of the plan";
@@ -372,6 +380,7 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   summary.plan_command = PlanCommand(invocation.plan_arguments);
   summary.notes = job->notes;
   summary.remarks = PipelineRemarks(planner->pipeline(), job->virtual_stages);
+  if (!is_replay) NoteMiddle(ConditionsOf(job->settings), &summary.remarks);
   const auto policy = ChoosePolicy(invocation, *job, *planner, effort, &progress, &summary);
   if (!policy) return tl::unexpected(policy.error());
   if (!is_replay && summary.policy == kPerseus && !job->settings.effort) {

@@ -156,6 +156,12 @@ Result<void> CheckSpec(const CostedPipeline& pipeline, const EmulationSpec& spec
   }
   if (auto r = CheckNumber("the noise per stage", noise.per_stage, 0, kMostNoise); !r) return r;
   if (auto r = CheckNumber("the noise per GPU", noise.per_gpu, 0, kMostNoise); !r) return r;
+  if (auto r = CheckNumber("the noise per rank", noise.per_rank, 0, kMostNoise); !r) return r;
+  if (!(noise.correlation >= 0 && noise.correlation < 1)) {
+    return InvalidInput(
+        fmt::format("the correlation of the noise is {}; expected a number from 0 to below 1",
+                    noise.correlation));
+  }
   const ClockSwitching& switching = spec.switching;
   if (!ParseCallAhead(CallAheadName(switching.call_ahead))) {
     return InvalidInput("the way to call for clocks is none; expected none, end or predicted");

@@ -275,7 +275,7 @@ Result<void> JobEmulation::AddPower(std::span<const PowerSegment> segments, doub
 // Which pipelines do the same thing: those of one plan whose clocks and
 // forecasts are alike, unless chance tells all of them apart.
 void JobEmulation::MakeGroups() {
-  const bool all_differ = spec_.noise.per_computation > 0 || spec_.noise.per_gpu > 0 ||
+  const bool all_differ = spec_.noise.each_iteration() || spec_.noise.per_gpu > 0 ||
                           spec_.switching.latency_spread_seconds > 0;
   const auto alike = [this](int p, int q) {
     const auto a = ClocksBefore(p);
@@ -313,7 +313,7 @@ void JobEmulation::MakeGroups() {
 // unless chance makes every iteration another.
 const PipelineRun& JobEmulation::RunOf(const Group& group, std::int64_t iteration) {
   const auto clocks = ClocksBefore(group.first);
-  const bool keep = spec_.noise.per_computation == 0 && spec_.switching.latency_spread_seconds == 0;
+  const bool keep = !spec_.noise.each_iteration() && spec_.switching.latency_spread_seconds == 0;
   ReplayKey key;
   if (keep) {
     key = {.pipeline = spec_.noise.per_gpu > 0 ? group.first : 0,

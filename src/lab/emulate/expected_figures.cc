@@ -78,6 +78,8 @@ ExpectedFigures FiguresOf(const std::vector<Emulation>& emulations,
   SetMeanAndDeviation(joules, &expected.energy_joules, &expected.energy_spread_joules);
   SetMeanAndDeviation(slowdown, &expected.slowdown_percent, &expected.slowdown_spread_percent);
   SetMeanAndDeviation(saving, &expected.saving_percent, &expected.saving_spread_percent);
+  expected.most_slowdown_percent = expected.slowdown_percent;
+  expected.least_saving_percent = expected.saving_percent;
   return expected;
 }
 
@@ -105,25 +107,38 @@ Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
   spec.iterations = model::EmulatedIterations(planner.pipeline().dag.size(), under.pipelines,
                                               model::kIterationsOfPlan);
   spec.target_seconds = planner.baseline().iteration_time_seconds;
-  spec.noise = under.conditions.noise;
-  spec.switching = under.conditions.switching;
   spec.timeline_pipelines = 0;
   const auto is_baseline = [&](const Plan* plan) { return plan == &planner.baseline(); };
   const auto emulated = 1 + std::count_if(plans.begin(), plans.end(), std::not_fn(is_baseline));
-  const auto all = static_cast<double>(emulated) * emulate::kSeeds.size();
+  const std::vector<Conditions> corners = CornersOf(under.conditions);
+  const auto all =
+      static_cast<double>(emulated) * emulate::kSeeds.size() * static_cast<double>(corners.size());
   int done = 0;
   const auto going_on = [&] { return !under.progress || under.progress({.share = done++ / all}); };
-  const auto baseline = emulate::OfAllSeeds(planner, planner.baseline(), spec, going_on);
-  if (!baseline) return tl::unexpected(baseline.error());
   std::vector<ExpectedFigures> figures;
-  for (const Plan* const plan : plans) {
-    if (is_baseline(plan)) {
-      figures.push_back(emulate::FiguresOf(*baseline, *baseline, spec));
-      continue;
+  for (const Conditions& corner : corners) {
+    spec.noise = corner.noise;
+    spec.switching = corner.switching;
+    const auto baseline = emulate::OfAllSeeds(planner, planner.baseline(), spec, going_on);
+    if (!baseline) return tl::unexpected(baseline.error());
+    for (std::size_t k = 0; k < plans.size(); ++k) {
+      ExpectedFigures here;
+      if (is_baseline(plans[k])) {
+        here = emulate::FiguresOf(*baseline, *baseline, spec);
+      } else {
+        const auto emulations = emulate::OfAllSeeds(planner, *plans[k], spec, going_on);
+        if (!emulations) return tl::unexpected(emulations.error());
+        here = emulate::FiguresOf(*emulations, *baseline, spec);
+      }
+      // The first corner is the middle.
+      if (figures.size() < plans.size()) {
+        figures.push_back(here);
+        continue;
+      }
+      ExpectedFigures& middle = figures[k];
+      middle.most_slowdown_percent = std::max(middle.most_slowdown_percent, here.slowdown_percent);
+      middle.least_saving_percent = std::min(middle.least_saving_percent, here.saving_percent);
     }
-    const auto emulations = emulate::OfAllSeeds(planner, *plan, spec, going_on);
-    if (!emulations) return tl::unexpected(emulations.error());
-    figures.push_back(emulate::FiguresOf(*emulations, *baseline, spec));
   }
   return figures;
 }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "common/word_hash.h"
 #include "switching/replay_at_clocks.h"
 
 namespace perseus::emulate {
@@ -17,6 +16,7 @@ PipelineReplay::PipelineReplay(const CostedPipeline& pipeline, const EmulationSp
       spec_(spec),
       options_(options),
       noise_(noise),
+      iteration_noise_(spec.noise, pipeline.dag.num_ranks),
       rules_(spec.switching, pipeline.knobs_are_numbers),
       ranks_(pipeline.dag.num_ranks),
       joules_(pipeline.dag.size()) {}
@@ -43,23 +43,22 @@ void PipelineReplay::Run(const LimitedPlan& plan, int pipeline, std::int64_t ite
   run->segments.clear();
   run->clocks.assign(clocks.begin(), clocks.end());
 
-  const bool noisy = spec_.noise.per_computation > 0;
+  const bool noisy = spec_.noise.each_iteration();
   const bool late = rules_.late();
   if (late) {
     if (forecast != nullptr) run->forecast = *forecast;
     switching::StartCallers(rules_, plan.rows, spec_.seed, pipeline, iteration,
                             forecast == nullptr ? nullptr : &run->forecast, run->clocks, &callers_);
   }
-  const WordHash prefix =
-      WordHash(spec_.seed).With(model::kComputationNoise).With(pipeline).With(iteration);
+  if (noisy) iteration_noise_.Begin(spec_.seed, pipeline, iteration);
   if (noisy && late) {
-    RunAs<true, true>(plan, prefix, run);
+    RunAs<true, true>(plan, run);
   } else if (noisy) {
-    RunAs<true, false>(plan, prefix, run);
+    RunAs<true, false>(plan, run);
   } else if (late) {
-    RunAs<false, true>(plan, prefix, run);
+    RunAs<false, true>(plan, run);
   } else {
-    RunAs<false, false>(plan, prefix, run);
+    RunAs<false, false>(plan, run);
   }
   run->totals.time_seconds = timing_.iteration_time_seconds;
   for (const RankFactors& rank : ranks_) {
@@ -76,12 +75,8 @@ void PipelineReplay::Run(const LimitedPlan& plan, int pipeline, std::int64_t ite
 template <bool kNoisy>
 class PipelineReplay::Books {
  public:
-  Books(PipelineReplay* replay, const LimitedPlan& plan, WordHash prefix, PipelineRun* run)
-      : replay_(*replay),
-        plan_(plan),
-        prefix_(prefix),
-        sigma_(replay->spec_.noise.per_computation),
-        run_(*run) {}
+  Books(PipelineReplay* replay, const LimitedPlan& plan, PipelineRun* run)
+      : replay_(*replay), plan_(plan), run_(*run) {}
 
   bool counts_waits() const { return replay_.pipeline_.waiting_depends_on_clock(); }
   void Wait(int rank, int knob, double from, double to) {
@@ -95,7 +90,7 @@ class PipelineReplay::Books {
       *ready = std::max(*ready, rank_->stall_seconds);
       rank_->started = true;
     }
-    if constexpr (kNoisy) noise_ = 1 + sigma_ * prefix_.With(i).StandardDraw();
+    if constexpr (kNoisy) noise_ = replay_.iteration_noise_.Of(i, planned_->rank);
     joules_ = 0;
     return {planned_->rank, planned_->knob};
   }
@@ -131,8 +126,6 @@ class PipelineReplay::Books {
 
   PipelineReplay& replay_;
   const LimitedPlan& plan_;
-  WordHash prefix_;
-  double sigma_;
   PipelineRun& run_;
   // Of the computation that runs:
   int i_ = 0;
@@ -145,8 +138,8 @@ class PipelineReplay::Books {
 };
 
 template <bool kNoisy, bool kLate>
-void PipelineReplay::RunAs(const LimitedPlan& plan, WordHash prefix, PipelineRun* run) {
-  Books<kNoisy> books(this, plan, prefix, run);
+void PipelineReplay::RunAs(const LimitedPlan& plan, PipelineRun* run) {
+  Books<kNoisy> books(this, plan, run);
   const switching::ReplayCounts counts =
       switching::ReplayAtClocks<kLate>(pipeline_.dag, spec_.switching.stall_seconds, run->clocks,
                                        callers_, plan.rows->waiting_knobs, &books, &timing_);

@@ -75,12 +75,13 @@ class PipelineReplay {
   class Books;
 
   template <bool kNoisy, bool kLate>
-  void RunAs(const LimitedPlan& plan, WordHash prefix, PipelineRun* run);
+  void RunAs(const LimitedPlan& plan, PipelineRun* run);
 
   const CostedPipeline& pipeline_;
   const EmulationSpec& spec_;
   const OptionsByKnob& options_;
   const model::FixedNoise& noise_;
+  model::IterationNoise iteration_noise_;
   switching::SwitchingRules rules_;
   std::vector<RankFactors> ranks_;
   std::vector<switching::RankCaller> callers_;  // [rank] Where clocks come late.

@@ -164,9 +164,14 @@ class Page {
   std::string Noise() const {
     const TimeNoise& noise = spec_.noise;
     if (!noise.any()) return "none";
-    return fmt::format("{:.4g} % per computation, {:.4g} % per stage, {:.4g} % per GPU, seed {}",
-                       100 * noise.per_computation, 100 * noise.per_stage, 100 * noise.per_gpu,
-                       spec_.seed);
+    std::string text =
+        fmt::format("{:.4g} % per computation, {:.4g} % per stage, {:.4g} % per GPU",
+                    100 * noise.per_computation, 100 * noise.per_stage, 100 * noise.per_gpu);
+    if (noise.per_rank > 0) {
+      text += fmt::format(", {:.4g} % per rank and iteration", 100 * noise.per_rank);
+    }
+    if (noise.correlation > 0) text += fmt::format(", correlation {:.4g}", noise.correlation);
+    return fmt::format("{}, seed {}", text, spec_.seed);
   }
 
   std::string Switching() const {

@@ -80,22 +80,25 @@ Json ScenarioToJson(const EmulationReportInput& input) {
                  {"kind", StragglerKindName(random.kind)},
                  {"value", random.value}};
   }
-  return {{"in_words", TextOrNull(input.scenario)},
-          {"iterations", spec.iterations},
-          {"noise", noise.per_computation},
-          {"stage_noise", noise.per_stage},
-          {"gpu_noise", noise.per_gpu},
-          {"switch_latency_s", switching.latency_seconds},
-          {"switch_latency_spread_s", switching.latency_spread_seconds},
-          {"switch_stall_s", switching.stall_seconds},
-          {"call_ahead", CallAheadName(switching.call_ahead)},
-          {"max_early_loss", switching.max_early_loss},
-          {"min_call_interval_s", switching.min_interval_seconds},
-          {"change_price_j", input.change_joules},
-          {"stragglers", std::move(stragglers)},
-          {"random_stragglers", std::move(by_chance)},
-          {"reacts", spec.control.reacts},
-          {"reaction_delay_s", spec.control.delay_seconds}};
+  Json scenario = {{"in_words", TextOrNull(input.scenario)},
+                   {"iterations", spec.iterations},
+                   {"noise", noise.per_computation},
+                   {"stage_noise", noise.per_stage},
+                   {"gpu_noise", noise.per_gpu},
+                   {"switch_latency_s", switching.latency_seconds},
+                   {"switch_latency_spread_s", switching.latency_spread_seconds},
+                   {"switch_stall_s", switching.stall_seconds},
+                   {"call_ahead", CallAheadName(switching.call_ahead)},
+                   {"max_early_loss", switching.max_early_loss},
+                   {"min_call_interval_s", switching.min_interval_seconds},
+                   {"change_price_j", input.change_joules},
+                   {"stragglers", std::move(stragglers)},
+                   {"random_stragglers", std::move(by_chance)},
+                   {"reacts", spec.control.reacts},
+                   {"reaction_delay_s", spec.control.delay_seconds}};
+  if (noise.per_rank > 0) scenario["rank_noise"] = noise.per_rank;
+  if (noise.correlation > 0) scenario["noise_correlation"] = noise.correlation;
+  return scenario;
 }
 
 // The figures of a row that was refused mean nothing.

@@ -300,9 +300,7 @@ class PlanPage {
         "T_economic is the time of least energy. T* is the longest time worth planning for: a "
         "pipeline that must wait for a slower one saves by slowing down, up to T*."};
     if (chosen_.shared_knobs) {
-      items.insert(items.begin() + 2,
-                   "Best: " + report::SharedKnobText(*chosen_.shared_knobs,
-                                                     input_.constraints.granularity, knob_));
+      items.insert(items.begin() + 2, "Best: " + report::SharedKnobText(*chosen_.shared_knobs));
     }
     items.insert(items.end(), input_.remarks.begin(), input_.remarks.end());
     document_.List(std::move(items));

@@ -145,10 +145,8 @@ std::string IntervalText(const SavingInterval& interval) {
                      FixedText(interval.least_percent, 2), FixedText(interval.most_percent, 2));
 }
 
-std::string SharedKnobText(const SharedKnobBound& bound, Granularity granularity,
-                           std::string_view knob) {
-  const std::string head = fmt::format("of all plans with one {} per {} and this time, ", knob,
-                                       GranularityName(granularity));
+std::string SharedKnobText(const SharedKnobBound& bound) {
+  const std::string head = "of all plans within these constraints and this time, ";
   if (bound.proven_best) return head + "this one is proven to use the least energy.";
   return head + fmt::format("the best uses at most {:.3f} % less energy than this one.",
                             ShownGap(bound.gap_percent));

@@ -46,10 +46,8 @@ std::string IntervalText(const SavingInterval& interval);
 // A saving: 12.3 -> "12.3 %"; "−1.0 %" of what costs more.
 std::string SavingPercent(double saving_percent, int decimals);
 
-// What follows "Best": "with one clock per stage: proven; no ...". Rounded so
-// that it stays true.
-std::string SharedKnobText(const SharedKnobBound& bound, Granularity granularity,
-                           std::string_view knob);
+// What follows "Best": "of all plans within these constraints ...". Rounded so that it stays true.
+std::string SharedKnobText(const SharedKnobBound& bound);
 
 // "A kWh costs 0.12 EUR and causes 380 g of CO2 (as given)."; empty where neither was given. `co2`
 // is how the gas is written.

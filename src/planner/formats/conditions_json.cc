@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "common/input_limits.h"
 #include "formats/figures_json.h"
@@ -19,6 +20,43 @@ constexpr int kMostCount = std::numeric_limits<int>::max();
 
 void Set(const TreeCursor& object, std::string_view key, const NumberRange& range, double* value) {
   if (const auto found = object.Find(key)) *value = found->Number(range);
+}
+
+// The ranges by their keys, and the values that they contain.
+template <typename Visit>
+void VisitRanges(Visit&& visit) {
+  visit("noise", &ConditionRanges::noise,
+        [](const Conditions& of) { return of.noise.per_computation; });
+  visit("rank_noise", &ConditionRanges::rank_noise,
+        [](const Conditions& of) { return of.noise.per_rank; });
+  visit("switch_latency_s", &ConditionRanges::switch_latency_seconds,
+        [](const Conditions& of) { return of.switching.latency_seconds; });
+}
+
+std::string RangesJson(const ConditionRanges& ranges) {
+  std::string json;
+  VisitRanges([&](std::string_view key, auto member, auto&& /*value*/) {
+    const std::optional<ValueRange>& range = ranges.*member;
+    if (!range) return;
+    json +=
+        fmt::format("{}\"{}\": [{}, {}]", json.empty() ? "" : ", ", key, range->least, range->most);
+  });
+  return "{" + json + "}";
+}
+
+void ReadRanges(const TreeCursor& object, Conditions* conditions) {
+  VisitRanges([&](std::string_view key, auto member, auto&& value_of) {
+    const auto found = object.Find(key);
+    if (!found) return;
+    const double most = key == "switch_latency_s" ? kNotNegative.most : kMostNoise;
+    const std::vector<double> ends = found->Numbers({.least = 0, .most = most});
+    const double value = value_of(*conditions);
+    if (ends.size() != 2 || !(ends[0] <= value && value <= ends[1])) {
+      found->FailExpected("two numbers, the least and the most that it may be");
+      return;
+    }
+    conditions->ranges.*member = ValueRange(ends[0], ends[1]);
+  });
 }
 
 }  // namespace
@@ -35,7 +73,13 @@ std::string ConditionsJson(const Conditions& conditions) {
       switching.latency_spread_seconds, switching.stall_seconds,
       CallAheadName(switching.call_ahead), switching.max_early_loss, switching.min_interval_seconds,
       conditions.change_joules, conditions.max_slowdown, conditions.confidence);
+  if (noise.per_rank > 0) json += fmt::format(", \"rank_noise\": {}", noise.per_rank);
+  if (noise.correlation > 0) json += fmt::format(", \"noise_correlation\": {}", noise.correlation);
   if (conditions.max_changes) json += fmt::format(", \"max_changes\": {}", *conditions.max_changes);
+  if (!conditions.profile_errors) json += ", \"profile_errors\": false";
+  if (conditions.ranges.any()) {
+    json += fmt::format(", \"ranges\": {}", RangesJson(conditions.ranges));
+  }
   return json + "}";
 }
 
@@ -52,6 +96,9 @@ Conditions ReadConditions(const TreeCursor& object) {
   Set(object, "noise", kNoise, &conditions.noise.per_computation);
   Set(object, "stage_noise", kNoise, &conditions.noise.per_stage);
   Set(object, "gpu_noise", kNoise, &conditions.noise.per_gpu);
+  Set(object, "rank_noise", kNoise, &conditions.noise.per_rank);
+  Set(object, "noise_correlation", {.least = 0, .most = 1, .below_most = true},
+      &conditions.noise.correlation);
   ClockSwitching& switching = conditions.switching;
   Set(object, "switch_latency_s", kNotNegative, &switching.latency_seconds);
   if (const auto found = object.Find("switch_latency_spread_s")) {
@@ -74,12 +121,21 @@ Conditions ReadConditions(const TreeCursor& object) {
   if (const auto found = object.Find("max_changes")) {
     conditions.max_changes = found->Integer(0, kMostCount);
   }
+  if (const auto found = object.Find("profile_errors")) conditions.profile_errors = found->Bool();
+  if (const auto found = object.Find("ranges")) ReadRanges(*found, &conditions);
   return conditions;
 }
 
 ExpectedFigures ReadExpected(const TreeCursor& object) {
   ExpectedFigures expected;
   ReadFigures(object, &expected);
+  // Plans of before there were ranges have neither.
+  if (!object.Find("most_slowdown_percent")) {
+    expected.most_slowdown_percent = expected.slowdown_percent;
+  }
+  if (!object.Find("least_saving_percent")) {
+    expected.least_saving_percent = expected.saving_percent;
+  }
   return expected;
 }
 

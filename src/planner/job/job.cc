@@ -168,12 +168,23 @@ void ApplyConditions(const JobFile& settings, Conditions* conditions) {
   const auto set = [](const auto& value, auto* target) {
     if (value) *target = *value;
   };
+  // A single value takes the range of another one away.
+  const auto set_range = [](const std::optional<ValueRange>& value, double* target,
+                            std::optional<ValueRange>* range) {
+    if (!value) return;
+    *target = value->middle();
+    *range = value->is_one() ? std::nullopt : value;
+  };
   TimeNoise& noise = conditions->noise;
-  set(settings.noise, &noise.per_computation);
+  ConditionRanges& ranges = conditions->ranges;
+  set_range(settings.noise, &noise.per_computation, &ranges.noise);
   set(settings.stage_noise, &noise.per_stage);
   set(settings.gpu_noise, &noise.per_gpu);
+  set_range(settings.rank_noise, &noise.per_rank, &ranges.rank_noise);
+  set(settings.noise_correlation, &noise.correlation);
   ClockSwitching& switching = conditions->switching;
-  set(settings.switch_latency_seconds, &switching.latency_seconds);
+  set_range(settings.switch_latency_seconds, &switching.latency_seconds,
+            &ranges.switch_latency_seconds);
   set(settings.switch_latency_spread_seconds, &switching.latency_spread_seconds);
   set(settings.switch_stall_seconds, &switching.stall_seconds);
   set(settings.call_ahead, &switching.call_ahead);
@@ -182,6 +193,7 @@ void ApplyConditions(const JobFile& settings, Conditions* conditions) {
   set(settings.change_price_joules, &conditions->change_joules);
   set(settings.max_slowdown, &conditions->max_slowdown);
   set(settings.confidence, &conditions->confidence);
+  set(settings.profile_errors, &conditions->profile_errors);
   if (settings.max_changes) conditions->max_changes = *settings.max_changes;
 }
 

@@ -30,6 +30,7 @@ constexpr NumberRange kJoules = {.least = 0, .most = kMaxJoules};
 constexpr NumberRange kInnerShare = {
     .least = 0, .most = 1, .above_least = true, .below_most = true};
 
+constexpr NumberRange kCorrelation = {.least = 0, .most = 1, .below_most = true};
 constexpr NumberRange kConfidence = {.least = 0.5, .most = 1, .below_most = true};
 
 constexpr NumberRange kWorkFactors = {.least = kLeastWork, .most = kMostWork};
@@ -130,19 +131,28 @@ const Field kFields[] = {
      "--cost-curve", "hull|exponential",
      "How costs are interpolated between clocks: hull (default) is exact; exponential is the "
      "paper's fit a exp(b t) + c, for comparison."},
-    {"noise", &JobFile::noise, Unit::kShare, kNoise, Group::kConditions, false, "--noise", "P%",
+    {"noise", &JobFile::noise, Unit::kShare, kNoise, Group::kConditions, false, "--noise",
+     "P%[-P%]",
      "How much the time of a computation varies from one iteration to the next: a standard "
-     "deviation, 1% or 0.01."},
+     "deviation, 1% or 0.01. Or a range, 0.5-1.5%: the plan then holds at both ends."},
     {"stage_noise", &JobFile::stage_noise, Unit::kShare, kNoise, Group::kConditions, false,
      "--stage-noise", "P%",
      "The same, but drawn once for each stage of a job: how far the profile is off."},
     {"gpu_noise", &JobFile::gpu_noise, Unit::kShare, kNoise, Group::kConditions, false,
      "--gpu-noise", "P%",
      "The same, but drawn once for each GPU of a job. A rank is as slow as its slowest GPU."},
+    {"rank_noise", &JobFile::rank_noise, Unit::kShare, kNoise, Group::kConditions, false,
+     "--rank-noise", "P%[-P%]",
+     "The same, but drawn for each rank in each iteration: all its computations are slower or "
+     "faster together. Or a range."},
+    {"noise_correlation", &JobFile::noise_correlation, Unit::kShare, kCorrelation,
+     Group::kConditions, false, "--noise-correlation", "SHARE",
+     "With --noise: how much the noise of a computation follows that of the one before it on the "
+     "rank, from 0 (default) to below 1 (0.9). Each iteration begins anew."},
     {"switch_latency", &JobFile::switch_latency_seconds, Unit::kSeconds, kSeconds,
-     Group::kConditions, false, "--switch-latency", "TIME",
+     Group::kConditions, false, "--switch-latency", "TIME[-TIME]",
      "How long after the call a new clock is in effect, for example 15ms. Until then, work goes on "
-     "at the old clock."},
+     "at the old clock. Or a range, 10ms-30ms: the plan then holds at both ends."},
     {"switch_latency_spread", &JobFile::switch_latency_spread_seconds, Unit::kSeconds, kSeconds,
      Group::kConditions, false, "--switch-latency-spread", "TIME",
      "Standard deviation of the latency, drawn anew for each change; at most the latency."},
@@ -175,6 +185,10 @@ const Field kFields[] = {
      "--max-changes", "N",
      "Most changes of clock in one iteration of one pipeline, all ranks together. A change between "
      "a rank's last computation and its first one of the next iteration counts, too."},
+    {"profile_errors", &JobFile::profile_errors, Unit::kNone, kAnyNumber, Group::kHolding, false,
+     "--profile-errors", "true|false",
+     "Whether the plan also holds if times at lowered clocks are off by the standard errors of the "
+     "profile, where it states them (default true)."},
 };
 
 template <typename T>

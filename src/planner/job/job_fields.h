@@ -25,9 +25,10 @@ namespace perseus::job {
 using Member =
     std::variant<std::optional<std::string> JobFile::*, std::optional<int> JobFile::*,
                  std::optional<double> JobFile::*, std::vector<double> JobFile::*,
-                 std::optional<PlanTarget> JobFile::*, std::optional<Granularity> JobFile::*,
-                 std::optional<TimeMargin> JobFile::*, std::optional<CallAhead> JobFile::*,
-                 std::optional<bool> JobFile::*, std::optional<WorkSetting> JobFile::*>;
+                 std::optional<ValueRange> JobFile::*, std::optional<PlanTarget> JobFile::*,
+                 std::optional<Granularity> JobFile::*, std::optional<TimeMargin> JobFile::*,
+                 std::optional<CallAhead> JobFile::*, std::optional<bool> JobFile::*,
+                 std::optional<WorkSetting> JobFile::*>;
 
 enum class Unit : std::uint8_t {
   kNone,

@@ -24,6 +24,7 @@
 #include "job/duration_text.h"
 #include "job/job_fields.h"
 #include "job/job_table.h"
+#include "job/range_text.h"
 #include "job/share_text.h"
 #include "job/time_margin_text.h"
 #include "perseus/schedule.h"
@@ -172,6 +173,22 @@ class JobParser {
 
   static void Read(const job::Field& field, const TreeCursor& found, std::optional<double>* value) {
     *value = ReadNumber(field, found);
+  }
+
+  // A number, or text with one or two of them.
+  static void Read(const job::Field& field, const TreeCursor& found,
+                   std::optional<ValueRange>* value) {
+    if (!found.IsString()) {
+      *value = ReadNumber(field, found);
+      return;
+    }
+    const Result<ValueRange> range =
+        job::ParseValueRange(found.String(), [&field](std::string_view text) {
+          return field.unit == job::Unit::kSeconds ? job::ParseDuration(text)
+                                                   : job::ParseShare(text, field.range);
+        });
+    if (!range) found.Fail(range.error().message);
+    *value = range.value_or(ValueRange());
   }
 
   static void Read(const job::Field& field, const TreeCursor& found, std::vector<double>* value) {

@@ -4,7 +4,9 @@
 #include "model/noise.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <numbers>
 
 namespace perseus::model {
 
@@ -34,6 +36,33 @@ FixedNoise DrawFixedNoise(const CostedPipeline& pipeline, const TimeNoise& noise
     }
   }
   return drawn;
+}
+
+IterationNoise::IterationNoise(const TimeNoise& noise, int ranks)
+    : noise_(noise),
+      fresh_(std::sqrt(1 - noise.correlation * noise.correlation)),
+      of_rank_(ranks, 1.0),
+      last_(ranks, 0.0),
+      has_last_(ranks, 0) {}
+
+void IterationNoise::Begin(WordHash of_computations, WordHash of_ranks) {
+  of_computations_ = of_computations;
+  std::fill(has_last_.begin(), has_last_.end(), 0);
+  if (noise_.per_rank <= 0) return;
+  for (std::size_t rank = 0; rank < of_rank_.size(); ++rank) {
+    of_rank_[rank] = 1 + noise_.per_rank * of_ranks.With(rank).StandardDraw();
+  }
+}
+
+// Cut off as every draw is.
+double IterationNoise::Follow(int rank, double draw) {
+  constexpr double kMostDraw = 2 * std::numbers::sqrt3;
+  if (has_last_[rank] != 0) {
+    draw = std::clamp(noise_.correlation * last_[rank] + fresh_ * draw, -kMostDraw, kMostDraw);
+  }
+  has_last_[rank] = 1;
+  last_[rank] = draw;
+  return draw;
 }
 
 }  // namespace perseus::model

@@ -19,6 +19,7 @@ inline constexpr std::uint64_t kStageNoise = 2;
 inline constexpr std::uint64_t kGpuNoise = 3;
 inline constexpr std::uint64_t kStragglerDraw = 4;
 inline constexpr std::uint64_t kLatencyDraw = 5;
+inline constexpr std::uint64_t kRankNoise = 6;
 
 // What a rank's call of an iteration, by its number, draws its latency from.
 inline WordHash LatencyDraws(std::uint64_t seed, int pipeline, std::int64_t iteration, int rank) {
@@ -38,6 +39,42 @@ struct FixedNoise {
 };
 FixedNoise DrawFixedNoise(const CostedPipeline& pipeline, const TimeNoise& noise, int pipelines,
                           std::uint64_t seed);
+
+// What is drawn anew in every iteration, for one pipeline.
+class IterationNoise {
+ public:
+  IterationNoise(const TimeNoise& noise, int ranks);
+
+  // `of_computations` and `of_ranks`: what the draws of computations (by their index) and of ranks
+  // begin with.
+  void Begin(WordHash of_computations, WordHash of_ranks);
+  // The same, with the words of emulations.
+  void Begin(std::uint64_t seed, int pipeline, std::int64_t iteration) {
+    Begin(WordHash(seed).With(kComputationNoise).With(pipeline).With(iteration),
+          WordHash(seed).With(kRankNoise).With(pipeline).With(iteration));
+  }
+
+  // The factor of a computation, once for each. Precondition: those of a rank in its order.
+  double Of(int computation, int rank) {
+    double factor = 1;
+    if (noise_.per_computation > 0) {
+      double draw = of_computations_.With(computation).StandardDraw();
+      if (noise_.correlation > 0) draw = Follow(rank, draw);
+      factor += noise_.per_computation * draw;
+    }
+    return noise_.per_rank > 0 ? factor * of_rank_[rank] : factor;
+  }
+
+ private:
+  double Follow(int rank, double draw);
+
+  TimeNoise noise_;
+  double fresh_ = 1;  // How much of a draw is new.
+  WordHash of_computations_{0};
+  std::vector<double> of_rank_;  // [rank]: the factor.
+  std::vector<double> last_;     // [rank]: the last draw of its computations.
+  std::vector<char> has_last_;   // [rank]
+};
 
 }  // namespace perseus::model
 

@@ -75,6 +75,12 @@ constexpr Figure<ExpectedFigures> kOfExpected[] = {
      "Energy saved against all clocks at maximum under the same conditions."},
     {"saving_spread_percent", kPercent, &ExpectedFigures::saving_spread_percent, kNotNegative,
      false, "Standard deviation of the seeds' means of it."},
+    {"most_slowdown_percent", kPercent, &ExpectedFigures::most_slowdown_percent, kAnyNumber, false,
+     "The greatest slowdown at any corner of the conditions' ranges; other figures are those of "
+     "the "
+     "middle. Without ranges it is `slowdown_percent`."},
+    {"least_saving_percent", kPercent, &ExpectedFigures::least_saving_percent, kAnyNumber, false,
+     "The least saving at any corner of the conditions' ranges."},
     {"clock_calls", kNone, &ExpectedFigures::clock_calls, kNotNegative, false,
      "Clock changes of one pipeline in one iteration, all ranks together."},
     {"seeds", kNone, &ExpectedFigures::seeds, kNotNegative, false,

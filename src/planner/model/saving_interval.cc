@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <map>
 #include <random>
-#include <tuple>
 #include <utility>
 
+#include "model/option_errors.h"
 #include "model/waiting.h"
 #include "perseus/pipeline.h"
 
@@ -22,12 +22,6 @@ constexpr int kDraws = 256;
 // 95 % of Student's t with 10 degrees of freedom: a sweep goes back to few clocks, so how wide its
 // errors are is not well known either.
 constexpr double kSigmas = 2.23;
-// Share of the errors' variance that all ranks have in common: their curves are smoothed alike, and
-// stand in one room. Chosen with bench/sweep_intervals.cc.
-constexpr double kCommonShare = 0.15;
-// No time or power is less than this share of what was measured.
-constexpr double kLeastShare = 0.1;
-
 // Nearly normal, of the same bits on every machine.
 class Normal {
  public:
@@ -41,37 +35,6 @@ class Normal {
  private:
   std::mt19937_64 random_{1};
 };
-
-const OptionErrors* Find(const std::vector<OptionErrors>& all, int stage, ComputationType type,
-                         int knob) {
-  const auto found = std::lower_bound(
-      all.begin(), all.end(), std::tuple(stage, type, knob),
-      [](const OptionErrors& errors, const std::tuple<int, ComputationType, int>& key) {
-        return std::tuple(errors.stage, errors.type, errors.knob) < key;
-      });
-  const bool is_it =
-      found != all.end() && found->stage == stage && found->type == type && found->knob == knob;
-  return is_it ? &*found : nullptr;
-}
-
-// Halves of a backward that was measured whole have its errors, and the other way round; a
-// recompute that was not measured has the forward's.
-const OptionErrors* ErrorsOf(const std::vector<OptionErrors>& all, const CostTable& table,
-                             int knob) {
-  const OptionErrors* errors = Find(all, table.stage, table.type, knob);
-  if (errors != nullptr || table.type == ComputationType::kForward) return errors;
-  if (table.type == ComputationType::kRecompute) {
-    return Find(all, table.stage, ComputationType::kForward, knob);
-  }
-  errors = Find(all, table.stage, ComputationType::kBackward, knob);
-  return errors != nullptr ? errors : Find(all, table.stage, ComputationType::kBackwardInput, knob);
-}
-
-double Own(double std, const std::vector<double>& sources) {
-  double variance = std * std;
-  for (const double source : sources) variance -= source * source;
-  return std::sqrt(std::max(0.0, variance));
-}
 
 // An option of a rank that is drawn anew.
 struct Cell {
@@ -109,8 +72,8 @@ class Draws {
       if (is_new) {
         cells_.push_back({.errors = errors,
                           .rank = rank,
-                          .own_time = Own(errors->time_std, errors->time_sources),
-                          .own_power = Own(errors->power_std, errors->power_sources)});
+                          .own_time = OwnError(errors->time_std, errors->time_sources),
+                          .own_power = OwnError(errors->power_std, errors->power_sources)});
         double& blocking = blocking_std_[static_cast<std::size_t>(rank)];
         blocking = std::max(blocking, errors->blocking_std);
       }
@@ -123,7 +86,7 @@ class Draws {
     DrawSources(&time_values_);
     DrawSources(&power_values_);
     for (std::size_t rank = 0; rank < blocking_.size(); ++rank) {
-      blocking_share_[rank] = std::max(kLeastShare, 1 + blocking_std_[rank] * normal_());
+      blocking_share_[rank] = std::max(kLeastErrorShare, 1 + blocking_std_[rank] * normal_());
       blocking_[rank] = pipeline_.rank_blocking_power_watts[rank] * blocking_share_[rank];
     }
     for (Cell& cell : cells_) {
@@ -136,8 +99,8 @@ class Draws {
       for (std::size_t k = 0; k < cell.errors->power_sources.size(); ++k) {
         power += cell.errors->power_sources[k] * power_values_[rank][k];
       }
-      cell.time = std::max(kLeastShare, time);
-      cell.energy = cell.time * std::max(kLeastShare, power);
+      cell.time = std::max(kLeastErrorShare, time);
+      cell.energy = cell.time * std::max(kLeastErrorShare, power);
     }
   }
 
@@ -166,7 +129,8 @@ class Draws {
     for (double& value : common) value = normal_();
     for (std::vector<double>& of_rank : *values) {
       for (std::size_t k = 0; k < of_rank.size(); ++k) {
-        of_rank[k] = std::sqrt(1 - kCommonShare) * normal_() + std::sqrt(kCommonShare) * common[k];
+        of_rank[k] =
+            std::sqrt(1 - kCommonErrorShare) * normal_() + std::sqrt(kCommonErrorShare) * common[k];
       }
     }
   }

@@ -24,6 +24,7 @@
 #include "plan/frontier_effort.h"
 #include "plan/frontier_points.h"
 #include "plan/grouped/grouped_plan.h"
+#include "plan/grouped/knob_sets.h"
 #include "plan/grouped/knob_subset.h"
 #include "plan/kept_constraints.h"
 #include "plan/limits.h"
@@ -316,9 +317,16 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanSpec& spec) const {
     if (!fits) return tl::unexpected(options.error());
     options = impl.baseline.options;
   }
+  if (constraints.max_knobs && goes_on) {
+    // What was proven above is of searches among some knobs only.
+    auto best =
+        plan::BestOfKnobSets(impl.pipeline, seconds, constraints, effort, *std::move(options));
+    if (!best) return tl::unexpected(best.error());
+    options = best->options;
+    grouped = *std::move(best);
+  }
   Plan plan = plan_of(*std::move(options));
-  // With few knobs it is of searches among some of them only.
-  if (grouped && !constraints.max_knobs) {
+  if (grouped && goes_on) {
     plan.shared_knobs = plan::SharedKnobBoundOf(
         impl.pipeline, plan, grouped->lower_bound_effective_joules, grouped->proven);
   }

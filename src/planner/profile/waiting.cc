@@ -7,10 +7,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "common/cells.h"
+#include "common/nearest_name.h"
 
 namespace perseus::profile {
 namespace {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
 #include <string_view>
 
 #include "common/input_limits.h"
@@ -40,6 +41,7 @@ Result<void> CheckConditions(const Conditions& conditions, int pipelines) {
       {"noise", conditions.noise.per_computation, kShare, kMostNoise},
       {"stage_noise", conditions.noise.per_stage, kShare, kMostNoise},
       {"gpu_noise", conditions.noise.per_gpu, kShare, kMostNoise},
+      {"rank_noise", conditions.noise.per_rank, kShare, kMostNoise},
       {"switch_latency", switching.latency_seconds, kSeconds, kMostSeconds},
       {"switch_latency_spread", switching.latency_spread_seconds, kSeconds, kMostSeconds},
       {"switch_stall", switching.stall_seconds, kSeconds, kMostSeconds},
@@ -54,6 +56,36 @@ Result<void> CheckConditions(const Conditions& conditions, int pipelines) {
     if (auto checked = CheckRange(range.key, range.value, range.what, range.most); !checked) {
       return checked;
     }
+  }
+  const ConditionRanges& known = conditions.ranges;
+  const struct {
+    std::string_view key;
+    const std::optional<ValueRange>& range;
+    double value;
+    std::string_view what;
+    double most;
+  } widths[] = {
+      {"noise", known.noise, conditions.noise.per_computation, kShare, kMostNoise},
+      {"rank_noise", known.rank_noise, conditions.noise.per_rank, kShare, kMostNoise},
+      {"switch_latency", known.switch_latency_seconds, switching.latency_seconds, kSeconds,
+       kMostSeconds},
+  };
+  for (const auto& [key, range, value, what, most] : widths) {
+    if (!range) continue;
+    for (const double end : {range->least, range->most}) {
+      if (auto checked = CheckRange(key, end, what, most); !checked) return checked;
+    }
+    if (!(range->least <= value && value <= range->most)) {
+      return InvalidInput(
+          fmt::format("the range of '{}' is {} to {}; expected one that contains {}", key,
+                      range->least, range->most, value));
+    }
+  }
+  const double correlation = conditions.noise.correlation;
+  if (!(correlation >= 0 && correlation < 1)) {
+    return InvalidInput(
+        fmt::format("'noise_correlation' is {}; expected a share from 0 to below 1 (0.9 is 90 %)",
+                    correlation));
   }
   if (!ParseCallAhead(CallAheadName(switching.call_ahead))) {
     return InvalidInput("'call_ahead' is none; expected none, end or predicted");

@@ -34,8 +34,12 @@ struct TrialSize {
 
 TrialSize SizeOfTrials(const CostedPipeline& pipeline, const Conditions& conditions, int pipelines,
                        std::int64_t most) {
-  const bool once = conditions.noise.per_stage > 0 || conditions.noise.per_gpu > 0;
-  const bool varies = conditions.noise.any() || conditions.switching.latency_spread_seconds > 0;
+  const bool errors = conditions.profile_errors && !pipeline.errors.empty();
+  const bool once = conditions.noise.once() || errors;
+  const std::vector<Conditions> corners = CornersOf(conditions);
+  const bool varies = errors || conditions.switching.latency_spread_seconds > 0 ||
+                      std::any_of(corners.begin(), corners.end(),
+                                  [](const Conditions& corner) { return corner.noise.any(); });
   if (!varies) return {};  // Trials know themselves when such a job has settled.
   constexpr double kMostComputations = 2e6;
   const double each = static_cast<double>(pipeline.dag.size()) * pipelines;
@@ -83,18 +87,12 @@ Waiting WaitingToSearch(const Planner& planner, const RobustPlanSpec& spec, cons
   const double mean_watts =
       planner.baseline().energy_joules / planner.baseline().iteration_time_seconds;
   const auto worth = [&](Waiting waiting) {
-    const ReplayedFigures figures = trials.Of(paper, waiting);
-    const double late = figures.slowdown_percent + trials.MarginPercent(figures) - slower_percent;
-    return figures.saving_percent - std::max(0.0, late) * price_of_time / mean_watts;
+    const Trials::Judged judged = trials.Judge(paper, waiting);
+    const double late = judged.slower_percent - slower_percent;
+    return judged.saving_percent - std::max(0.0, late) * price_of_time / mean_watts;
   };
   return worth(Waiting::kCheapest) > worth(Waiting::kSetClock) ? Waiting::kCheapest
                                                                : Waiting::kSetClock;
-}
-
-// By how much the mean iteration may be longer than the baseline's, at the confidence asked for.
-double SlowerWithMargin(const Trials& trials, const Plan& plan) {
-  const ReplayedFigures figures = trials.Of(plan.options, plan.waiting);
-  return figures.slowdown_percent + trials.MarginPercent(figures);
 }
 
 }  // namespace
@@ -138,7 +136,7 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   // PlanFor() does, count an iteration of that length.
   const bool waits = seconds > planner.frontier().economic_seconds * (1 + 1e-9);
   if (waits) {
-    trials.set_least_seconds(trials.baseline().iteration_time_seconds * seconds / base_seconds);
+    trials.set_least_seconds(seconds, base_seconds);
   }
   const double price_of_time = robust::PriceOfTime(planner, seconds);
   Waiting waiting =
@@ -257,30 +255,34 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
 
   if (waiting == Waiting::kCheapest) {
     // What was found may be better without.
-    const std::vector<CostOption>& options = search.best()->options;
-    const ReplayedFigures without = trials.Of(options, Waiting::kSetClock);
-    const bool in_time = without.slowdown_percent + trials.MarginPercent(without) <=
-                         slower_percent + kRoundingPercent;
+    const std::vector<CostOption>& options = search.Taken().options;
+    const robust::Trials::Judged without = trials.Judge(options, Waiting::kSetClock);
     const double price = 100 * spec.conditions.change_joules *
                          CountKnobChanges(planner.pipeline().dag, options)->all() /
                          trials.baseline().energy_joules;
-    if (in_time && without.saving_percent - price > search.best()->saving_percent) {
+    if (without.slower_percent <= slower_percent + kRoundingPercent &&
+        without.saving_percent - price > search.Taken().saving_percent) {
       waiting = Waiting::kSetClock;
     }
   }
 
   RobustPlan found;
-  found.plan = plan_of(search.best()->options);
+  found.plan = plan_of(search.Taken().options);
   found.conditions = spec.conditions;
   found.pipelines = spec.pipelines;
+  found.with_profile_errors = spec.conditions.profile_errors && !planner.pipeline().errors.empty();
   const robust::Trials expected =
       robust::MakeTrials(planner, spec, kExpected, robust::kExpectedSeed);
   found.expected = expected.Of(found.plan.options, found.plan.waiting);
+  for (int k = 1; k < expected.corners(); ++k) {
+    found.corners.push_back(
+        {expected.corner(k), expected.Of(found.plan.options, found.plan.waiting, k)});
+  }
   found.baseline = expected.baseline();
   found.accepted_seconds = found.baseline.iteration_time_seconds * (1 + slower_percent / 100);
   found.paper = expected.Of(paper->options, paper->waiting);
-  const double needs = std::max(robust::SlowerWithMargin(trials, *paper),
-                                found.paper.slowdown_percent + expected.MarginPercent(found.paper));
+  const double needs = std::max(trials.Judge(paper->options, paper->waiting).slower_percent,
+                                expected.Judge(paper->options, paper->waiting).slower_percent);
   found.paper_max_slowdown = std::max(0.0, (1 + needs / 100) / (seconds / base_seconds) - 1);
   found.paper_plan = *std::move(paper);
   if (spec.with_bound) {

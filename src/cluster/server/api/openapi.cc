@@ -155,6 +155,9 @@ struct FieldSchema {
   Json operator()(std::optional<double> JobFile::* /*member*/) const {
     return Ranged(Json::array({"number", "string"}));
   }
+  Json operator()(std::optional<ValueRange> JobFile::* /*member*/) const {
+    return Ranged(Json::array({"number", "string"}));
+  }
   Json operator()(std::vector<double> JobFile::* /*member*/) const {
     return {{"anyOf",
              {Ranged(Json::array({"number", "string"})),

@@ -35,10 +35,10 @@ constexpr int kCandidates = 6;  // Groups that are tried before a node is split.
 
 class Branching {
  public:
-  Branching(const GroupProblem& problem, std::int64_t work_limit)
+  Branching(const GroupProblem& problem, std::int64_t work_limit, double below_joules)
       : problem_(problem),
         relaxation_(problem),
-        incumbent_(problem, &relaxation_),
+        incumbent_(problem, &relaxation_, below_joules),
         work_limit_(work_limit) {}
 
   GroupSolution Run(const std::vector<std::vector<int>>& starts) {
@@ -256,8 +256,8 @@ class Branching {
 }  // namespace
 
 GroupSolution SolveGroups(const GroupProblem& problem, const std::vector<std::vector<int>>& starts,
-                          std::int64_t work_limit) {
-  return Branching(problem, work_limit).Run(starts);
+                          std::int64_t work_limit, double below_joules) {
+  return Branching(problem, work_limit, below_joules).Run(starts);
 }
 
 }  // namespace perseus::plan

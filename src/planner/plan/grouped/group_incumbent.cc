@@ -17,8 +17,12 @@ constexpr int kLongestExchange = 3;       // Options that an exchange may skip.
 
 }  // namespace
 
-GroupIncumbent::GroupIncumbent(const GroupProblem& problem, GroupRelaxation* relaxation)
-    : problem_(problem), relaxation_(*relaxation), forbidding_(problem.num_groups(), 0) {
+GroupIncumbent::GroupIncumbent(const GroupProblem& problem, GroupRelaxation* relaxation,
+                               double below_joules)
+    : problem_(problem),
+      relaxation_(*relaxation),
+      forbidding_(problem.num_groups(), 0),
+      best_joules_(below_joules) {
   for (const GroupProblem::Group& group : problem.groups()) {
     double most = 0;
     for (const auto& option : group.options) most = std::max(most, std::abs(option.joules));

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -19,11 +18,11 @@ namespace perseus::plan {
 // that exchange time. What it learns of long paths it shares with the relaxation.
 class GroupIncumbent {
  public:
-  // Borrows both.
-  GroupIncumbent(const GroupProblem& problem, GroupRelaxation* relaxation);
+  // Borrows both. A choice counts where it needs less than `below_joules`.
+  GroupIncumbent(const GroupProblem& problem, GroupRelaxation* relaxation, double below_joules);
 
   const std::vector<int>& choice() const { return best_; }  // Empty: none yet.
-  double joules() const { return best_joules_; }            // Infinite where there is none.
+  double joules() const { return best_joules_; }            // `below_joules` where there is none.
   // Choices that differ by less count as equal.
   double tolerance() const { return tolerance_; }
   double Cutoff() const { return best_joules_ - tolerance_; }
@@ -57,7 +56,7 @@ class GroupIncumbent {
   std::vector<std::vector<int>> by_joules_;  // [group] Its options, cheapest first.
   std::vector<std::size_t> forbidding_;      // [group] Place in paths().
   std::vector<int> best_;
-  double best_joules_ = std::numeric_limits<double>::infinity();
+  double best_joules_;
 };
 
 }  // namespace perseus::plan

@@ -136,31 +136,6 @@ class PricedKnobs {
   std::vector<bool> needed_;  // For the deadline.
 };
 
-CostedPipeline Restricted(const CostedPipeline& pipeline, const std::vector<bool>& kept) {
-  CostedPipeline restricted = pipeline;
-  for (CostTable& table : restricted.tables) {
-    std::erase_if(table.all_options, [&kept](const CostOption& o) { return !kept[o.knob]; });
-    table.options = ParetoOptions(table, Guard{});
-  }
-  return restricted;
-}
-
-// The optimum of the relaxation for this deadline; its cost is off by at most
-// `error`, unless that is nullptr.
-Result<TimeCostSchedule> OptimumAt(const CostedPipeline& pipeline, const Guard& guard,
-                                   double seconds, double slope_quantum, double* error) {
-  auto problem = MakeTimeCostProblem(pipeline, guard);
-  if (!problem) return tl::unexpected(problem.error());
-  FrontierOptions options;
-  options.schedule_times = {seconds};
-  options.stop_time = seconds;
-  options.slope_quantum = slope_quantum;
-  auto solved = SolveFrontier(*problem, options);
-  if (!solved) return tl::unexpected(solved.error());
-  if (error != nullptr) *error = solved->cost_error;
-  return std::move(solved->schedules.front());
-}
-
 Error NotEnough(int max_knobs, double seconds, int needed) {
   return {ErrorCode::kInfeasible,
           fmt::format("{} distinct knobs are not enough for {:.6g} s: {} are needed; "
@@ -202,7 +177,10 @@ class FewKnobsSearch {
       std::vector<bool>& used = chains.emplace_back(pipeline_.knobs.size(), false);
       for (const CostOption& option : *all) used[option.knob] = true;
       if (std::count(used.begin(), used.end(), true) <= *constraints.max_knobs) {
-        return best.joules < JoulesOf(pipeline_, *all) ? best.options : *all;
+        const double joules = JoulesOf(pipeline_, *all);
+        if (joules <= best.joules) best = {*std::move(all), joules};
+        // A search for a dwell is not exact: a coarser plan of few knobs may be better.
+        if (!HasDwell(constraints)) return best.options;
       }
     }
     chains.emplace_back(pipeline_.knobs.size(), true);
@@ -227,7 +205,7 @@ class FewKnobsSearch {
         if (!best.options.empty() && !goes_on_()) return best.options;
         if (priced.CountKept() > *constraints.max_knobs) continue;
         if (!tried.insert(priced.kept()).second) break;
-        const CostedPipeline few = Restricted(pipeline_, priced.kept());
+        const CostedPipeline few = WithKnobsOnly(pipeline_, priced.kept());
         const auto bound = BoundWith(few, priced.kept());
         if (!bound) return tl::unexpected(bound.error());
         // No fewer of these knobs can be better either.
@@ -282,6 +260,29 @@ class FewKnobsSearch {
 };
 
 }  // namespace
+
+CostedPipeline WithKnobsOnly(const CostedPipeline& pipeline, const std::vector<bool>& kept) {
+  CostedPipeline restricted = pipeline;
+  for (CostTable& table : restricted.tables) {
+    std::erase_if(table.all_options, [&kept](const CostOption& o) { return !kept[o.knob]; });
+    table.options = ParetoOptions(table, Guard{});
+  }
+  return restricted;
+}
+
+Result<TimeCostSchedule> OptimumAt(const CostedPipeline& pipeline, const Guard& guard,
+                                   double seconds, double slope_quantum, double* error) {
+  auto problem = MakeTimeCostProblem(pipeline, guard);
+  if (!problem) return tl::unexpected(problem.error());
+  FrontierOptions options;
+  options.schedule_times = {seconds};
+  options.stop_time = seconds;
+  options.slope_quantum = slope_quantum;
+  auto solved = SolveFrontier(*problem, options);
+  if (!solved) return tl::unexpected(solved.error());
+  if (error != nullptr) *error = solved->cost_error;
+  return std::move(solved->schedules.front());
+}
 
 std::vector<CostOption> OneKnobForAll(const CostedPipeline& pipeline, const Guard& guard,
                                       double seconds) {

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <memory>
 
-#include "common/word_hash.h"
 #include "model/nearest_options.h"
 #include "model/noise.h"
 #include "perseus/pipeline.h"
@@ -23,14 +22,17 @@ namespace {
 class JobReplay {
  public:
   JobReplay(const CostedPipeline& pipeline, const std::vector<CostOption>& options, Waiting waiting,
-            const Conditions& conditions, int pipelines, std::uint64_t seed)
+            const Conditions& conditions, int pipelines, std::uint64_t seed,
+            const std::vector<double>& true_times)
       : pipeline_(pipeline),
         options_(options),
         conditions_(conditions),
+        true_times_(true_times),
         rules_(conditions.switching, pipeline.knobs_are_numbers),
         pipelines_(pipelines),
         seed_(seed),
-        noise_(model::DrawFixedNoise(pipeline, conditions.noise, pipelines, seed)) {
+        noise_(model::DrawFixedNoise(pipeline, conditions.noise, pipelines, seed)),
+        iteration_noise_(conditions.noise, pipeline.dag.num_ranks) {
     std::vector<int> knobs;
     std::vector<double> durations;
     for (int i = 0; i < pipeline.dag.size(); ++i) {
@@ -98,11 +100,11 @@ class JobReplay {
    public:
     Books(JobReplay& job, int p, std::int64_t iteration, double* joules)
         : job_(job),
-          sigma_(job.conditions_.noise.per_computation),
-          prefix_(WordHash(job.seed_).With(model::kComputationNoise).With(p).With(iteration)),
           first_gpus_(static_cast<std::size_t>(p) * job.pipeline_.dag.num_ranks),
           last_ends_(job.last_ends_.empty() ? nullptr : job.last_ends_.data() + first_gpus_),
-          joules_(joules) {}
+          joules_(joules) {
+      job.iteration_noise_.Begin(job.seed_, p, iteration);
+    }
 
     bool counts_waits() const { return last_ends_ != nullptr; }
     void Wait(int rank, int knob, double from, double to) {
@@ -115,8 +117,9 @@ class JobReplay {
       const int table = job_.pipeline_.table_of[i];
       planned_ = &job_.options_[i];
       nearest_ = &job_.nearest_[table];
+      first_true_ = static_cast<std::size_t>(table) * job_.pipeline_.knobs.size();
       if (!job_.noise_.gpus_of_rank.empty()) gpus_ = job_.noise_.gpus_of_rank[first_gpus_ + rank];
-      drawn_ = sigma_ > 0 ? 1 + sigma_ * prefix_.With(i).StandardDraw() : 1;
+      drawn_ = job_.iteration_noise_.Of(i, rank);
       stage_ = job_.noise_.stage[job_.pipeline_.tables[table].stage];
       blocked_watts_ =
           job_.pipeline_.rank_blocking_power_watts[rank] * (gpus_.mean / gpus_.slowest);
@@ -126,10 +129,11 @@ class JobReplay {
       option_ = knob == planned_->knob ? planned_ : (*nearest_)[knob];
       if (option_ == nullptr) option_ = planned_;
       knob_ = knob;
-      return option_->time_seconds * stage_ * gpus_.slowest * drawn_;
+      true_ = job_.true_times_.empty() ? 1 : job_.true_times_[first_true_ + option_->knob];
+      return option_->time_seconds * true_ * stage_ * gpus_.slowest * drawn_;
     }
     void Count(double from, double to, double share) {
-      *joules_ += share * option_->energy_joules * gpus_.mean * (stage_ * drawn_) -
+      *joules_ += share * (option_->energy_joules * true_) * gpus_.mean * (stage_ * drawn_) -
                   blocked_watts_ * (to - from);
       if (last_ends_ == nullptr) return;
       // GPUs of a rank that are done wait for its slowest, at the clock of the computation.
@@ -141,9 +145,7 @@ class JobReplay {
     }
 
    private:
-    const JobReplay& job_;
-    double sigma_;
-    WordHash prefix_;
+    JobReplay& job_;
     std::size_t first_gpus_;
     double* last_ends_;  // [rank] Null where what waiting draws is constant.
     double* joules_;
@@ -153,6 +155,8 @@ class JobReplay {
     const CostOption* planned_ = nullptr;
     const CostOption* option_ = nullptr;  // At the knob that was asked for last.
     const std::vector<const CostOption*>* nearest_ = nullptr;  // [knob]
+    std::size_t first_true_ = 0;                               // Of its table, in true_times_.
+    double true_ = 1;                                          // Of option_.
     model::GpuNoise gpus_;
     double drawn_ = 1;
     double stage_ = 1;
@@ -183,10 +187,12 @@ class JobReplay {
   const CostedPipeline& pipeline_;
   const std::vector<CostOption>& options_;
   const Conditions& conditions_;
+  const std::vector<double>& true_times_;
   switching::SwitchingRules rules_;
   int pipelines_;
   std::uint64_t seed_;
   model::FixedNoise noise_;
+  model::IterationNoise iteration_noise_;
   std::shared_ptr<const switching::PlannedRows> rows_;
   State state_;
   std::vector<double> last_ends_;  // [pipeline x ranks + rank]; as Books::last_ends_.
@@ -236,9 +242,10 @@ bool AreAlike(const JobReplay::State& one, const JobReplay::State& other, double
 
 ReplayedRun ReplayJob(const CostedPipeline& pipeline, const std::vector<CostOption>& options,
                       Waiting waiting, const Conditions& conditions, int pipelines,
-                      std::int64_t iterations, std::uint64_t seed) {
+                      std::int64_t iterations, std::uint64_t seed,
+                      const std::vector<double>& true_times) {
   ReplayedRun run;
-  JobReplay replay(pipeline, options, waiting, conditions, pipelines, seed);
+  JobReplay replay(pipeline, options, waiting, conditions, pipelines, seed, true_times);
   for (std::int64_t n = 0; n < iterations; ++n) replay.Step(n, &run);
   if (iterations > 0) run.clock_calls /= static_cast<double>(iterations);
   return run;
@@ -249,7 +256,9 @@ SettledRun ReplayUntilSettled(const CostedPipeline& pipeline,
                               const Conditions& conditions, std::int64_t most) {
   SettledRun found;
   ReplayedRun& run = found.run;
-  JobReplay replay(pipeline, options, waiting, conditions, /*pipelines=*/1, /*seed=*/0);
+  const std::vector<double> as_measured;
+  JobReplay replay(pipeline, options, waiting, conditions, /*pipelines=*/1, /*seed=*/0,
+                   as_measured);
   for (std::int64_t n = 0; n < most && !found.settled; ++n) {
     const JobReplay::State before = replay.state();
     const double calls_before = run.clock_calls;

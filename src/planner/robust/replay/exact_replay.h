@@ -24,9 +24,11 @@ struct ReplayedRun {
 // Iterations of a job whose pipelines all run the same options, one after the
 // other, exactly as docs/explanation/emulation.md says: what perseus::Emulate() would find for a
 // job without stragglers, to rounding.
+// `true_times`: of model::DrawTrueTimes(); empty: as measured.
 ReplayedRun ReplayJob(const CostedPipeline& pipeline, const std::vector<CostOption>& options,
                       Waiting waiting, const Conditions& conditions, int pipelines,
-                      std::int64_t iterations, std::uint64_t seed);
+                      std::int64_t iterations, std::uint64_t seed,
+                      const std::vector<double>& true_times = {});
 
 struct SettledRun {
   ReplayedRun run;       // Where it settled, `clock_calls` are those of the last iteration.

@@ -137,7 +137,14 @@ bool LaneReplay::RunAny(int computation, Node* node) {
 }
 
 double LaneReplay::JobSeconds() const {
-  double sum = 0;
+  const std::vector<double> sums = GroupSums();
+  const double end_delay = pipeline_.dag.end_delay_seconds;
+  return samples_.groups() == 1 ? sums[0] / samples_.jobs() + end_delay
+                                : samples_.Seconds(sums, end_delay);
+}
+
+std::vector<double> LaneReplay::GroupSums() const {
+  std::vector<double> sums(samples_.scale.size(), 0.0);
   for (int lane = 0; lane < lanes_; lane += samples_.pipelines) {
     double last = 0;
     for (const int i : last_of_rank_) {
@@ -145,10 +152,9 @@ double LaneReplay::JobSeconds() const {
           rows_.data() + static_cast<std::size_t>(Now(i).end_row) * lanes_ + lane;
       for (int p = 0; p < samples_.pipelines; ++p) last = std::max(last, row[p]);
     }
-    sum += last;
+    sums[samples_.group[lane / samples_.pipelines]] += last;
   }
-  const int jobs = lanes_ / samples_.pipelines;
-  return sum / jobs + pipeline_.dag.end_delay_seconds;
+  return sums;
 }
 
 void LaneReplay::Reset(std::span<const int> knobs) {
@@ -233,21 +239,25 @@ std::vector<double> LaneReplay::Criticality() const {
   const auto end_of = [&](int i, int lane) {
     return rows_[static_cast<std::size_t>(nodes_[i].end_row) * lanes_ + lane];
   };
+  // Where each job ends, and when.
+  std::vector<std::pair<int, int>> ends(jobs);
+  std::vector<double> seconds(jobs, -1.0);
   for (int job = 0; job < jobs; ++job) {
-    int at = -1;
-    int lane = 0;
-    double last = -1;
     for (int p = job * samples_.pipelines; p < (job + 1) * samples_.pipelines; ++p) {
       for (const int i : last_of_rank_) {
-        if (end_of(i, p) > last) {
-          last = end_of(i, p);
-          at = i;
-          lane = p;
+        if (end_of(i, p) > seconds[job]) {
+          seconds[job] = end_of(i, p);
+          ends[job] = {i, p};
         }
       }
     }
+  }
+  const std::vector<double> weights = samples_.PathWeights(seconds);
+  for (int job = 0; job < jobs; ++job) {
+    int at = ends[job].first;
+    const int lane = ends[job].second;
     while (at >= 0) {
-      criticality[at] += samples_.TimeOf(at)[lane] / jobs;
+      criticality[at] += samples_.TimeOf(at)[lane] * weights[job] / jobs;
       int from = -1;
       double latest = dag.start_delay_seconds[at];
       for (int k = dag.first_precedence[at]; k < dag.first_precedence[at + 1]; ++k) {

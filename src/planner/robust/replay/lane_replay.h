@@ -73,6 +73,8 @@ class LaneReplay {
   int before(int computation) const { return previous_[computation]; }
   int after(int computation) const { return next_[computation]; }
   int lanes() const { return lanes_; }
+  // [group of the samples]: sums of the times of its jobs, without the delay at the end.
+  std::vector<double> GroupSums() const;
 
   // The share of lanes in which a computation lies on the critical path, each
   // counted with its factor of time.

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "perseus/conditions.h"
@@ -21,6 +22,19 @@ struct Samples {
   std::vector<double> time;    // [computation x lanes + lane]: factor of time.
   std::vector<double> energy;  // [rank x lanes + lane]: further factor of energy.
   std::vector<double> weight;  // [computation]: mean of both factors' product.
+  // Jobs are in groups whose noise differs. The time of all is that of the group for which it is
+  // most, after its mean is multiplied with its scale.
+  std::vector<int> group;     // [job]
+  std::vector<int> jobs_of;   // [group]
+  std::vector<double> scale;  // [group]
+
+  int jobs() const { return lanes / pipelines; }
+  int groups() const { return static_cast<int>(scale.size()); }
+  // `sums`: [group], of the times of its jobs, all without `end_delay`. With one group and a scale
+  // of 1 that is the mean.
+  double Seconds(std::span<const double> sums, double end_delay) const;
+  // [job]: what its longest path counts, with times of jobs, in means over jobs.
+  std::vector<double> PathWeights(std::span<const double> seconds) const;
 
   const double* TimeOf(int computation) const {
     return time.data() + static_cast<std::size_t>(computation) * lanes;
@@ -35,6 +49,11 @@ struct Samples {
 // would take more than four times as many lanes.
 Samples DrawSamples(const CostedPipeline& pipeline, const TimeNoise& noise, int pipelines,
                     int lanes, std::uint64_t seed);
+
+// The same with jobs of each noise, which may differ in what is drawn anew in each iteration. A
+// noise that is none has one job, since all would be alike.
+Samples DrawMixedSamples(const CostedPipeline& pipeline, std::span<const TimeNoise> noises,
+                         int pipelines, int lanes, std::uint64_t seed);
 
 }  // namespace perseus::robust
 

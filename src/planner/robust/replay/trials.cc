@@ -11,11 +11,15 @@
 
 #include "common/word_hash.h"
 #include "model/emulated_iterations.h"
+#include "model/option_errors.h"
 #include "switching/clock_state.h"
 #include "switching/forecast.h"
 
 namespace perseus::robust {
 namespace {
+
+// A word that no job has.
+constexpr std::uint64_t kTrueTimes = 1ULL << 32;
 
 // Mean and standard error of differences that do not know each other.
 struct MeanAndError {
@@ -57,26 +61,31 @@ Trials::Trials(const CostedPipeline& pipeline, const std::vector<CostOption>& ba
                const Conditions& conditions, int pipelines, int jobs, std::int64_t iterations,
                std::uint64_t seed)
     : pipeline_(pipeline),
-      conditions_(conditions),
       pipelines_(pipelines),
       jobs_(jobs),
       iterations_(iterations),
       seed_(seed) {
-  baseline_ = Replay(baseline, Waiting::kSetClock);
+  if (conditions.profile_errors && !pipeline.errors.empty()) {
+    for (int job = 0; job < jobs; ++job) {
+      true_times_.push_back(
+          model::DrawTrueTimes(pipeline, WordHash(seed).With(kTrueTimes).With(job).value()));
+    }
+  }
+  for (Conditions& each : CornersOf(conditions)) {
+    Corner& corner = corners_.emplace_back();
+    corner.conditions = std::move(each);
+    corner.baseline = Replay(corner, baseline, Waiting::kSetClock);
+  }
 }
 
-bool Trials::varies() const {
-  return conditions_.noise.any() || conditions_.switching.latency_spread_seconds > 0;
-}
-
-Trials::Replayed Trials::ReplaySettled(const std::vector<CostOption>& options,
+Trials::Replayed Trials::ReplaySettled(const Corner& corner, const std::vector<CostOption>& options,
                                        Waiting waiting) const {
   std::array<std::int64_t, kShown.size()> shown = {};
   for (std::size_t k = 0; k < shown.size(); ++k) {
     shown[k] = model::EmulatedIterations(pipeline_.dag.size(), pipelines_, kShown[k]);
   }
   const auto [run, settled] =
-      ReplayUntilSettled(pipeline_, options, waiting, conditions_, shown.back());
+      ReplayUntilSettled(pipeline_, options, waiting, corner.conditions, shown.back());
   const std::size_t count = run.seconds.size();
   // What never settles comes and goes: of what is there, the later half.
   const std::size_t last = settled ? 1 : (count + 1) / 2;
@@ -98,28 +107,30 @@ Trials::Replayed Trials::ReplaySettled(const std::vector<CostOption>& options,
   return found;
 }
 
-Trials::Replayed Trials::Replay(const std::vector<CostOption>& options, Waiting waiting) const {
-  if (!varies()) return ReplaySettled(options, waiting);
-  const bool once = conditions_.noise.per_stage > 0 || conditions_.noise.per_gpu > 0;
+Trials::Replayed Trials::Replay(const Corner& corner, const std::vector<CostOption>& options,
+                                Waiting waiting) const {
+  if (!Varies(corner)) return ReplaySettled(corner, options, waiting);
+  const std::vector<double> as_measured;
   Replayed found;
   for (int job = 0; job < jobs_; ++job) {
-    const ReplayedRun run = ReplayJob(pipeline_, options, waiting, conditions_, pipelines_,
-                                      iterations_, WordHash(seed_).With(job).value());
+    const ReplayedRun run = ReplayJob(pipeline_, options, waiting, corner.conditions, pipelines_,
+                                      iterations_, WordHash(seed_).With(job).value(),
+                                      true_times_.empty() ? as_measured : true_times_[job]);
     found.calls += run.clock_calls / jobs_;
     Iteration mean;
     for (std::size_t k = 0; k < run.seconds.size(); ++k) {
-      if (!once) found.iterations.push_back({run.seconds[k], run.joules[k]});
+      if (!once()) found.iterations.push_back({run.seconds[k], run.joules[k]});
       mean.seconds += run.seconds[k] / static_cast<double>(iterations_);
       mean.joules += run.joules[k] / static_cast<double>(iterations_);
     }
-    if (once) found.iterations.push_back(mean);
+    if (once()) found.iterations.push_back(mean);
   }
   return found;
 }
 
-ReplayedFigures Trials::Compare(const Replayed& run) const {
+ReplayedFigures Trials::Compare(const Corner& corner, const Replayed& run) const {
   const std::vector<Iteration>& iterations = run.iterations;
-  const std::vector<Iteration>& baseline = baseline_.iterations;
+  const std::vector<Iteration>& baseline = corner.baseline.iterations;
   const std::size_t count = iterations.size();
   const auto of = [count](auto&& value) { return MeanOf(count, value); };
   const double base_seconds = of([&](std::size_t k) { return baseline[k].seconds; }).mean;
@@ -139,9 +150,9 @@ ReplayedFigures Trials::Compare(const Replayed& run) const {
   figures.saving_percent = 100 * saved.mean / base_joules;
   figures.saving_error_percent = 100 * saved.error / base_joules;
   figures.clock_calls = run.calls;
-  if (!varies()) {
+  if (!Varies(corner)) {
     for (std::size_t k = 0; k < kShown.size(); ++k) {
-      const double base = baseline_.first_seconds[k];
+      const double base = corner.baseline.first_seconds[k];
       figures.slowdown_percent =
           std::max(figures.slowdown_percent, 100 * (run.first_seconds[k] - base) / base);
     }
@@ -149,15 +160,14 @@ ReplayedFigures Trials::Compare(const Replayed& run) const {
   return figures;
 }
 
-ReplayedFigures Trials::baseline() const { return Compare(baseline_); }
-
 // What the pipeline draws once its iteration is over and it waits for another pipeline.
-double Trials::WattsAtEnd(const std::vector<CostOption>& options, Waiting waiting) const {
+double Trials::WattsAtEnd(const Corner& corner, const std::vector<CostOption>& options,
+                          Waiting waiting) const {
   double watts = pipeline_.total_blocking_power_watts;
-  const switching::SwitchingRules rules(conditions_.switching, pipeline_.knobs_are_numbers);
+  const switching::SwitchingRules rules(corner.conditions.switching, pipeline_.knobs_are_numbers);
   if (!rules.late() && !switching::WaitingKnobsOf(pipeline_, waiting, rules).empty()) return watts;
   const bool has_first_clock =
-      rules.late() && conditions_.switching.call_ahead == CallAhead::kPredicted;
+      rules.late() && corner.conditions.switching.call_ahead == CallAhead::kPredicted;
   for (int rank = 0; rank < pipeline_.dag.num_ranks; ++rank) {
     const std::vector<int>& order = pipeline_.dag.rank_order[rank];
     if (order.empty()) continue;
@@ -167,26 +177,46 @@ double Trials::WattsAtEnd(const std::vector<CostOption>& options, Waiting waitin
   return watts;
 }
 
-ReplayedFigures Trials::Of(const std::vector<CostOption>& options, Waiting waiting) const {
-  Replayed run = Replay(options, waiting);
-  for (Iteration& each : run.iterations) {
-    const double wait = std::max(0.0, least_seconds_ - each.seconds);
-    if (wait > 0) each.joules += WattsAtEnd(options, waiting) * wait;
+ReplayedFigures Trials::Of(const std::vector<CostOption>& options, Waiting waiting, int at) const {
+  const Corner& corner = corners_[at];
+  Replayed run = Replay(corner, options, waiting);
+  if (least_seconds_ > 0) {
+    const double least =
+        Compare(corner, corner.baseline).iteration_time_seconds * least_seconds_ / base_seconds_;
+    const double watts = WattsAtEnd(corner, options, waiting);
+    for (Iteration& each : run.iterations) {
+      each.joules += watts * std::max(0.0, least - each.seconds);
+    }
   }
-  ReplayedFigures figures = Compare(run);
+  ReplayedFigures figures = Compare(corner, run);
   if (least_slowdown_) {
-    figures.slowdown_percent =
-        std::max(figures.slowdown_percent, least_slowdown_(options) - MarginPercent(figures));
+    figures.slowdown_percent = std::max(figures.slowdown_percent,
+                                        least_slowdown_(options) - MarginPercent(corner, figures));
   }
   return figures;
 }
 
-double Trials::MarginPercent(const ReplayedFigures& figures) const {
-  if (!varies()) return 0;
-  const bool once = conditions_.noise.per_stage > 0 || conditions_.noise.per_gpu > 0;
+Trials::Judged Trials::Judge(const std::vector<CostOption>& options, Waiting waiting) const {
+  Judged judged;
+  double squares = 0;
+  for (int k = 0; k < corners(); ++k) {
+    const ReplayedFigures figures = Of(options, waiting, k);
+    judged.slower_at.push_back(figures.slowdown_percent + MarginPercent(corners_[k], figures));
+    judged.saving_percent += figures.saving_percent / corners();
+    judged.clock_calls = std::max(judged.clock_calls, figures.clock_calls);
+    squares += figures.saving_error_percent * figures.saving_error_percent / corners();
+  }
+  judged.slower_percent = *std::max_element(judged.slower_at.begin(), judged.slower_at.end());
+  // Corners see the same draws, so their errors do not cancel.
+  judged.saving_error_percent = std::sqrt(squares);
+  return judged;
+}
+
+double Trials::MarginPercent(const Corner& corner, const ReplayedFigures& figures) const {
+  if (!Varies(corner)) return 0;
   // The spread over jobs, not only the error of its mean.
-  const double spread = once ? std::sqrt(1.0 + jobs_) : 1.0;
-  return Quantile(conditions_.confidence) * figures.slowdown_error_percent * spread;
+  const double spread = once() ? std::sqrt(1.0 + jobs_) : 1.0;
+  return Quantile(corner.conditions.confidence) * figures.slowdown_error_percent * spread;
 }
 
 }  // namespace perseus::robust

@@ -18,9 +18,10 @@
 
 namespace perseus::robust {
 
-// Exact replays of plans in always the same iterations, beside the baseline. Where nothing
-// varies, figures are those of settled iterations; but a plan is as slow as it is there or in the
-// first iterations of a job (as many as an emulation has), whichever is slower.
+// Exact replays of plans in always the same iterations, beside the baseline, at each corner of the
+// conditions' ranges. Where nothing varies, figures are those of settled iterations; but a plan is
+// as slow as it is there or in the first iterations of a job (as many as an emulation has),
+// whichever is slower.
 class Trials {
  public:
   // `jobs` of `iterations` each, under seeds that follow from `seed`. All must
@@ -29,26 +30,44 @@ class Trials {
          const Conditions& conditions, int pipelines, int jobs, std::int64_t iterations,
          std::uint64_t seed);
 
-  // From now on an iteration of Of() that is shorter waits until then.
-  void set_least_seconds(double seconds) { least_seconds_ = seconds; }
+  // From now on an iteration waits until `seconds` x the baseline's mean / `base_seconds`.
+  void set_least_seconds(double seconds, double base_seconds) {
+    least_seconds_ = seconds;
+    base_seconds_ = base_seconds;
+  }
 
-  // From now on Of() is slower than the baseline by at least so many per cent, whatever
-  // MarginPercent() says: what else has to be in time.
+  // From now on a choice is slower than the baseline by at least so many per cent, whatever the
+  // margin: what else has to be in time.
   using LeastSlowdown = std::function<double(const std::vector<CostOption>&)>;
   void set_least_slowdown(LeastSlowdown percent) { least_slowdown_ = std::move(percent); }
 
-  ReplayedFigures baseline() const;
-  ReplayedFigures Of(const std::vector<CostOption>& options) const { return Of(options, waiting_); }
-  ReplayedFigures Of(const std::vector<CostOption>& options, Waiting waiting) const;
+  // CornersOf() the conditions; the first has the values that figures stand for.
+  int corners() const { return static_cast<int>(corners_.size()); }
+  const Conditions& corner(int k) const { return corners_[k].conditions; }
 
-  // How ranks wait in plans from now on, unless Of() is told otherwise. In the baseline they wait
-  // at its clocks.
+  // How ranks wait in plans from now on, unless it is said otherwise. In the baseline they wait at
+  // its clocks.
   void set_waiting(Waiting waiting) { waiting_ = waiting; }
   Waiting waiting() const { return waiting_; }
 
-  // By how much the mean slowdown of figures may be wrong, at the confidence asked
-  // for: the estimate's error, and what is drawn once per job. In per cent.
-  double MarginPercent(const ReplayedFigures& figures) const;
+  ReplayedFigures baseline() const { return Compare(corners_.front(), corners_.front().baseline); }
+  ReplayedFigures Of(const std::vector<CostOption>& options, Waiting waiting, int corner = 0) const;
+  ReplayedFigures Of(const std::vector<CostOption>& options) const { return Of(options, waiting_); }
+
+  // Whether something is drawn once per job.
+  bool once() const { return corners_.front().conditions.noise.once() || !true_times_.empty(); }
+
+  struct Judged {
+    // How much slower than the baseline the mean iteration may be at a corner, by which it is most.
+    // At the confidence asked for: with the estimate's error, and what is drawn once per job.
+    double slower_percent = 0;
+    std::vector<double> slower_at = {};  // [corner]
+    double saving_percent = 0;           // Mean over corners.
+    double saving_error_percent = 0;
+    double clock_calls = 0;  // Most of a corner.
+  };
+  Judged Judge(const std::vector<CostOption>& options, Waiting waiting) const;
+  Judged Judge(const std::vector<CostOption>& options) const { return Judge(options, waiting_); }
 
  private:
   // Iterations of the emulations whose figures are shown: of `emulate`, and of `plan`.
@@ -66,23 +85,35 @@ class Trials {
     // Where nothing varies: the mean of a job's first iterations, for each of kShown.
     std::array<double, kShown.size()> first_seconds = {};
   };
-  Replayed Replay(const std::vector<CostOption>& options, Waiting waiting) const;
-  ReplayedFigures Compare(const Replayed& run) const;
-  double WattsAtEnd(const std::vector<CostOption>& options, Waiting waiting) const;
+  struct Corner {
+    Conditions conditions;
+    Replayed baseline = {};
+  };
+  bool Varies(const Corner& corner) const {
+    return corner.conditions.noise.any() ||
+           corner.conditions.switching.latency_spread_seconds > 0 || !true_times_.empty();
+  }
+  Replayed Replay(const Corner& corner, const std::vector<CostOption>& options,
+                  Waiting waiting) const;
+  ReplayedFigures Compare(const Corner& corner, const Replayed& run) const;
+  double WattsAtEnd(const Corner& corner, const std::vector<CostOption>& options,
+                    Waiting waiting) const;
   // What is the same in every iteration is so once clocks and forecasts have settled.
-  Replayed ReplaySettled(const std::vector<CostOption>& options, Waiting waiting) const;
-  bool varies() const;
+  Replayed ReplaySettled(const Corner& corner, const std::vector<CostOption>& options,
+                         Waiting waiting) const;
+  double MarginPercent(const Corner& corner, const ReplayedFigures& figures) const;
 
   const CostedPipeline& pipeline_;
-  Conditions conditions_;
+  std::vector<Corner> corners_;
+  std::vector<std::vector<double>> true_times_;  // [job]; empty: as measured.
   int pipelines_;
   int jobs_;
   std::int64_t iterations_;
   std::uint64_t seed_;
   double least_seconds_ = 0;
+  double base_seconds_ = 1;
   LeastSlowdown least_slowdown_;
   Waiting waiting_ = Waiting::kSetClock;
-  Replayed baseline_;
 };
 
 }  // namespace perseus::robust

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace perseus::robust {
 namespace {
@@ -186,9 +187,10 @@ template <int kBlock>
 double WindowReplay::CutSeconds(int place) {
   const std::span<const TimeOrder::CutArc> across = order_.AcrossCutBehind(place);
   work_ += static_cast<std::int64_t>(across.size()) * (lanes_ + 4) / 2;
-  double sum = 0;
+  group_sums_.assign(samples_.scale.size(), 0.0);
   double job = 0;
   int left = samples_.pipelines;
+  const int* group = samples_.group.data();
   const int zeros = 2 * size_;
   for (int block = 0; block < lanes_; block += kBlock) {
     double most[kBlock] = {};
@@ -204,12 +206,14 @@ double WindowReplay::CutSeconds(int place) {
     for (int s = 0; s < kBlock; ++s) {
       job = most[s] > job ? most[s] : job;
       if (--left > 0) continue;
-      sum += job;
+      group_sums_[*group++] += job;
       job = 0;
       left = samples_.pipelines;
     }
   }
-  return sum * samples_.pipelines / lanes_ + pipeline_.dag.end_delay_seconds;
+  const double end_delay = pipeline_.dag.end_delay_seconds;
+  return samples_.groups() == 1 ? group_sums_[0] * samples_.pipelines / lanes_ + end_delay
+                                : samples_.Seconds(group_sums_, end_delay);
 }
 
 void WindowReplay::Reset(std::span<const int> knobs) {
@@ -339,23 +343,28 @@ void WindowReplay::Refresh() {
   std::fill(plain_share_.begin(), plain_share_.end(), 0.0);
   const int jobs = lanes_ / samples_.pipelines;
   const auto end_of = [&](int place, int lane) { return Row(row_[place])[lane]; };
+  // Where each job ends, and when.
+  std::vector<std::pair<int, int>> ends(jobs);
+  std::vector<double> seconds(jobs, -1.0);
   for (int job = 0; job < jobs; ++job) {
-    int at = -1;
-    int lane = 0;
-    double last = -1;
     for (int p = job * samples_.pipelines; p < (job + 1) * samples_.pipelines; ++p) {
       for (const std::vector<int>& order : pipeline_.dag.rank_order) {
         if (order.empty()) continue;
         const int place = order_.PlaceOf(order.back());
-        if (end_of(place, p) <= last) continue;
-        last = end_of(place, p);
-        at = place;
-        lane = p;
+        if (end_of(place, p) <= seconds[job]) continue;
+        seconds[job] = end_of(place, p);
+        ends[job] = {place, p};
       }
     }
+  }
+  const std::vector<double> weights = samples_.PathWeights(seconds);
+  for (int job = 0; job < jobs; ++job) {
+    int at = ends[job].first;
+    const int lane = ends[job].second;
     while (at >= 0) {
-      share_[at] += samples_.TimeOf(order_.order()[at])[lane] / jobs;
-      plain_share_[at] += 1.0 / jobs;
+      const double weight = weights[job];
+      share_[at] += samples_.TimeOf(order_.order()[at])[lane] * weight / jobs;
+      plain_share_[at] += weight / jobs;
       int from = -1;
       double latest = pipeline_.dag.start_delay_seconds[order_.order()[at]];
       for (const TimeOrder::Arc& arc : order_.Before(at)) {

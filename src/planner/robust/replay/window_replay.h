@@ -103,6 +103,7 @@ class WindowReplay {
   std::vector<int> row_;             // [place]: of its end.
   std::vector<double> ends_;         // Two rows for each place, and one of zeros.
   std::vector<double> tails_;        // One row for each place, and one of zeros.
+  std::vector<double> group_sums_;   // [group of the samples], of CutSeconds().
   std::vector<double> share_;        // [place]: of jobs, with the factor of time.
   std::vector<double> plain_share_;  // [place]: of jobs, for what has no factor.
   std::vector<char> marked_;         // [place]: its length changes.

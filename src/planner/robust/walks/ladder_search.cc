@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "common/word_hash.h"
 #include "robust/bounds/price_path.h"
@@ -20,9 +21,6 @@
 
 namespace perseus::robust {
 namespace {
-
-// More changes that save no more than this, which is rounding, are not worth it.
-constexpr double kEqualPercent = 1e-9;
 
 constexpr std::uint64_t kSeed = 0x5EA2C4;  // The search's own.
 constexpr int kPriceRounds = 150;
@@ -56,29 +54,31 @@ LadderSearch::LadderSearch(const Planner& planner, const RobustPlanSpec& spec, c
       trials_(trials),
       slower_percent_(slower_percent),
       price_of_time_(price_of_time),
-      samples_(DrawSamples(pipeline_, spec.conditions.noise, spec.pipelines,
-                           LanesFor(pipeline_.dag.size()), kSeed)),
+      groups_(spec.conditions),
+      samples_(DrawMixedSamples(pipeline_, groups_.noises(), spec.pipelines,
+                                LanesFor(pipeline_.dag.size()), kSeed)),
       replay_(pipeline_, spec.conditions.switching, samples_) {
   if (WindowReplay::Suits(pipeline_, spec.conditions.switching, samples_)) {
     windows_.emplace(pipeline_, spec.conditions.switching, samples_);
   }
   replay_.Reset(KnobsOf(planner.baseline().options));
   lanes_baseline_seconds_ = replay_.figures().seconds;
+  groups_.SetBaseline(replay_, samples_, pipeline_.dag.end_delay_seconds);
 }
 
 Verdict LadderSearch::Judge(const std::vector<CostOption>& options) {
   const int changes = CountChanges(pipeline_.dag, KnobsOf(options));
-  const ReplayedFigures figures = trials_.Of(options);
+  Trials::Judged judged = trials_.Judge(options);
   const double base_joules = trials_.baseline().energy_joules;
   // Calls for waiting clocks have the same price.
   const double calls = trials_.waiting() == Waiting::kCheapest
-                           ? std::max<double>(changes, figures.clock_calls)
+                           ? std::max<double>(changes, judged.clock_calls)
                            : changes;
-  const Verdict verdict = {
-      .late_percent = figures.slowdown_percent + trials_.MarginPercent(figures) - slower_percent_,
-      .changes = changes,
-      .saving_percent =
-          figures.saving_percent - 100 * spec_.conditions.change_joules * calls / base_joules};
+  Verdict verdict = {.late_percent = judged.slower_percent - slower_percent_,
+                     .changes = changes,
+                     .saving_percent = judged.saving_percent -
+                                       100 * spec_.conditions.change_joules * calls / base_joules,
+                     .slower_at = std::move(judged.slower_at)};
   const auto most = spec_.conditions.max_changes;
   if (verdict.late_percent > 0 || (most && changes > *most)) return verdict;
   // Only what is best for its changes is kept: searches of all choices hold many.
@@ -87,7 +87,7 @@ Verdict LadderSearch::Judge(const std::vector<CostOption>& options) {
       return verdict;
     }
   }
-  held_.push_back({options, changes, verdict.saving_percent});
+  held_.push_back({options, changes, verdict.saving_percent, judged.saving_error_percent});
   const Candidate* const best = this->best();
   if (best == nullptr || verdict.saving_percent > best->saving_percent + kEqualPercent ||
       (changes < best->changes && verdict.saving_percent > best->saving_percent - kEqualPercent)) {
@@ -161,9 +161,13 @@ void LadderSearch::AddRuns(Level* level, const Level* below, std::vector<int>* s
       }
     }
     if (level->added.empty() || joules_of(level->added) >= joules_of(*start)) return;
-    const double late = Judge(OptionsAt(pipeline_, level->added)).late_percent;
-    if (late <= 0) break;
-    level->correction += late;
+    const Verdict verdict = Judge(OptionsAt(pipeline_, level->added));
+    if (verdict.late_percent <= 0) break;
+    if (groups_.many()) {
+      LearnBias(verdict, level->added, level);
+    } else {
+      level->correction += verdict.late_percent;
+    }
     level->added.clear();
   }
   if (!level->added.empty()) *start = level->added;
@@ -174,6 +178,7 @@ void LadderSearch::AddRuns(Level* level, const Level* below, std::vector<int>* s
 bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, std::uint64_t seed,
                          int round) {
   const int before = best_;
+  groups_.SetScales(level->bias, &samples_);
   SearchGoal goal;
   goal.waiting_watts = pipeline_.total_blocking_power_watts;
   goal.change_joules = spec_.conditions.change_joules;
@@ -201,9 +206,12 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
         lanes_baseline_seconds_ * (1 + (slower_percent_ - level->correction) / 100);
     double late = 0;
     if (level->along.empty() && level->most_changes > kFewChanges) {
-      const int rounds = spec_.conditions.noise.any() ? kPriceRounds : kSingleChangeRounds;
+      const int rounds = groups_.noisy() ? kPriceRounds : kSingleChangeRounds;
+      // Prices count all lanes the same.
+      const double accepted =
+          goal.accepted_seconds * (groups_.mean_baseline_seconds() / lanes_baseline_seconds_);
       const DualBound dual =
-          PricesForChanges(pipeline_, samples_, goal.accepted_seconds, level->most_changes, rounds);
+          PricesForChanges(pipeline_, samples_, accepted, level->most_changes, rounds);
       const WaveLimits limits = {.accepted_seconds = goal.accepted_seconds,
                                  .waiting_watts = goal.waiting_watts,
                                  .most_changes = level->most_changes};
@@ -225,7 +233,7 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
         late = Judge(OptionsAt(pipeline_, along)).late_percent;
       }
     }
-    if (late > 0) level->correction += late;
+    if (late > 0 && !groups_.many()) level->correction += late;
     if (level->most_changes <= kMostAddedChanges) AddRuns(level, below, &start);
   }
   replay_.Reset(start);
@@ -256,19 +264,21 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
     const Chosen chosen = anneal(schedule);
     level->knobs = chosen.knobs.empty() ? replay_.knobs() : chosen.knobs;
     if (chosen.knobs.empty()) continue;
-    const double late = Judge(OptionsAt(pipeline_, chosen.knobs)).late_percent;
+    const Verdict verdict = Judge(OptionsAt(pipeline_, chosen.knobs));
+    const double late = verdict.late_percent;
     // What the lanes do not know, and what the search has learned by heart from
     // them. A plan in time says something only where it used all that it might.
     constexpr double kLittle = 0.001;
     const double unused =
         100 * (goal.accepted_seconds - chosen.figures.seconds) / lanes_baseline_seconds_;
-    if (late > 0) {
+    if (groups_.many()) {
+      LearnBias(verdict, chosen.knobs, level);
+    } else if (late > 0) {
       const double spare = slower_percent_ - level->correction;
       level->correction += late + kLittle;
       // What is drawn once per job is a multiple of what a plan is slower: to take all of it off
       // would leave less time than maximum clocks take.
-      const TimeNoise& noise = spec_.conditions.noise;
-      if ((noise.per_stage > 0 || noise.per_gpu > 0) && spare > 0 && slower_percent_ > 0 &&
+      if (trials_.once() && spare > 0 && slower_percent_ > 0 &&
           level->correction >= slower_percent_) {
         level->correction =
             slower_percent_ - spare * slower_percent_ / (slower_percent_ + late + kLittle);
@@ -290,8 +300,8 @@ bool LadderSearch::TryAll(const std::function<bool(double share, bool better)>& 
   }
   // Of one iteration; some choices take a few to settle, and some kIterationsOfPlan.
   constexpr double kMostComputations = 5e5;
-  if (count > kMost || count * pipeline_.dag.size() > kMostComputations ||
-      spec_.conditions.noise.any() || spec_.conditions.switching.latency_spread_seconds > 0) {
+  if (count > kMost || count * pipeline_.dag.size() > kMostComputations || groups_.noisy() ||
+      spec_.conditions.switching.latency_spread_seconds > 0 || trials_.once()) {
     return false;
   }
   std::vector<std::size_t> digits(pipeline_.dag.size(), 0);
@@ -319,22 +329,24 @@ bool LadderSearch::TryAll(const std::function<bool(double share, bool better)>& 
 
 void LadderSearch::Run(const std::function<bool(double share, bool better)>& progress) {
   const int size = pipeline_.dag.size();
-  const bool noisy = spec_.conditions.noise.any();
+  const bool noisy = groups_.noisy();
   const double scale = std::max(1.0 / 32, size / 1536.0);
   // Of a level without limit, at effort 1.
   const double full = (noisy ? 4e9 : 1.5e9) * scale;
   if (TryAll(progress)) return;
   const std::int64_t most = spec_.conditions.max_changes.value_or(size);
-  prices_ =
-      BoundByPrices(pipeline_, samples_, lanes_baseline_seconds_ * (1 + slower_percent_ / 100), 0,
-                    noisy ? kPriceRounds : kSinglePriceRounds);
+  prices_ = BoundByPrices(pipeline_, samples_,
+                          groups_.mean_baseline_seconds() * (1 + slower_percent_ / 100), 0,
+                          noisy ? kPriceRounds : kSinglePriceRounds);
   if (noisy) {
     price_of_time_ =
         std::max(price_of_time_, prices_.price_of_time - pipeline_.total_blocking_power_watts);
   }
   std::vector<Level> levels;
   for (const int changes : LadderLevels(size)) {
-    if (changes <= most) levels.push_back({.most_changes = changes});
+    if (changes > most) continue;
+    levels.push_back({.most_changes = changes});
+    levels.back().bias.assign(groups_.noises().size(), 0.0);
   }
   if (levels.empty()) return;
   levels[0].knobs = KnobsOf(planner_.baseline().options);
@@ -365,23 +377,6 @@ void LadderSearch::Run(const std::function<bool(double share, bool better)>& pro
     }
     done += share;
   }
-}
-
-std::vector<ChangePricePoint> LadderSearch::PriceCurve() const {
-  std::vector<ChangePricePoint> points;
-  for (const Candidate& candidate : held_) {
-    points.push_back({candidate.changes, candidate.saving_percent});
-  }
-  std::sort(points.begin(), points.end(), [](const auto& a, const auto& b) {
-    return a.changes != b.changes ? a.changes < b.changes : a.saving_percent > b.saving_percent;
-  });
-  std::vector<ChangePricePoint> curve;
-  for (const ChangePricePoint& point : points) {
-    if (curve.empty() || point.saving_percent > curve.back().saving_percent + kEqualPercent) {
-      curve.push_back(point);
-    }
-  }
-  return curve;
 }
 
 }  // namespace perseus::robust

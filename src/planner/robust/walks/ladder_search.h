@@ -15,6 +15,7 @@
 #include "robust/replay/samples.h"
 #include "robust/replay/trials.h"
 #include "robust/replay/window_replay.h"
+#include "robust/walks/noise_groups.h"
 
 namespace perseus::robust {
 
@@ -23,13 +24,18 @@ struct Candidate {
   std::vector<CostOption> options;
   int changes = 0;
   double saving_percent = 0;  // Of the trials, less the price of changes.
+  double error_percent = 0;   // Its standard error.
 };
+
+// More changes that save no more than this, which is rounding, are not worth it.
+inline constexpr double kEqualPercent = 1e-9;
 
 // What the trials say of a choice.
 struct Verdict {
   double late_percent = 0;  // By how much it is slower than accepted, with the margin.
   int changes = 0;
-  double saving_percent = 0;  // Less the price of changes.
+  double saving_percent = 0;           // Less the price of changes.
+  std::vector<double> slower_at = {};  // As in Trials::Judged.
 };
 
 // How many changes of clock the search allows, one after the other: none, 2, 4, 6, 8, 10, 20,
@@ -54,6 +60,9 @@ class LadderSearch {
   void Run(const std::function<bool(double share, bool better)>& progress);
 
   const Candidate* best() const { return best_ < 0 ? nullptr : &held_[best_]; }
+  // Of those that the trials do not tell from the best, the one with the fewest changes.
+  // Precondition: there is a best.
+  const Candidate& Taken() const;
   // By ascending changes and savings.
   std::vector<ChangePricePoint> PriceCurve() const;
 
@@ -65,7 +74,10 @@ class LadderSearch {
     // Choices that keep to the prices for so many changes: where the second round may begin.
     std::vector<std::vector<int>> along = {};
     std::vector<int> added = {};  // Runs one by one: the same.
+    // In place of `correction` where the lanes have groups: [group], see NoiseGroups.
+    std::vector<double> bias = {};
   };
+  void LearnBias(const Verdict& verdict, const std::vector<int>& knobs, Level* level);
   bool TryAll(const std::function<bool(double share, bool better)>& progress);
   std::vector<int> AlongPrices(const DualBound& dual, int most_changes, double accepted_seconds);
   void AddRuns(Level* level, const Level* below, std::vector<int>* start);
@@ -77,6 +89,7 @@ class LadderSearch {
   const Trials& trials_;
   double slower_percent_;
   double price_of_time_;
+  NoiseGroups groups_;
   Samples samples_;
   LaneReplay replay_;
   std::optional<WindowReplay> windows_;  // Where it suits.
