@@ -85,6 +85,9 @@ struct JobFile {
   std::optional<double> effort = {};
   std::optional<std::string> output = {};  // Directory.
 
+  // There is a table [conditions], which gives neither noise nor latency: a server takes those that
+  // the job measures while it trains. On paper there are none.
+  bool measures_conditions = false;
   // The table [conditions]: what real GPUs do to a plan. See Conditions.
   std::optional<ValueRange> noise = {};  // Of a computation.
   std::optional<double> stage_noise = {};

@@ -236,6 +236,7 @@ def _of_job(options: Mapping[str, object]) -> tuple[dict[str, object], dict[str,
     keys = {*JobSettings.__annotations__, *PlanSettings.__annotations__}
     job: dict[str, object] = {}
     conditions: dict[str, object] = {}
+    measures = options.get("conditions") is not None  # Also where the table is empty.
     flags: dict[str, object] = {}
     for key, value in options.items():
         if key == "conditions" and isinstance(value, Mapping):
@@ -245,7 +246,7 @@ def _of_job(options: Mapping[str, object]) -> tuple[dict[str, object], dict[str,
         else:
             (job if key in keys else flags)[key] = value
     conditions = {key: jsonable(value) for key, value in conditions.items() if value is not None}
-    if conditions:
+    if conditions or measures:
         job["conditions"] = conditions
     for key, kind in JobSettings.__annotations__.items():
         value = jsonable(job.get(key))

@@ -15,6 +15,7 @@
 #include "cli/demo/demo_flags.h"
 #include "cli/fleet/fleet_flags.h"
 #include "cli/framework/option_data.h"
+#include "cli/framework/server_flags.h"
 #include "cli/node/agent_flags.h"
 #include "cli/node/doctor_flags.h"
 #include "cli/questions/trace_flags.h"
@@ -120,7 +121,9 @@ struct EmulateFlags {
 // One invocation of the program.
 struct Invocation {
   Command command = Command::kPlan;
-  JobFlags job;       // plan, frontier, emulate
+  JobFlags job;               // plan, frontier, emulate
+  std::string conditions_of;  // plan: a job of `server`.
+  ServerFlags server;
   bool json = false;  // plan, check
   FrontierFlags frontier;
   ScheduleFlags schedule;

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -52,6 +53,24 @@ TEST_F(WholeClientTest, FollowsPlansAndGivesTheClockBack) {
   EXPECT_NE(report.find("\"state\":"), std::string::npos) << report;
   Close();
   EXPECT_FALSE(Gpu().locked_mhz);
+}
+
+// Once in a while, with the report of an iteration.
+TEST_F(WholeClientTest, TellsWhatItMeasuresOfItsConditions) {
+  MakeGpus("call_ms = 4\nsettle_ms = 0\n");
+  FakeServer server;
+  server.SetPlan(Plan(1, 1000, 1400), 1);
+  url_ = server.url();
+  ASSERT_EQ(Open(), PERSEUS_OK) << message_;
+  const auto tells = [&](const char* name) {
+    const auto reports = server.Calls("POST", "/iterations");
+    return std::any_of(reports.begin(), reports.end(), [&](const auto& report) {
+      return report.body.find(name) != std::string::npos;
+    });
+  };
+  ASSERT_TRUE(TrainUntil([&](const auto& /*stats*/) {
+    return tells("\"switch_latency_s\":") && tells("\"noise_variance_std\":");
+  })) << LastError();
 }
 
 TEST_F(WholeClientTest, ShadowSetsNoClock) {

@@ -146,6 +146,7 @@ std::vector<Fact> SampleFacts(const std::string& job) {
                        .total_joules = 1e6,
                        .square_joules2 = 1.2e11},
       DetectionChange{.job = job, .detection_json = "{}"},
+      ConditionsChange{.job = job, .conditions_json = "{\"a\":2}"},
       WorkWanted{.job = job},
   };
 }

@@ -47,9 +47,10 @@ class JobClient {
       : client_(std::move(client)), flags_(flags), style_(style) {}
 
   Result<Printout> List() {
-    const Result<Json> found = Jobs(Filter("state", flags_.state) + Filter("name", flags_.name) +
-                                        Filter("client_key", flags_.client_key),
-                                    flags_.limit.value_or(std::numeric_limits<int>::max()));
+    const Result<Json> found =
+        client_.Jobs(Filter("state", flags_.state) + Filter("name", flags_.name) +
+                         Filter("client_key", flags_.client_key),
+                     flags_.limit.value_or(std::numeric_limits<int>::max()));
     if (!found) return tl::unexpected(found.error());
     if (flags_.json) return JsonText(FormatCompact(*found)) + "\n";
     const bool is_filtered = !(flags_.state + flags_.name + flags_.client_key).empty();
@@ -251,55 +252,11 @@ class JobClient {
                            : JobText(json, style_, SecondsNow()));
   }
 
-  static Json Parsed(const std::string& text) { return ServerClient::Parsed(text); }
-
-  // For the query of a list; nothing where no value is given.
   static std::string Filter(const char* name, const std::string& value) {
-    return value.empty() ? "" : fmt::format("&{}={}", name, http::PercentEncoded(value));
+    return ServerClient::Filter(name, value);
   }
-
-  // As the server lists jobs, of all its pages.
-  Result<Json> Jobs(const std::string& filters, int limit = std::numeric_limits<int>::max()) {
-    Json all = {{"jobs", Json::array()}, {"next", nullptr}};
-    do {
-      const int left = limit - static_cast<int>(all["jobs"].size());
-      const std::string after = all["next"].is_null() ? "" : all["next"].get<std::string>();
-      const Result<std::string> text = Text(
-          "GET", fmt::format("/api/v1/jobs?limit={}{}{}", std::min(left, server::rows::kMostListed),
-                             filters, Filter("after", after)));
-      if (!text) return tl::unexpected(text.error());
-      const Json page = Parsed(*text);
-      for (const Json& job : page.value("jobs", Json::array())) all["jobs"].push_back(job);
-      all["next"] = page.value("next", Json());
-    } while (all["next"].is_string() && static_cast<int>(all["jobs"].size()) < limit);
-    return all;
-  }
-
-  // The path of a job by its id, its client key, or a name that one job has.
-  Result<std::string> Path(const std::string& job) {
-    if (job.empty()) return InvalidInput("the job is missing; 'perseus job list' shows all");
-    std::string id = job;
-    if (!job.starts_with("j-")) {
-      std::vector<std::string> found;
-      for (const char* const member : {"client_key", "name"}) {
-        if (!found.empty()) break;
-        const Result<Json> jobs = Jobs(Filter(member, job));
-        if (!jobs) return tl::unexpected(jobs.error());
-        for (const Json& each : jobs->at("jobs")) found.push_back(each.value("id", ""));
-      }
-      if (found.empty()) {
-        return InvalidInput(fmt::format(
-            "no job has the name or client key '{}'; 'perseus job list' shows all", job));
-      }
-      if (found.size() > 1) {
-        for (std::string& each : found) each = Printable(each);
-        return InvalidInput(fmt::format("{} jobs are called '{}': give the id of one of them, {}",
-                                        found.size(), job, fmt::join(found, ", ")));
-      }
-      id = found.front();
-    }
-    return "/api/v1/jobs/" + http::PercentEncoded(id);
-  }
+  Result<std::string> Path(const std::string& job) { return client_.JobPath(job); }
+  static Json Parsed(const std::string& text) { return ServerClient::Parsed(text); }
 
   Result<Printout> Job(const char* method, const std::string& job, const char* rest,
                        const std::optional<Json>& body = {}) {

@@ -167,6 +167,7 @@ class ValueJson {
 
 Json SettingsJson(const JobFile& settings) {
   Json json = Json::object();
+  if (settings.measures_conditions) json[std::string(job::kConditionsTable)] = Json::object();
   for (const job::Field& field : job::Fields()) {
     if (!job::IsSet(field, settings)) continue;
     if (auto value = std::visit(ValueJson(field, settings), field.member)) {
@@ -245,6 +246,33 @@ bool HasFirstPlan(const Json& job) {
 
 }  // namespace
 
+namespace {
+
+// Of JSON's "source".
+std::string PlannedText(const std::string& source) {
+  if (source == "assumed") return "values that are assumed until the ranks have measured enough";
+  if (source == "library") return "what an earlier job with this profile measured";
+  if (source == "measured") return "what was measured";
+  if (source == "given") return "what the settings give";
+  return "no noise, and clocks that come at once";
+}
+
+std::string FigureName(const std::string& name) {
+  if (name == "rank_noise") return "noise of a rank";
+  if (name == "noise_correlation") return "correlation";
+  if (name == "switch_latency") return "latency";
+  return name == "switch_latency_spread" ? "its spread" : name;
+}
+
+std::string FigureText(const std::string& name, double value) {
+  if (name == "noise_correlation") return fmt::format("{:.2f}", value);
+  constexpr double kMilli = 1e-3;
+  return name.rfind("switch_", 0) == 0 ? fmt::format("{:.1f} ms", value / kMilli)
+                                       : FormatPercent(100 * value, 2);
+}
+
+}  // namespace
+
 std::string JobTable(const Json& jobs, const Style& style) {
   constexpr std::size_t kWidestName = 32;
   Table table({"job", "name", "state", "ranks", "plan", "iteration s", "saving", "stragglers"},
@@ -261,6 +289,39 @@ std::string JobTable(const Json& jobs, const Style& style) {
          CountText(job.value("stragglers", Json(0)))});
   }
   return jobs.empty() ? "The server has no jobs.\n" : table.Format(style.rule());
+}
+
+std::string ConditionsText(const Json& conditions) {
+  const std::string source = MemberText(conditions, "source");
+  const bool has_calls = NumberOf(conditions, "calls").value_or(0) > 0;
+  const bool is_measured = has_calls || NumberOf(conditions, "iterations").value_or(0) > 0;
+  if (source.empty() || (source == "none" && !is_measured)) return "";
+  const std::string seen = is_measured ? fmt::format("measured in {} iterations and {} clock calls",
+                                                     MemberText(conditions, "iterations"),
+                                                     MemberText(conditions, "calls"))
+                                       : std::string("not measured yet");
+  std::string text = Line("conditions", seen + "; plans are made for " + PlannedText(source));
+  for (const Json& figure : ListOf(conditions, "figures")) {
+    const std::string name = MemberText(figure, "name");
+    const double planned = NumberOf(figure, "planned").value_or(0);
+    const std::optional<double> measured = NumberOf(figure, "measured");
+    if (!measured && planned == 0) continue;
+    text += Line(
+        "",
+        fmt::format(
+            "{}: {}{}", FigureName(name),
+            measured
+                ? fmt::format("{} +- {} (by {})", FigureText(name, *measured),
+                              FigureText(name, NumberOf(figure, "measured_std").value_or(0)),
+                              CountOf(static_cast<long long>(NumberOf(figure, "ranks").value_or(0)),
+                                      "rank"))
+                : std::string("not measured"),
+            source == "none" ? std::string() : "; planned for " + FigureText(name, planned)));
+  }
+  if (conditions.value("changing", Json()) == true) {
+    text += Line("", "plans for what was measured are being made");
+  }
+  return text;
 }
 
 std::string DetectionText(const Json& detection) {
@@ -478,7 +539,11 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
   line("sweep", SweepText(ObjectOf(ObjectOf(job, "profiling"), "sweep")));
   for (const Json& drift : ListOf(job, "drift")) line("drift", MemberText(drift, "sentence"));
   line("target", MemberText(job, "at"));
-  const bool has_conditions = !ObjectOf(ObjectOf(job, "settings"), "conditions").empty();
+  text += ConditionsText(ObjectOf(job, "conditions"));
+  const std::string source = MemberText(ObjectOf(job, "conditions"), "source");
+  const bool has_conditions = source.empty()
+                                  ? !ObjectOf(ObjectOf(job, "settings"), "conditions").empty()
+                                  : source != "none";
   const Json& plan = ObjectOf(job, "plan");
   if (!plan.empty()) {
     line("plan",

@@ -4,7 +4,9 @@
 #include "cli/cluster/server_client.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
@@ -15,6 +17,8 @@
 #include "cli/framework/terminal.h"
 #include "common/json_text.h"
 #include "common/printable.h"
+#include "http/target.h"
+#include "server/api/routes.h"
 
 namespace perseus::cli {
 namespace {
@@ -59,6 +63,52 @@ Result<std::string> ServerClient::Text(const char* method, const std::string& ta
       error == json.end() || !error->is_object() ? "" : error->value("message", "");
   return InvalidInput(sentence.empty() ? fmt::format("the server answered {}", response->status)
                                        : fmt::format("the server refused: {}", sentence));
+}
+
+std::string ServerClient::Filter(const char* name, const std::string& value) {
+  return value.empty() ? "" : fmt::format("&{}={}", name, http::PercentEncoded(value));
+}
+
+Result<nlohmann::ordered_json> ServerClient::Jobs(const std::string& filters, int limit) {
+  using Json = nlohmann::ordered_json;
+  Json all = {{"jobs", Json::array()}, {"next", nullptr}};
+  do {
+    const int left = limit - static_cast<int>(all["jobs"].size());
+    const std::string after = all["next"].is_null() ? "" : all["next"].get<std::string>();
+    const Result<std::string> text = Text(
+        "GET", fmt::format("/api/v1/jobs?limit={}{}{}", std::min(left, server::rows::kMostListed),
+                           filters, Filter("after", after)));
+    if (!text) return tl::unexpected(text.error());
+    const Json page = Parsed(*text);
+    for (const Json& job : page.value("jobs", Json::array())) all["jobs"].push_back(job);
+    all["next"] = page.value("next", Json());
+  } while (all["next"].is_string() && static_cast<int>(all["jobs"].size()) < limit);
+  return all;
+}
+
+Result<std::string> ServerClient::JobPath(const std::string& job) {
+  if (job.empty()) return InvalidInput("the job is missing; 'perseus job list' shows all");
+  std::string id = job;
+  if (!job.starts_with("j-")) {
+    std::vector<std::string> found;
+    for (const char* const member : {"client_key", "name"}) {
+      if (!found.empty()) break;
+      const auto jobs = Jobs(Filter(member, job));
+      if (!jobs) return tl::unexpected(jobs.error());
+      for (const auto& each : jobs->at("jobs")) found.push_back(each.value("id", ""));
+    }
+    if (found.empty()) {
+      return InvalidInput(
+          fmt::format("no job has the name or client key '{}'; 'perseus job list' shows all", job));
+    }
+    if (found.size() > 1) {
+      for (std::string& each : found) each = Printable(each);
+      return InvalidInput(fmt::format("{} jobs are called '{}': give the id of one of them, {}",
+                                      found.size(), job, fmt::join(found, ", ")));
+    }
+    id = found.front();
+  }
+  return "/api/v1/jobs/" + http::PercentEncoded(id);
 }
 
 std::string NamesFrom(const ServerFlags& flags, std::string_view things,

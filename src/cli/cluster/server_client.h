@@ -5,6 +5,7 @@
 #define PERSEUS_CLI_CLUSTER_SERVER_CLIENT_H_
 
 #include <initializer_list>
+#include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -25,6 +26,13 @@ class ServerClient {
   // The body of an answer; what the server refuses is an error with its sentence.
   Result<std::string> Text(const char* method, const std::string& target,
                            const std::string& body = "", int* status = nullptr);
+  // As the server lists jobs, of all its pages. `filters`: of Filter(), one after the other.
+  Result<nlohmann::ordered_json> Jobs(const std::string& filters,
+                                      int limit = std::numeric_limits<int>::max());
+  // For the query of a list; nothing where no value is given.
+  static std::string Filter(const char* name, const std::string& value);
+  // The path of a job by its id, its client key, or a name that one job has.
+  Result<std::string> JobPath(const std::string& job);
   http::Client& http() { return client_; }
 
   // An object; {} of any other text.

@@ -30,6 +30,11 @@ void AddPlanCommand(CommandParser* parser, Invocation* invocation) {
                  "never makes the plan worse, but gains little: 4 adds some hundredths of a "
                  "percentage point to the saving, or nothing.");
   parser->SetGroup("Conditions");
+  parser->AddValue<std::string>(
+      &invocation->conditions_of, "--conditions-of", "JOB",
+      "Plan for the noise and the latency that this job of a server measured: its id, name or "
+      "client key. A value that is given beside it is taken instead.",
+      [](std::string_view text) -> Result<std::string> { return std::string(text); });
   AddConditionOptions(parser, &invocation->job);
   AddRobustOptions(parser, &invocation->job);
   AddSolverOptions(parser, &invocation->job);
@@ -38,6 +43,7 @@ void AddPlanCommand(CommandParser* parser, Invocation* invocation) {
                     "Write plan.json, frontier.csv, timeline.pftrace, report.html and the plan "
                     "file for Zeus into this folder. After an error, none of them is written.");
   parser->AddFlag(&invocation->json, "--json", "Print one JSON document instead of text.");
+  AddServerOptions(parser, &invocation->server, "The server that --conditions-of asks.");
 }
 
 }  // namespace perseus::cli

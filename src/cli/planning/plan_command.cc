@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/framework/outputs.h"
 #include "cli/framework/table.h"
+#include "cli/planning/conditions_of.h"
 #include "cli/planning/held_plan.h"
 #include "cli/planning/job.h"
 #include "cli/planning/plan_notes.h"
@@ -196,6 +197,10 @@ Result<void> WriteOutputs(const Job& job, const Planner& planner, PlanSummary* s
 Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   Result<JobFile> settings = MergeSettings(invocation.job);
   if (!settings) return tl::unexpected(settings.error());
+  if (!invocation.conditions_of.empty()) {
+    const auto taken = TakeConditionsOf(invocation.conditions_of, invocation.server, &*settings);
+    if (!taken) return tl::unexpected(taken.error());
+  }
   if (auto good = CheckPairs(*settings, false, false); !good) return tl::unexpected(good.error());
   if (settings->output) {
     const std::vector<std::string> names = {
@@ -231,6 +236,11 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
     return tl::unexpected(good.error());
   }
   summary.remarks = PipelineRemarks(planner->pipeline(), job->virtual_stages);
+  if (job->settings.measures_conditions && !HasConditions(job->settings)) {
+    summary.remarks.emplace_back(
+        "[conditions] gives neither noise nor latency, so a server measures them; this plan is "
+        "made for none. --conditions-of JOB takes what a job measured");
+  }
   progress.SetWhat("plan");
   summary.points = TablePoints(planner->frontier(), planner->baseline().iteration_time_seconds,
                                *seconds, summary.at, &summary.beyond_tstar);

@@ -200,11 +200,12 @@ std::string FormatInput(const Profile& profile, const CostedPipeline& pipeline, 
       style);
   const int gpus = pipeline.tensor_parallel * dag.num_ranks;
   out += Fact("Waiting",
-              fmt::format("one pipeline ({}) draws {} while all of it waits, {}.",
-                          CountOf(gpus, "GPU"), FormatWatts(pipeline.total_blocking_power_watts),
+              fmt::format("one pipeline ({}) draws {} while it waits, {}.", CountOf(gpus, "GPU"),
+                          FormatWatts(pipeline.total_blocking_power_watts),
                           pipeline.waiting_depends_on_clock()
                               ? "each rank at the clock where it draws least"
-                              : "taken as constant over clocks"),
+                          : profile.knobs_are_numbers ? "at any clock"
+                                                      : "at any knob"),
               style);
   return out;
 }

@@ -23,7 +23,8 @@ bool HasNul(std::initializer_list<const std::string*> texts) {
 struct NulFinder {
   bool operator()(const JobRecord& job) const {
     return HasNul({&job.id, &job.client_key, &job.name, &job.settings_json, &job.profile_csv,
-                   &job.target, &job.reason, &job.detection_json, &job.library_json});
+                   &job.target, &job.reason, &job.detection_json, &job.library_json,
+                   &job.conditions_json});
   }
   bool operator()(const RankRecord& rank) const {
     return HasNul({&rank.job, &rank.gpu_uuid, &rank.gpu_name, &rank.node});
@@ -41,6 +42,9 @@ struct NulFinder {
   }
   bool operator()(const TargetChange& change) const { return HasNul({&change.target}); }
   bool operator()(const DetectionChange& change) const { return HasNul({&change.detection_json}); }
+  bool operator()(const ConditionsChange& change) const {
+    return HasNul({&change.conditions_json});
+  }
   bool operator()(const StragglerRecord& straggler) const { return HasNul({&straggler.node}); }
   bool operator()(const CurveRecord& curve) const { return HasNul({&curve.frontier_json}); }
   template <typename T>

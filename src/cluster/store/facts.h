@@ -58,9 +58,10 @@ struct JobRecord {
   std::vector<double> blocking_power_watts = {};  // Measured; empty: the settings have it.
   std::string target = {};  // For ParsePlanTarget(); empty: the settings' target.
   JobState state = JobState::kRegistering;
-  std::string reason = {};          // Why the job is in its state: a sentence, or empty.
-  std::string detection_json = {};  // See DetectionChange.
-  std::string library_json = {};    // See server::LibraryRequest. The store does not read it.
+  std::string reason = {};           // Why the job is in its state: a sentence, or empty.
+  std::string detection_json = {};   // See DetectionChange.
+  std::string conditions_json = {};  // See ConditionsChange.
+  std::string library_json = {};     // See server::LibraryRequest. The store does not read it.
   std::string profile_source =
       {};  // "given", "measured", "reused from j-1f..."; empty: no profile.
   // sweep_round: number of the present or last sweep. It is 0 at first and grows by one each time
@@ -249,6 +250,13 @@ struct DetectionChange {
   std::string detection_json = {};
 };
 
+// What the job's ranks measured of noise and latency, and for which of them its plans are made, as
+// JSON; see server::ConditionsState. Empty: the job does not measure them.
+struct ConditionsChange {
+  std::string job = {};
+  std::string conditions_json = {};
+};
+
 // A frontier or a plan must be computed. Some server should claim that work.
 struct WorkWanted {
   std::string job = {};
@@ -262,9 +270,10 @@ struct JobGone {
   std::string job = {};
 };
 
-using Fact = std::variant<JobRecord, StateChange, RankRecord, Measurements, CurveRecord,
-                          PlanVersion, TargetChange, StragglerRecord, StragglerGone,
-                          IterationSummary, DetectionChange, WorkWanted, ProfileRecord, JobGone>;
+using Fact =
+    std::variant<JobRecord, StateChange, RankRecord, Measurements, CurveRecord, PlanVersion,
+                 TargetChange, StragglerRecord, StragglerGone, IterationSummary, DetectionChange,
+                 ConditionsChange, WorkWanted, ProfileRecord, JobGone>;
 
 // Counters of a job's changes. A server whose marks are older has rows to read. A job that does not
 // exist has revision 0. The counters grow by one, but not where another process has become the
@@ -273,8 +282,8 @@ using Fact = std::variant<JobRecord, StateChange, RankRecord, Measurements, Curv
 // meanings, and marks of two histories say nothing of each other.
 struct JobMarks {
   std::string id = {};
-  std::int64_t revision = 0;  // Counts writes of state, target, detection, stragglers, curve or
-                              // version: of all that `rows` does not count.
+  std::int64_t revision = 0;  // Counts writes of state, target, detection, conditions, stragglers,
+                              // curve or version: of all that `rows` does not count.
   std::int64_t rows = 0;      // Counts writes of ranks or measurements.
   std::int64_t curve = 0;     // The revision that wrote the curve; 0: there is no curve.
 

@@ -190,8 +190,12 @@ constexpr std::array<std::string_view, 1> kVersion6 = {
     "ALTER TABLE marks ADD COLUMN instance BIGINT NOT NULL DEFAULT 0",
 };
 
+constexpr std::array<std::string_view, 1> kVersion7 = {
+    "ALTER TABLE jobs ADD COLUMN conditions TEXT NOT NULL DEFAULT ''",
+};
+
 const std::array<std::span<const std::string_view>, kSchemaVersion> kSteps = {
-    kVersion1, kVersion2, kVersion3, kVersion4, kVersion5, kVersion6};
+    kVersion1, kVersion2, kVersion3, kVersion4, kVersion5, kVersion6, kVersion7};
 
 // Of other programs there may be one of these names, but not all.
 constexpr std::array<std::string_view, 3> kOwnTables = {"schema_version", "jobs", "curves"};

@@ -29,13 +29,13 @@ class FactWriter {
     const std::string state(JobStateName(job.state));
     sql_ << "INSERT INTO jobs (id, client_key, name, origin, pipeline_parallel, data_parallel, "
             "tensor_parallel, settings, profile, blocking_power, target, state, reason, "
-            "detection, created_at, library, profile_source) "
-            "VALUES (:i, :k, :n, :o, :pp, :dp, :tp, :s, :p, :b, :t, :st, :r, :d, :c, :l, :ps)",
+            "detection, created_at, library, profile_source, conditions) "
+            "VALUES (:i, :k, :n, :o, :pp, :dp, :tp, :s, :p, :b, :t, :st, :r, :d, :c, :l, :ps, :co)",
         use(job.id), use(job.client_key), use(job.name), use(origin), use(job.pipeline_parallel),
         use(job.data_parallel), use(job.tensor_parallel), use(job.settings_json),
         use(job.profile_csv), use(power), use(job.target), use(state), use(job.reason),
         use(job.detection_json), use(job.created_at_seconds), use(job.library_json),
-        use(job.profile_source);
+        use(job.profile_source), use(job.conditions_json);
     sql_ << fmt::format(
         "INSERT INTO marks (job, revision, row_revision, curve_revision, instance) VALUES (:j, 1, "
         "1, 0, {})",
@@ -174,6 +174,11 @@ class FactWriter {
 
   void operator()(const DetectionChange& change) const {
     sql_ << "UPDATE jobs SET detection = :d WHERE id = :i", use(change.detection_json),
+        use(change.job);
+  }
+
+  void operator()(const ConditionsChange& change) const {
+    sql_ << "UPDATE jobs SET conditions = :c WHERE id = :i", use(change.conditions_json),
         use(change.job);
   }
 

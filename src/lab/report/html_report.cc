@@ -215,7 +215,7 @@ class PlanPage {
                                            : fmt::format("{:.6g} to {:.6g} W per GPU, by rank",
                                                          *low / gpus, *high / gpus);
     return text + (pipeline_.waiting_depends_on_clock() ? ", at the clock of the least"
-                                                        : ", taken as constant over clocks");
+                                                        : fmt::format(", at any {}", knob_));
   }
 
   std::string ConstraintText(model::ConstraintUnit unit, double value) const {

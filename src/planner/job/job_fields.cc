@@ -217,6 +217,14 @@ bool IsSet(const Field& field, const JobFile& settings) {
   return std::visit([&](auto member) { return Has(settings.*member); }, field.member);
 }
 
+bool GivesConditions(const JobFile& settings) {
+  return std::any_of(std::begin(kFields), std::end(kFields), [&](const Field& field) {
+    const bool is_one =
+        field.key.find("noise") != std::string_view::npos || field.key.rfind("switch_", 0) == 0;
+    return is_one && IsSet(field, settings);
+  });
+}
+
 Error AboutField(const JobFile& settings, std::string_view key, Error error) {
   const auto place = settings.places.find(key);
   if (place != settings.places.end()) {

@@ -83,6 +83,10 @@ Quantity QuantityOf(Unit unit);
 
 bool IsSet(const Field& field, const JobFile& settings);
 
+// Whether any noise, or how a clock comes late, is given. Other conditions say only what may be
+// given up, and how clocks are called for.
+bool GivesConditions(const JobFile& settings);
+
 // Adds the position in the job file to an error about a field's value, if the value came from a
 // file.
 Error AboutField(const JobFile& settings, std::string_view key, Error error);

@@ -53,7 +53,10 @@ class JobParser {
       root_.Fail("this is a plan; give the profile or the job file that it was made of");
     }
     ReadTable(root_, false);
-    if (const auto conditions = root_.Find(job::kConditionsTable)) ReadTable(*conditions, true);
+    if (const auto conditions = root_.Find(job::kConditionsTable)) {
+      ReadTable(*conditions, true);
+      job_.measures_conditions = !job::GivesConditions(job_);
+    }
     // After a fault Find() finds nothing more.
     const char* const text = job_.schedule_csv ? "schedule_csv" : "schedule_file";
     const bool has_two = job_.schedule_csv ? job_.schedule || job_.schedule_file

@@ -21,6 +21,8 @@ constexpr std::int64_t kSweepPollNs = 2 * kMillisecondNs;  // To see when the co
 constexpr std::int64_t kShortestPollNs = kMillisecondNs / 2;
 constexpr std::int64_t kLongestPollNs = 5 * kMillisecondNs;
 constexpr int kGiveBackAttempts = 3;
+constexpr std::int64_t kIterationsPerConditions = 50;
+constexpr std::int64_t kIterationsToFirstConditions = 10;
 constexpr unsigned long kTimerSlackNs = 10'000;  // Linux' 50 us would add to every lead.
 
 }  // namespace
@@ -274,11 +276,21 @@ void ClockThread::CollectIterations() {
             now_ns + static_cast<std::int64_t>(state_->settings().report_interval_seconds * 1e9);
       }
     }
+    report.conditions = ConditionsNow();
     state_->outbox().Add(report);
   }
   if (const auto complaint = follower_.TakeComplaint()) {
     state_->Complain(*complaint, SharedState::About::kOrder);
   }
+}
+
+std::optional<RankConditions> ClockThread::ConditionsNow() {
+  if (--iterations_to_conditions_ > 0) return std::nullopt;
+  RankConditions now = {follower_.Noise(), caller_.latency().Figures()};
+  // Looked at more often as long as there is nothing to tell.
+  iterations_to_conditions_ = now.noise ? kIterationsPerConditions : kIterationsToFirstConditions;
+  if (!now.noise && !now.latency) return std::nullopt;
+  return now;
 }
 
 perseus_state ClockThread::State(std::int64_t now_ns) const {

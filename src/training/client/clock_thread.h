@@ -47,6 +47,7 @@ class ClockThread {
   bool Call(int mhz);
   void GiveBack();
   void CollectIterations();
+  std::optional<RankConditions> ConditionsNow();
   void Publish();
   perseus_state State(std::int64_t now_ns) const;
 
@@ -68,6 +69,7 @@ class ClockThread {
   double last_iteration_seconds_ = 0;
   double joules_ = 0;  // Of all iterations so far.
   std::int64_t next_kinds_ns_ = 0;
+  std::int64_t iterations_to_conditions_ = 0;  // Iterations until they are told again.
 };
 
 }  // namespace perseus::client

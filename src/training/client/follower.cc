@@ -166,6 +166,7 @@ void Follower::BeginIteration(std::int64_t iteration, bool is_heard, std::int64_
   told_ns_.fill(kNotTold);
   rows_at_begin_ = rows_;
   spans_.clear();
+  noise_times_.clear();
   compares_ = plan_ && plan_->comparison.AtMaximum(iteration);
   row_ = -1;
   open_ = 0;
@@ -198,6 +199,9 @@ void Follower::EndIteration(std::int64_t tokens, std::int64_t at_ns) {
   past.teaches = good && !compares_;
   past.told_ns = told_ns_;
   past.spans = std::exchange(spans_, {});
+  if (good && !has_device_times_) {
+    noise_.AddIteration(iteration_, plan_->version, std::exchange(noise_times_, {}));
+  }
   Keep(std::move(past));
   if (good) {
     strikes_ = 0;
@@ -307,6 +311,7 @@ void Follower::EndRow(const ComputationId& /*computation*/, std::int64_t at_ns) 
     if (span != spans_.rend()) span->mhz = mhz;
     if (!has_device_times_ && !plan_->IsOfOneStep()) {
       CountKind(planned.id, mhz, static_cast<double>(lasted_ns) * 1e-9);
+      noise_times_.push_back({row_, mhz, static_cast<double>(lasted_ns)});
     }
   }
   // At another level the planned duration is of another clock. A clock that came too

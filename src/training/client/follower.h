@@ -15,6 +15,7 @@
 
 #include "client/event_ring.h"
 #include "client/latency.h"
+#include "client/noise_estimate.h"
 #include "client/overhead_guard.h"
 #include "client/rank_plan.h"
 #include "client/step_times.h"
@@ -145,6 +146,9 @@ class Follower {
   // Only computations that ran at their planned clock from begin to end.
   std::vector<KindTimes> TakeKinds();
 
+  // What the times of the newest iterations say of noise; none: too few.
+  std::optional<NoiseFigures> Noise() const { return noise_.Figures(); }
+
  private:
   static constexpr std::int64_t kNotTold = -1;
   static constexpr std::size_t kTimesPatience = 3;
@@ -269,6 +273,8 @@ class Follower {
 
   std::vector<IterationRecord> records_;
   std::vector<KindTimes> kinds_;
+  std::vector<NoiseEstimate::Time> noise_times_;  // Of this iteration, on the host's clock.
+  NoiseEstimate noise_;
   std::optional<std::string> complaint_;
 };
 

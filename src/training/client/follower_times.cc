@@ -45,7 +45,7 @@ void Follower::Keep(PastIteration past) {
 }
 
 void Follower::HandleTimes(const StepTimes& times) {
-  has_device_times_ = true;
+  if (!std::exchange(has_device_times_, true)) noise_ = {};
   const auto found = std::find_if(past_.begin(), past_.end(), [&](const PastIteration& past) {
     return past.record.iteration == times.iteration;
   });
@@ -99,6 +99,7 @@ void Follower::LearnTimes(const PastIteration& past, const StepTimes& times) {
       !(past.plan->IsOfOneStep() && plan_->IsOfOneStep() && SameOrder(*past.plan, *plan_))) {
     return;
   }
+  std::vector<NoiseEstimate::Time> noise_times;
   std::int64_t end_ns = 0;  // Of the row before; since the step's begin.
   for (std::size_t i = 0; i < past.spans.size(); ++i) {
     if (past.spans[i].row < 0 || past.spans[i].joins) continue;
@@ -121,11 +122,17 @@ void Follower::LearnTimes(const PastIteration& past, const StepTimes& times) {
     }
     LearnGap(gap_ns, &row);
     Learn(lasted_ns, &row.duration_ns, &row.measured);
-    if (!plan_->IsOfOneStep()) CountKind(planned.id, past.spans[i].mhz, lasted_ns * 1e-9);
+    if (!plan_->IsOfOneStep() && past.spans[i].mhz > 0) {
+      CountKind(planned.id, past.spans[i].mhz, lasted_ns * 1e-9);
+      noise_times.push_back({past.spans[i].row, past.spans[i].mhz, lasted_ns});
+    }
     if (past.level == level_ && clocks_[index] == planned.mhz) {
       guard_.AddComputation(planned.id.type, planned.duration_seconds, lasted_ns * 1e-9,
                             past.spans[i].disturbed);
     }
+  }
+  if (is_same) {
+    noise_.AddIteration(past.record.iteration, plan_->version, std::move(noise_times));
   }
 }
 

@@ -7,10 +7,19 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
+#include "client/noise_estimate.h"
 #include "perseus/client.h"
 
 namespace perseus::client {
+
+// How long clocks took to come into effect, in seconds.
+struct LatencyFigures {
+  Estimated seconds;         // Median.
+  Estimated spread_seconds;  // Standard deviation, of the middle two thirds.
+  std::int64_t calls = 0;    // Of which these are; at most the newest 64.
+};
 
 // How long clock calls take until the clock is in effect, in nanoseconds: the newest 64 calls, and
 // a histogram of all. For one thread.
@@ -28,6 +37,8 @@ class LatencyRecord {
   std::int64_t MedianNs() const { return QuantileNs(0.5); }
   std::int64_t HighNs() const { return QuantileNs(0.9); }
   std::int64_t settling_ns() const { return settling_ns_; }
+  // None: too few calls.
+  std::optional<LatencyFigures> Figures() const;
 
   const std::array<std::uint64_t, PERSEUS_LATENCY_BUCKETS>& buckets() const { return buckets_; }
 

@@ -18,6 +18,13 @@
 
 namespace perseus::client {
 
+// Under what conditions a rank trains: its noise, and how late its clocks come. Each is none until
+// there is enough to tell.
+struct RankConditions {
+  std::optional<NoiseFigures> noise;
+  std::optional<LatencyFigures> latency;
+};
+
 struct IterationReport {
   IterationRecord record;
   std::optional<double> joules;  // None: the counter did not move, or cannot be read.
@@ -25,6 +32,8 @@ struct IterationReport {
   std::vector<KindTimes> kinds;
   // What iterations run, where there is no plan yet and it is known.
   std::optional<ComputationCounts> ran;
+  // What the rank has measured of its conditions, once in a while.
+  std::optional<RankConditions> conditions;
 };
 
 // A straggler that the trainer reports. `degree` <= 1: it is not slow any more.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -75,6 +76,29 @@ Json KindsJson(const std::vector<KindTimes>& kinds) {
                     {"time", kind.seconds / static_cast<double>(kind.count)}});
   }
   return list;
+}
+
+void PutEstimated(const char* name, const std::optional<Estimated>& figure, Json* json) {
+  if (!figure) return;
+  (*json)[name] = figure->value;
+  (*json)[fmt::format("{}_std", name)] = figure->error;
+}
+
+Json ConditionsJson(const RankConditions& conditions) {
+  Json json = Json::object();
+  if (conditions.noise) {
+    PutEstimated("noise_variance", conditions.noise->variance, &json);
+    PutEstimated("rank_noise_variance", conditions.noise->rank_variance, &json);
+    PutEstimated("noise_correlation", conditions.noise->correlation, &json);
+    json["iterations"] = conditions.noise->iterations;
+    json["computations"] = conditions.noise->computations;
+  }
+  if (conditions.latency) {
+    PutEstimated("switch_latency_s", conditions.latency->seconds, &json);
+    PutEstimated("switch_latency_spread_s", conditions.latency->spread_seconds, &json);
+    json["calls"] = conditions.latency->calls;
+  }
+  return json;
 }
 
 Json CountsJson(const ComputationCounts& counts) {
@@ -231,6 +255,10 @@ std::string FormatIterations(const ClientSettings& settings,
                  {"lost_events", stats.lost_events},
                  {"error", error}};
   if (!reports.empty() && reports.back().ran) client["ran"] = CountsJson(*reports.back().ran);
+  const auto told = std::find_if(reports.rbegin(), reports.rend(), [](const IterationReport& each) {
+    return each.conditions.has_value();
+  });
+  if (told != reports.rend()) client["conditions"] = ConditionsJson(*told->conditions);
   return FormatCompact({{"reports", std::move(list)}, {"clients", Json::array({client})}});
 }
 

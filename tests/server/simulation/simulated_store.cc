@@ -107,6 +107,10 @@ class RowWriter {
     stored_.job.detection_json = change.detection_json;
     return true;
   }
+  bool operator()(const store::ConditionsChange& change) const {
+    stored_.job.conditions_json = change.conditions_json;
+    return true;
+  }
   bool operator()(const store::IterationSummary& sum) const {
     rows_.iterations[{writer_, sum.plan_version}] = sum;
     return true;

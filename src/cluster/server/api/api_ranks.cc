@@ -25,6 +25,8 @@ namespace {
 
 constexpr int kMostClocks = 4096;
 constexpr std::size_t kMostKinds = 4096;  // Of a report.
+constexpr NumberRange kVariances = {.least = -1e6, .most = 1e6};
+constexpr NumberRange kCorrelations = {.least = 0, .most = 1};
 
 constexpr Member kGpuMembers[] = {Text("uuid").Sometimes(), Text("name").Sometimes()};
 constexpr Member kRankMembers[] = {
@@ -63,6 +65,31 @@ constexpr Member kIterationReportMembers[] = {
               "through.")};
 constexpr Member kRanMembers[] = {Integer("stage").Says("-1: not said."), Text("instruction"),
                                   Integer("count").In({.least = 0})};
+constexpr Member kRankConditionsMembers[] = {
+    Number("noise_variance")
+        .Optional()
+        .Says("Relative to the time, of each computation; below 0 "
+              "where there is too little noise to tell."),
+    Number("noise_variance_std").In({.least = 0}).Optional().Says("Standard error; so the others."),
+    Number("rank_noise_variance")
+        .Optional()
+        .Says("The same of all that the rank computes in an iteration."),
+    Number("rank_noise_variance_std").In({.least = 0}).Optional(),
+    Number("noise_correlation")
+        .In(kCorrelations)
+        .Optional()
+        .Says("From one computation to the next."),
+    Number("noise_correlation_std").In({.least = 0}).Optional(),
+    Number("switch_latency_s")
+        .In({.least = 0})
+        .Optional()
+        .Says("From the call until the clock is in effect."),
+    Number("switch_latency_s_std").In({.least = 0}).Optional(),
+    Number("switch_latency_spread_s").In({.least = 0}).Optional(),
+    Number("switch_latency_spread_s_std").In({.least = 0}).Optional(),
+    Number("iterations").In({.least = 0}).Optional().Says("That the noise comes from."),
+    Number("computations").In({.least = 0}).Optional(),
+    Number("calls").In({.least = 0}).Optional().Says("That the latency comes from.")};
 constexpr Member kClientReportMembers[] = {
     Integer("rank"),
     Text("client").Most(64).Optional().Says("Of this client alone: two with one rank are told "
@@ -85,7 +112,8 @@ constexpr Member kClientReportMembers[] = {
     Number("missed").Optional(),
     Number("order_mismatches").Optional(),
     Number("lost_events").Optional(),
-    Boolean("shadow").Optional().Says("It sets no clock")};
+    Boolean("shadow").Optional().Says("It sets no clock"),
+    Object("conditions", "RankConditions").Optional().Says("Once in a while.")};
 constexpr Member kReportsMembers[] = {Object("reports", "IterationReport").List().Optional(),
                                       Object("clients", "ClientReport").List().Optional()};
 constexpr Member kTroubleMembers[] = {Text("client").Says("As it called itself."),
@@ -104,6 +132,7 @@ constexpr ObjectSchema kRankSchemas[] = {
     {"BusyByType", kBusyByTypeMembers},
     {"KindReport", kKindMembers},
     {"Ran", kRanMembers},
+    {"RankConditions", kRankConditionsMembers, "What the rank measured of its noise and latency."},
     {"Trouble", kTroubleMembers},
     {"IterationReport", kIterationReportMembers},
     {"ClientReport", kClientReportMembers,
@@ -214,6 +243,30 @@ ComputationCounts ReadRan(const TreeCursor& list) {
   return counts;
 }
 
+// Wholly or not at all, each with its error.
+std::optional<RankFigure> FindFigure(const TreeCursor& json, const std::string& name,
+                                     const NumberRange& range) {
+  const auto value = FindNumber(json, name.c_str(), range);
+  const auto error = FindNumber(json, (name + "_std").c_str(), kNotNegative);
+  if (!value || !error) return std::nullopt;
+  return RankFigure{*value, *error};
+}
+
+RankConditions ReadConditions(const TreeCursor& json) {
+  const auto count = [&](const char* name) {
+    return static_cast<std::int64_t>(
+        FindNumber(json, name, {.least = 0, .most = 1e15}).value_or(0));
+  };
+  return {.noise_variance = FindFigure(json, "noise_variance", kVariances),
+          .rank_noise_variance = FindFigure(json, "rank_noise_variance", kVariances),
+          .noise_correlation = FindFigure(json, "noise_correlation", kCorrelations),
+          .latency_seconds = FindFigure(json, "switch_latency_s", kNotNegative),
+          .latency_spread_seconds = FindFigure(json, "switch_latency_spread_s", kNotNegative),
+          .iterations = count("iterations"),
+          .computations = count("computations"),
+          .calls = count("calls")};
+}
+
 ClientReport ReadClient(const TreeCursor& report) {
   constexpr std::array<const char*, 9> kCounts = {"calls",  "coalesced",        "refused",
                                                   "early",  "on_time",          "late",
@@ -223,6 +276,7 @@ ClientReport ReadClient(const TreeCursor& report) {
   read.client = FindText(report, "client", 64);
   read.process = FindText(report, "process", 512);
   if (const auto ran = FindSet(report, "ran")) read.ran = ReadRan(*ran);
+  if (const auto told = FindSet(report, "conditions")) read.conditions = ReadConditions(*told);
   read.state = FindText(report, "state", 64);
   read.error = FindText(report, "error", 512);
   if (const auto shadow = FindSet(report, "shadow")) read.shadow = shadow->Bool();

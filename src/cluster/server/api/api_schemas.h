@@ -18,6 +18,7 @@ using Schemas = std::span<const ObjectSchema>;
 Schemas StragglerSchemas();
 Schemas WatchSchemas();
 Schemas ProfileSchemas();
+Schemas ConditionsSchemas();
 Schemas JobSchemas();
 Schemas NewJobSchemas();
 Schemas RankSchemas();
@@ -28,9 +29,10 @@ Schemas ZeusSchemas();
 // The settings of a new job that are not fields of job files.
 const ObjectSchema& JobSettingsSchema();
 
-inline std::array<Schemas, 9> AllSchemas() {
-  return {StragglerSchemas(), WatchSchemas(),       ProfileSchemas(), JobSchemas(), NewJobSchemas(),
-          RankSchemas(),      MeasurementSchemas(), PlanSchemas(),    ZeusSchemas()};
+inline std::array<Schemas, 10> AllSchemas() {
+  return {StragglerSchemas(), WatchSchemas(),  ProfileSchemas(), ConditionsSchemas(),
+          JobSchemas(),       NewJobSchemas(), RankSchemas(),    MeasurementSchemas(),
+          PlanSchemas(),      ZeusSchemas()};
 }
 
 }  // namespace perseus::server

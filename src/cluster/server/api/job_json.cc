@@ -15,6 +15,7 @@
 #include "formats/figures_json.h"
 #include "formats/note_json.h"
 #include "server/api/api_schemas.h"
+#include "server/api/conditions_json.h"
 #include "server/api/profile_json.h"
 #include "server/api/watch_json.h"
 #include "server/domain/profile_library.h"
@@ -120,6 +121,7 @@ constexpr Member kJobMembers[] = {
     Object("savings", "Savings").Sometimes(),
     Text("model").Sometimes().Says("The label that the profile library goes by."),
     Object("profiling", "Profiling").Sometimes(),
+    Object("conditions", "Conditions").Sometimes(),
     Object("drift", "Drift")
         .List()
         .Sometimes()
@@ -286,6 +288,7 @@ Json JobJson(const JobView& view) {
   json["model"] = ParseLibraryRequest(view.record.library_json).model;
   json["profiling"] = ProfilingJson(view.profiling);
   json["profiling"]["again"] = view.sweeps_again;
+  json["conditions"] = ConditionsJson(view);
   json["drift"] = DriftJson(view.drifts);
   json["detection"] = DetectionJson(view.watch);
   json["savings"] = SavingsJson(view);

@@ -93,6 +93,11 @@ struct LengthenStretches {
   ComparisonBlocks to;
 };
 
+// What all ranks that report to this server measured of their conditions.
+struct TakeConditions {
+  MeasuredConditions measured;
+};
+
 // One step in computing a job's plans, and the input of that step.
 struct PlanningStep {
   Built built;  // If built.job is null, it must first be built from the stored texts.
@@ -101,6 +106,8 @@ struct PlanningStep {
   std::int64_t first_id = 1;  // The first id for new plans.
   int sweep_round = 0;
   bool is_pending = false;  // First plans of a new profile; ranks still follow the old profile's.
+  // The plans are for these conditions, and ranks still follow those for earlier ones.
+  std::optional<PlannedConditions> conditions = {};
 };
 // A planning step has a result. `built` holds its input (the job) and the new curve.
 struct AdoptPlans {
@@ -119,10 +126,11 @@ struct GiveUpPlans {
 // Asks the workers to try again to compute the plans that the job lacks.
 struct AskForPlans {};
 
-using Command = std::variant<RegisterRank, TakeMeasurements, SetTarget, AddStraggler,
-                             ClearStraggler, ClearStragglers, SetWatch, Reprofile, CancelReprofile,
-                             FinishJob, DeleteJob, Advance, UseProfile, LookAtTime, AnswerDetected,
-                             LengthenStretches, AdoptPlans, GiveUpPlans, AskForPlans>;
+using Command =
+    std::variant<RegisterRank, TakeMeasurements, SetTarget, AddStraggler, ClearStraggler,
+                 ClearStragglers, SetWatch, Reprofile, CancelReprofile, FinishJob, DeleteJob,
+                 Advance, UseProfile, LookAtTime, AnswerDetected, LengthenStretches, TakeConditions,
+                 AdoptPlans, GiveUpPlans, AskForPlans>;
 
 // Whether what is decided on this command holds at any revision of the job: ranks, measurements,
 // the end of the job. Many such decisions may be on their way to the store at once. Others are made

@@ -58,6 +58,12 @@ std::optional<PlanningStep> NextPlanningStep(const JobLife& job);
 // Whether the job changed since `step` began, so that the step's result is useless.
 bool IsPast(const JobLife& job, const PlanningStep& step);
 
+// Whether these conditions are so far from those of the plans that plans for them differ.
+bool HaveMoved(const PlannedConditions& plan, const MeasuredConditions& measured);
+// What plans are then made for: the measured figures that are sure enough, and the others of
+// `plan`.
+PlannedConditions PlannedFor(const PlannedConditions& plan, const MeasuredConditions& measured);
+
 // Time of day by which stragglers begin and expire. If this server's clock is a little behind that
 // of the server that made the last version, it is the time of that version.
 double PlanningDaySeconds(const Phase& phase, const Moment& now);

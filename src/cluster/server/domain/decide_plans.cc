@@ -39,7 +39,8 @@ bool IsPast(const JobLife& job, const PlanningStep& step) {
   const Phase& phase = job.phase;
   return phase.is_gone || IsOver(phase) || job.marks.curve != step.curve_mark ||
          IsPending(phase) != step.is_pending ||
-         (step.is_pending && phase.sweep_round != step.sweep_round);
+         (step.is_pending && phase.sweep_round != step.sweep_round) ||
+         (step.conditions && (!phase.conditions || phase.conditions->next != step.conditions));
 }
 
 std::optional<PlanningStep> NextPlanningStep(const JobLife& job) {
@@ -47,8 +48,10 @@ std::optional<PlanningStep> NextPlanningStep(const JobLife& job) {
   if (!LacksPlans(phase)) return std::nullopt;
   PlanningStep step;
   step.is_pending = IsPending(phase);
+  const bool has_plans = !step.is_pending && phase.built.curve != nullptr;
+  if (has_plans && phase.conditions) step.conditions = phase.conditions->next;
   step.sweep_round = phase.sweep_round;
-  if (!step.is_pending) step.built = phase.built;
+  if (!step.is_pending && !step.conditions) step.built = phase.built;
   step.curve_mark = job.marks.curve;
   step.target = phase.target;
   // Ids of a version whose curve could not be read back stay taken, too.
@@ -76,6 +79,17 @@ Outcome<Draft> DecideOn(const Situation& on, const AdoptPlans& command) {
   } else if (on.phase().state == JobState::kCharacterizing) {
     draft.decision.facts.emplace_back(
         store::StateChange{.job = on.id(), .state = JobState::kRunning});
+  }
+  if (command.step.conditions) {
+    ConditionsState state = *on.phase().conditions;
+    state.plan = *command.step.conditions;
+    state.next.reset();
+    state.planned_at_seconds = on.now.day_seconds;
+    draft.decision.facts.emplace_back(
+        store::ConditionsChange{.job = on.id(), .conditions_json = FormatConditionsState(state)});
+    draft.decision.announcements.push_back(ProfilingNews(
+        "plans are made anew, for the noise and the latency that the ranks measure; 'perseus job "
+        "show' has them"));
   }
   KeepProfile(on, command, &draft);
   return draft;

@@ -46,6 +46,8 @@ Draft GiveUpSweep(const Situation& on, const std::string& reason);
 Outcome<Draft> DecideOn(const Situation& on, const AdoptPlans& command);
 Outcome<Draft> DecideOn(const Situation& on, const GiveUpPlans& command);
 Outcome<Draft> DecideOn(const Situation& on, const AskForPlans& command);
+// decide_conditions.cc
+Outcome<Draft> DecideOn(const Situation& on, const TakeConditions& command);
 // decide_operator.cc
 Outcome<Draft> DecideOn(const Situation& on, const SetTarget& command);
 Outcome<Draft> DecideOn(const Situation& on, const SetWatch& command);

@@ -32,6 +32,7 @@ class PhaseChange {
     phase_.profile_source = job.profile_source;
     phase_.built.job = built_.job;
     SetWatch(job.detection_json);
+    phase_.conditions = ParseConditionsState(job.conditions_json);
   }
 
   void operator()(const store::StateChange& change) const {
@@ -73,6 +74,10 @@ class PhaseChange {
   }
 
   void operator()(const store::DetectionChange& change) const { SetWatch(change.detection_json); }
+
+  void operator()(const store::ConditionsChange& change) const {
+    phase_.conditions = ParseConditionsState(change.conditions_json);
+  }
 
   void operator()(const store::JobGone& /*gone*/) const { phase_.is_gone = true; }
 
@@ -168,6 +173,7 @@ bool LacksPlans(const Phase& phase) {
   if (phase.profile_source.empty()) return false;
   const Curve* const curve = phase.built.curve.get();
   return curve == nullptr || curve->revision() < 2 ||
+         (phase.conditions && phase.conditions->next) ||
          ParsePlanTarget(curve->target()) != phase.target;
 }
 

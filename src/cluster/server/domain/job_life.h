@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "server/base/shape.h"
 #include "server/domain/profile_table.h"
 #include "server/domain/watch_settings.h"
+#include "server/planning/conditions_state.h"
 #include "server/planning/curve.h"
 #include "store/facts.h"
 
@@ -49,10 +51,11 @@ struct Phase {
   PlanTarget target;
   std::vector<store::StragglerRecord> stragglers;  // By id.
   std::int64_t last_straggler = 0;
-  std::string watch_json;      // Settings of detection and comparison, as stored. Empty: none.
-  WatchState watch;            // watch_json, parsed.
-  store::PlanVersion version;  // 0: none.
-  int sweep_round = 0;         // See store::JobRecord.
+  std::string watch_json;  // Settings of detection and comparison, as stored. Empty: none.
+  WatchState watch;        // watch_json, parsed.
+  std::optional<ConditionsState> conditions;  // None: the job does not measure them.
+  store::PlanVersion version;                 // 0: none.
+  int sweep_round = 0;                        // See store::JobRecord.
   int settled_round = 0;
   std::string profile_source;      // Empty: the job has no profile yet.
   Built built;                     // Null members: not built yet, or the stored text is invalid.

@@ -70,15 +70,21 @@ Parts PartsToRead(const store::JobMarks& now, const Known& known) {
 }
 
 bool HasNewJob(const store::StoredJob& stored, const Known& known) {
-  return known.built.job == nullptr || stored.job.settled_round != known.settled_round ||
+  const auto conditions = ParseConditionsState(stored.job.conditions_json);
+  const bool has_other_conditions =
+      (conditions ? std::optional(conditions->plan) : std::nullopt) != known.conditions;
+  return known.built.job == nullptr || has_other_conditions ||
+         stored.job.settled_round != known.settled_round ||
          store::HistoryOf(stored.marks.revision) != store::HistoryOf(known.marks.revision);
 }
 
 Known KnownOf(const JobLife& job) {
-  return {.marks = job.marks,
-          .own_rows = job.own_rows,
-          .settled_round = job.phase.settled_round,
-          .built = job.phase.built};
+  return {
+      .marks = job.marks,
+      .own_rows = job.own_rows,
+      .settled_round = job.phase.settled_round,
+      .conditions = job.phase.conditions ? std::optional(job.phase.conditions->plan) : std::nullopt,
+      .built = job.phase.built};
 }
 
 bool Absorb(const Reading& reading, JobLife* job) {

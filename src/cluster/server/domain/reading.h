@@ -5,6 +5,7 @@
 #define PERSEUS_SERVER_DOMAIN_READING_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "server/domain/job_life.h"
 
@@ -18,6 +19,7 @@ struct Known {
   store::JobMarks marks;
   std::int64_t own_rows = 0;  // See JobLife.
   int settled_round = 0;
+  std::optional<PlannedConditions> conditions;  // That the plans are made for.
   Built built;
 };
 Known KnownOf(const JobLife& job);
@@ -25,8 +27,8 @@ Known KnownOf(const JobLife& job);
 // What a server that knows `known` has to read, where the store has the rows of `now`.
 store::Parts PartsToRead(const store::JobMarks& now, const Known& known);
 
-// Whether the stored job, which has a curve, is made from another profile than the one that is
-// known. A sweep that was given up leaves profile and curve as they were.
+// Whether the stored job, which has a curve, is made from another profile, or for other conditions,
+// than the one that is known. A sweep that was given up leaves profile and curve as they were.
 bool HasNewJob(const store::StoredJob& stored, const Known& known);
 
 // What one reading found.
@@ -36,7 +38,8 @@ struct Reading {
   store::Parts parts = store::Parts::kNone;
   store::StoredJob stored;
   Built built;               // Built from the rows that were read. Null members: no change.
-  bool has_new_job = false;  // built.job was made from another profile than before.
+  bool has_new_job = false;  // built.job was made from another profile, or for other
+                             // conditions, than before.
 };
 
 // Brings `job` up to date with a reading. False: the reading does not fit the job any more, so the

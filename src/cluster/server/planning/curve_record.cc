@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::int64_t kMostSeeds = 1000;
 constexpr std::int64_t kMostIterationsOfASeed = 1'000'000;
+// Of a row that was written when conditions could be no ranges.
+constexpr std::size_t kSizeBeforeRanges = 12;
 
 using Json = nlohmann::ordered_json;
 Json ExpectedJson(std::int64_t id, const ExpectedFigures& figures) {
@@ -30,7 +32,9 @@ Json ExpectedJson(std::int64_t id, const ExpectedFigures& figures) {
           figures.saving_spread_percent,
           figures.clock_calls,
           figures.seeds,
-          figures.iterations};
+          figures.iterations,
+          figures.most_slowdown_percent,
+          figures.least_saving_percent};
 }
 
 ExpectedFigures ReadExpected(const TreeCursor& row) {
@@ -46,6 +50,9 @@ ExpectedFigures ReadExpected(const TreeCursor& row) {
   figures.clock_calls = row.At(9).Number();
   figures.seeds = static_cast<int>(row.At(10).Integer(1, kMostSeeds));
   figures.iterations = static_cast<int>(row.At(11).Integer(1, kMostIterationsOfASeed));
+  const bool has_corners = row.Size() > kSizeBeforeRanges;
+  figures.most_slowdown_percent = has_corners ? row.At(12).Number() : figures.slowdown_percent;
+  figures.least_saving_percent = has_corners ? row.At(13).Number() : figures.saving_percent;
   return figures;
 }
 

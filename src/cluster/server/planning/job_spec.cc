@@ -26,6 +26,7 @@
 #include "robust/check_conditions.h"
 #include "server/base/checks.h"
 #include "server/base/library_request.h"
+#include "server/planning/conditions_state.h"
 #include "store/store.h"
 
 namespace perseus::server {
@@ -199,8 +200,10 @@ Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string
   Outcome<JobDescription> description = DescriptionOf(settings_json);
   if (!description) return tl::unexpected(description.error());
   const std::string& text = description->settings_json;
-  const Result<JobFile> settings = ParseJobFile(text, kSettingsName, JobFileFormat::kJson);
+  Result<JobFile> settings = ParseJobFile(text, kSettingsName, JobFileFormat::kJson);
   if (!settings) return Fail(FailureCode::kInvalid, settings.error().message, "job");
+  const bool measures = settings->measures_conditions;
+  if (measures) SetConditions(PlannedConditions(), &*settings);
   if (HasConditions(*settings)) {
     const int pipelines = settings->data_parallel.value_or(1);
     const auto checked = robust::CheckConditions(ConditionsOf(*settings), pipelines);
@@ -215,6 +218,7 @@ Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string
   JobSpec spec;
   spec.settings_json = text;
   spec.library_json = description->library_json;
+  if (measures) spec.conditions_json = FormatConditionsState({});
   spec.profile_csv = profile_csv;
   Outcome<Shape> shape;
   if (profile_csv.empty()) {
@@ -285,6 +289,9 @@ Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record) {
       ParseJobFile(record.settings_json, kSettingsName, JobFileFormat::kJson);
   if (!settings) return tl::unexpected(settings.error());
   settings->places.clear();  // In a text that nobody has seen.
+  if (const auto conditions = ParseConditionsState(record.conditions_json)) {
+    SetConditions(conditions->plan, &*settings);
+  }
   if (settings->blocking_power_watts.empty()) {
     settings->blocking_power_watts = record.blocking_power_watts;
   }

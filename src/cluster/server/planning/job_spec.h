@@ -36,9 +36,10 @@ inline constexpr std::size_t kMostMeasuredRows = 100'000;
 struct JobSpec {
   std::string client_key;  // Empty: the client has no key to find the job again.
   std::string name;
-  std::string settings_json;  // In the form that ParseJobFile() reads.
-  std::string profile_csv;    // Empty: the ranks measure.
-  std::string library_json;   // See LibraryRequest.
+  std::string settings_json;    // In the form that ParseJobFile() reads.
+  std::string profile_csv;      // Empty: the ranks measure.
+  std::string library_json;     // See LibraryRequest.
+  std::string conditions_json;  // See ConditionsState; empty: the job does not measure any.
   Shape shape;
 };
 

@@ -52,6 +52,7 @@ store::JobRecord RecordOf(const JobSpec& spec, store::JobOrigin origin, double c
           .tensor_parallel = spec.shape.tensor_parallel,
           .settings_json = spec.settings_json,
           .profile_csv = spec.profile_csv,
+          .conditions_json = spec.conditions_json,
           .library_json = spec.library_json,
           .profile_source = spec.profile_csv.empty() ? "" : kGivenSource,
           .created_at_seconds = created_at};

@@ -29,6 +29,7 @@
 #include "server/runtime/plan_board.h"
 #include "server/runtime/rank_places.h"
 #include "server/runtime/strand.h"
+#include "server/watch/conditions_watch.h"
 #include "server/watch/drift_watch.h"
 #include "server/watch/iteration_sums.h"
 #include "server/watch/job_watch.h"
@@ -88,6 +89,8 @@ struct JobView {
   bool sweeps_again = false;        // Ranks measure again and follow the old profile's plans.
   ProfilingSummary profiling = {};
   std::vector<Drift> drifts = {};
+  std::optional<ConditionsState> conditions = {};  // None: the job is told them, or has none.
+  MeasuredConditions measured = {};                // By ranks that report to this server.
   std::string profile_sha256 = {};        // Of the profile that plans are made of; empty: none yet.
   std::vector<perseus::Note> notes = {};  // What was found odd in it and in the settings.
 };
@@ -268,6 +271,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void FlushIterations() PERSEUS_REQUIRES(strand_);
   void CountUnwritten() PERSEUS_REQUIRES(strand_);
   void LookAtWatch() PERSEUS_REQUIRES(strand_);
+  void LookAtConditions() PERSEUS_REQUIRES(strand_);
   void LookAtTimeNow() PERSEUS_REQUIRES(strand_);
   void WhenRead(Refreshed done) PERSEUS_REQUIRES(strand_);
   void StartReading() PERSEUS_REQUIRES(strand_);
@@ -334,6 +338,9 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   mutable std::optional<std::vector<ComputationCounts>> planned_ PERSEUS_GUARDED_BY(strand_);
   JobWatch watch_ PERSEUS_GUARDED_BY(strand_);
   DriftWatch drift_ PERSEUS_GUARDED_BY(strand_);
+  // What ranks that report to this server measured; not durable.
+  ConditionsWatch conditions_ PERSEUS_GUARDED_BY(strand_);
+  double conditions_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;  // Looked at next.
   std::optional<double> looked_at_day_seconds_
       PERSEUS_GUARDED_BY(strand_);  // For stragglers. None: look again.
   double work_again_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;  // 0: not.

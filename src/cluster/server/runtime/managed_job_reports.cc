@@ -74,6 +74,7 @@ void ManagedJob::Hear(const ClientReport& client, std::size_t iterations) {
                   {{"rank", client.rank}, {"state", client.state}, {"sentence", client.error}})});
   }
   last = client;
+  if (client.conditions) conditions_.Take(client.rank, *client.conditions);
   // What waits for a store that is away would wait once for each report.
   if (!is_changing_ && CanSetClocksAgain(client)) RunInternal(Reprofile{});
 }

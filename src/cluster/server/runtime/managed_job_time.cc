@@ -23,6 +23,8 @@ namespace {
 // Between two writes of the sums.
 constexpr double kFlushSeconds = 1;
 constexpr double kMuchLaterSeconds = 3600;
+// Between two looks at what ranks measure of their conditions.
+constexpr double kConditionsSeconds = 2;
 
 // "7 days", "36 hours" or "90 seconds".
 std::string SpanText(double seconds) {
@@ -54,6 +56,7 @@ void ManagedJob::Tick() {
   if (is_changing_) return;
   AdvanceJob();
   LookAtWatch();
+  LookAtConditions();
   LookAtTimeNow();
   if (work_again_at_seconds_ > 0 && now >= work_again_at_seconds_) {
     work_again_at_seconds_ = 0;
@@ -140,6 +143,16 @@ void ManagedJob::LookAtWatch() {
     return RunInternal(LengthenStretches{life_.phase.watch.settings.comparison, *longer});
   }
   RunInternal(AnswerDetected{watch_.Wanted()});
+}
+
+// What ranks measured becomes durable, and may ask for other plans.
+void ManagedJob::LookAtConditions() {
+  const double now = context_->now().seconds;
+  const Phase& phase = life_.phase;
+  if (!phase.conditions || is_changing_ || IsOver(phase) || now < conditions_at_seconds_) return;
+  if (!conditions_.TakeNews()) return;
+  conditions_at_seconds_ = now + kConditionsSeconds;
+  RunInternal(TakeConditions{conditions_.Combined()});
 }
 
 void ManagedJob::LookAtTimeNow() {

@@ -58,6 +58,8 @@ JobView ManagedJob::View() const {
   view.sweeps_again = phase.sweep_round > phase.settled_round;
   view.profiling = SummaryOf(life_.table, shape_.pipeline_parallel);
   view.drifts = drift_.Drifts();
+  view.conditions = phase.conditions;
+  view.measured = conditions_.Combined();
   view.watch = watch_.View(context_->now().day_seconds);
   view.watch.settings = phase.watch.settings;
   view.watch.ranks = life_.ranks.size();

@@ -30,6 +30,11 @@ Result<void> BuildStep(store::Store& store, const std::string& id, AdoptPlans* m
     record.profile_csv = record.next_profile_csv;
     record.blocking_power_watts = record.next_blocking_power_watts;
   }
+  if (made->step.conditions) {
+    ConditionsState state;
+    state.plan = *made->step.conditions;
+    record.conditions_json = FormatConditionsState(state);
+  }
   auto job = BuildJob(record);
   if (!job && made->step.is_pending) {
     return MakeError(job.error().code, fmt::format("the new measurements give no valid profile: {}",
@@ -46,7 +51,8 @@ Result<store::CurveRecord> Compute(const std::string& id, const PlanningStep& st
                                    const KeepGoing& keep_going) {
   Characterizer characterizer(id, step.built.job, keep_going);
   const Curve* const curve = step.built.curve.get();
-  const int revision = curve == nullptr ? 0 : curve->revision();
+  // Ranks follow good plans, so no quick ones come between.
+  const int revision = step.conditions ? 1 : curve == nullptr ? 0 : curve->revision();
   if (revision < 2) return characterizer.Ladder(step.target, revision + 1, step.first_id);
   const Result<HeldPlan> plan = characterizer.For(step.target);
   if (!plan && plan.error().code == ErrorCode::kCancelled) return tl::unexpected(plan.error());

@@ -13,6 +13,7 @@
 #include "server/base/failure.h"
 #include "server/domain/job_life.h"
 #include "server/planning/job_spec.h"
+#include "server/watch/conditions_watch.h"
 #include "server/watch/drift_watch.h"
 #include "server/watch/job_watch.h"
 
@@ -33,6 +34,7 @@ struct ClientReport {
   std::map<std::string, double> counts = {};  // "calls", "late", ...
   // What its iterations run, where it has no plan and knows. Stage -1: not said.
   std::optional<ComputationCounts> ran = {};
+  std::optional<RankConditions> conditions = {};  // Once in a while.
 };
 
 // One iteration of one rank.

@@ -1,0 +1,21 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_PLANNING_CONDITIONS_OF_H_
+#define PERSEUS_CLI_PLANNING_CONDITIONS_OF_H_
+
+#include <string>
+
+#include "cli/framework/server_flags.h"
+#include "perseus/job_file.h"
+#include "perseus/result.h"
+
+namespace perseus::cli {
+
+// Sets the noise and the latency that a job of a server measured, where the settings say nothing.
+// Fails if the job has measured nothing.
+Result<void> TakeConditionsOf(const std::string& job, const ServerFlags& server, JobFile* settings);
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_PLANNING_CONDITIONS_OF_H_

@@ -1,0 +1,93 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/api/conditions_json.h"
+
+#include <array>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "perseus/job.h"
+#include "perseus/job_file.h"
+#include "server/api/api_schemas.h"
+#include "server/planning/conditions_state.h"
+
+namespace perseus::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array<std::string_view, 5> kPlannedSources = {"assumed", "library", "measured",
+                                                             "given", "none"};
+constexpr Member kConditionShownMembers[] = {
+    Choice("name", kConditionNames),
+    Number("planned").Says("What the plans are made for. Noise: a share of the time; latency: "
+                           "seconds."),
+    Number("measured").Nullable().Says("By the ranks; null: not measured yet."),
+    Number("measured_std").Nullable().Says("Its standard error."),
+    Integer("ranks").Says("That it comes from.")};
+constexpr Member kConditionsMembers[] = {
+    Choice("source", kPlannedSources)
+        .Says("Where the planned values come from. assumed: the ranks measure them, and have not "
+              "told enough yet; library: an earlier job measured them; given: by the settings; "
+              "none: plans are made for clocks that come at once, and no noise."),
+    Boolean("changing").Says("Plans for the measured values are being made."),
+    Number("planned_at")
+        .Nullable()
+        .Says("When plans were first made for these values; null: they are the first."),
+    Integer("iterations").Says("That the measured noise comes from,"),
+    Integer("calls").Says("and clock calls that the latency comes from."),
+    Object("figures", "ConditionShown").List()};
+constexpr ObjectSchema kConditionsSchemas[] = {
+    {"ConditionShown", kConditionShownMembers},
+    {"Conditions", kConditionsMembers,
+     "What the ranks measure of noise and latency, and for which "
+     "of them the plans are made."}};
+
+// Of a job that is told its conditions, or has none.
+PlannedConditions GivenConditions(const JobView& view, bool* is_given) {
+  PlannedConditions planned;
+  planned.values = {};
+  *is_given = false;
+  const auto settings = ParseJobFile(view.record.settings_json, "job", JobFileFormat::kJson);
+  if (!settings || !HasConditions(*settings)) return planned;
+  *is_given = true;
+  const Conditions conditions = ConditionsOf(*settings);
+  planned.values = {conditions.noise.per_computation, conditions.noise.per_rank,
+                    conditions.noise.correlation, conditions.switching.latency_seconds,
+                    conditions.switching.latency_spread_seconds};
+  return planned;
+}
+
+}  // namespace
+
+Schemas ConditionsSchemas() { return kConditionsSchemas; }
+
+Json ConditionsJson(const JobView& view) {
+  bool is_given = false;
+  const PlannedConditions planned =
+      view.conditions ? view.conditions->plan : GivenConditions(view, &is_given);
+  const MeasuredConditions& measured = view.conditions ? view.conditions->measured : view.measured;
+  Json figures = Json::array();
+  for (std::size_t i = 0; i < kConditions; ++i) {
+    const MeasuredCondition& figure = measured.figures[i];
+    const bool is_there = figure.ranks > 0;
+    figures.push_back({{"name", kConditionNames[i]},
+                       {"planned", planned.values[i]},
+                       {"measured", is_there ? Json(figure.value) : Json()},
+                       {"measured_std", is_there ? Json(figure.error) : Json()},
+                       {"ranks", figure.ranks}});
+  }
+  const double planned_at = view.conditions ? view.conditions->planned_at_seconds : 0;
+  return {{"source", view.conditions ? ConditionSourceName(planned.source)
+                     : is_given      ? "given"
+                                     : "none"},
+          {"changing", view.conditions && view.conditions->next},
+          {"planned_at", planned_at > 0 ? Json(planned_at) : Json()},
+          {"iterations", measured.iterations},
+          {"calls", measured.calls},
+          {"figures", std::move(figures)}};
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,134 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// When plans are made anew for what the ranks measured of their conditions: seldom, as each change
+// of the plan costs a search, and only if the plans that there are would miss what they promise.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "common/json_text.h"
+#include "server/domain/draft.h"
+
+namespace perseus::server {
+namespace {
+
+using Source = PlannedConditions::Source;
+
+// Between two plans for other conditions; the first for measured ones comes at once.
+constexpr double kSecondsBetweenPlans = 600;
+// Ranks see noise after so many iterations. After the second number, plans are made for what is
+// sure: without any change of clock, for example, no latency ever is.
+constexpr std::int64_t kLeastIterations = 40;
+constexpr std::int64_t kIterationsForAll = 200;
+// A figure has moved if it differs from what the plan is for by more than so many standard errors,
+// by more than this share of it, and by more than a plan feels.
+constexpr double kErrors = 3;
+constexpr double kShare = 1.0 / 3;
+constexpr std::array kFelt = {0.001, 0.001, 0.2, 0.002, 0.002};  // [Condition]
+static_assert(kFelt.size() == kConditions);
+// A figure that is surer than this is planned for: else it says too little.
+constexpr std::array kSure = {0.002, 0.004, 0.15, 0.003, 0.003};  // [Condition]
+static_assert(kSure.size() == kConditions);
+
+constexpr std::array kAllConditions = {Condition::kNoise, Condition::kRankNoise,
+                                       Condition::kNoiseCorrelation, Condition::kLatency,
+                                       Condition::kLatencySpread};
+static_assert(kAllConditions.size() == kConditions);
+
+double At(const auto& list, Condition which) { return list[static_cast<std::size_t>(which)]; }
+
+bool IsSure(const MeasuredConditions& measured, Condition which) {
+  const MeasuredCondition& figure = measured.Of(which);
+  const double most = std::max(At(kSure, which), kShare * figure.value);
+  return figure.ranks > 0 && figure.error <= most;
+}
+
+bool HasMoved(const PlannedConditions& plan, const MeasuredConditions& measured, Condition which) {
+  if (!IsSure(measured, which)) return false;
+  const double planned = plan.Of(which);
+  const double apart = std::abs(ValueOf(measured, which) - planned);
+  // How noise follows from one computation to the next means nothing where there is hardly any.
+  if (which == Condition::kNoiseCorrelation &&
+      measured.Of(Condition::kNoise).value < At(kFelt, Condition::kNoise)) {
+    return false;
+  }
+  return apart > kErrors * measured.Of(which).error && apart > kShare * planned &&
+         apart > At(kFelt, which);
+}
+
+// Whether what was measured is enough to make plans for.
+bool IsEnough(const MeasuredConditions& measured, std::size_t ranks) {
+  if (2 * measured.ranks() < static_cast<std::int64_t>(ranks)) return false;
+  const bool all_are_sure = std::all_of(kAllConditions.begin(), kAllConditions.end(),
+                                        [&](Condition which) { return IsSure(measured, which); });
+  return measured.iterations >= (all_are_sure ? kLeastIterations : kIterationsForAll);
+}
+
+// Whether the store would hear anything new.
+bool IsNews(const MeasuredConditions& known, const MeasuredConditions& now) {
+  constexpr double kMuchMore = 1.5;
+  const auto has_moved = [&](Condition which) {
+    const MeasuredCondition& before = known.Of(which);
+    const MeasuredCondition& after = now.Of(which);
+    return before.ranks != after.ranks || std::abs(before.value - after.value) > after.error;
+  };
+  return std::any_of(kAllConditions.begin(), kAllConditions.end(), has_moved) ||
+         static_cast<double>(now.iterations) > kMuchMore * static_cast<double>(known.iterations);
+}
+
+}  // namespace
+
+bool HaveMoved(const PlannedConditions& plan, const MeasuredConditions& measured) {
+  return std::any_of(kAllConditions.begin(), kAllConditions.end(),
+                     [&](Condition which) { return HasMoved(plan, measured, which); });
+}
+
+PlannedConditions PlannedFor(const PlannedConditions& plan, const MeasuredConditions& measured) {
+  PlannedConditions next = plan;
+  next.source = Source::kMeasured;
+  for (const Condition which : kAllConditions) {
+    if (!IsSure(measured, which)) continue;
+    next.values[static_cast<std::size_t>(which)] = ValueOf(measured, which);
+  }
+  return next;
+}
+
+Outcome<Draft> DecideOn(const Situation& on, const TakeConditions& command) {
+  const Phase& phase = on.phase();
+  Draft draft;
+  if (!phase.conditions || IsOver(phase)) return draft;
+  ConditionsState state = *phase.conditions;
+  const MeasuredConditions& measured = command.measured;
+  // Another server hears most of the ranks.
+  if (2 * measured.ranks() < state.measured.ranks()) return draft;
+  const bool is_news = IsNews(state.measured, measured);
+  state.measured = measured;
+  const bool has_no_plans = phase.state == store::JobState::kProfiling &&
+                            phase.built.curve == nullptr && phase.built.job == nullptr;
+  const double seconds_since = on.now.day_seconds - state.planned_at_seconds;
+  const bool is_time = state.plan.source == Source::kAssumed || seconds_since < 0 ||
+                       seconds_since >= kSecondsBetweenPlans;
+  bool plans = false;
+  if (has_no_plans) {
+    // Clock calls of the sweep: the first plans are made for their latency.
+    plans = HaveMoved(state.plan, measured);
+    if (plans) state.plan.values = PlannedFor(state.plan, measured).values;
+  } else if (phase.built.curve != nullptr && !state.next && is_time && !IsPending(phase)) {
+    plans = IsEnough(measured, on.job.ranks.size()) && HaveMoved(state.plan, measured);
+    if (plans) state.next = PlannedFor(state.plan, measured);
+  }
+  if (!is_news && !plans) return draft;
+  draft.wants_plans = plans;
+  draft.decision.facts.emplace_back(
+      store::ConditionsChange{.job = on.id(), .conditions_json = FormatConditionsState(state)});
+  return draft;
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,139 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/planning/conditions_state.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+
+#include "common/json_text.h"
+#include "common/tree.h"
+#include "common/tree_reader.h"
+
+namespace perseus::server {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Perseus' client makes no more than one call in this time.
+constexpr double kClientIntervalSeconds = 0.010;
+constexpr NumberRange kCount = {.least = 0, .most = 1e15};
+
+Json PlannedJson(const PlannedConditions& planned) {
+  return {{"source", ConditionSourceName(planned.source)}, {"values", planned.values}};
+}
+
+PlannedConditions ReadPlanned(const TreeCursor& json) {
+  PlannedConditions planned;
+  const TreeCursor source = json.Get("source");
+  const auto* const found =
+      std::find(kConditionSources.begin(), kConditionSources.end(), source.String());
+  if (found == kConditionSources.end()) {
+    source.FailExpected("assumed, library or measured");
+  } else {
+    planned.source = static_cast<PlannedConditions::Source>(found - kConditionSources.begin());
+  }
+  const TreeCursor values = json.Get("values");
+  for (std::size_t i = 0; i < kConditions; ++i)
+    planned.values[i] = values.At(i).Number(kNotNegative);
+  return planned;
+}
+
+std::int64_t ReadCount(const TreeCursor& json) {
+  return static_cast<std::int64_t>(json.Number(kCount));
+}
+
+}  // namespace
+
+std::int64_t MeasuredConditions::ranks() const {
+  std::int64_t most = 0;
+  for (const MeasuredCondition& figure : figures) most = std::max(most, figure.ranks);
+  return most;
+}
+
+std::string FormatConditionsState(const ConditionsState& state) {
+  Json json = {{"plan", PlannedJson(state.plan)}, {"planned_at", state.planned_at_seconds}};
+  if (state.next) json["next"] = PlannedJson(*state.next);
+  Json measured = Json::array();
+  for (const MeasuredCondition& figure : state.measured.figures) {
+    measured.push_back({figure.value, figure.error, figure.ranks});
+  }
+  json["measured"] = std::move(measured);
+  json["iterations"] = state.measured.iterations;
+  json["calls"] = state.measured.calls;
+  return FormatCompact(json);
+}
+
+std::optional<ConditionsState> ParseConditionsState(const std::string& json) {
+  const std::string name = "conditions";
+  const Result<TreeNode> tree = ParseJsonTree(json, name);
+  if (!tree) return std::nullopt;
+  TreeReader reader(*tree, name);
+  const TreeCursor root = reader.Root();
+  ConditionsState state;
+  state.plan = ReadPlanned(root.Get("plan"));
+  state.planned_at_seconds = root.Get("planned_at").Number(kNotNegative);
+  if (const auto next = root.Find("next")) state.next = ReadPlanned(*next);
+  const TreeCursor measured = root.Get("measured");
+  for (std::size_t i = 0; i < kConditions; ++i) {
+    const TreeCursor figure = measured.At(i);
+    state.measured.figures[i] = {.value = figure.At(0).Number(),
+                                 .error = figure.At(1).Number(kNotNegative),
+                                 .ranks = ReadCount(figure.At(2))};
+  }
+  state.measured.iterations = ReadCount(root.Get("iterations"));
+  state.measured.calls = ReadCount(root.Get("calls"));
+  if (reader.failed()) return std::nullopt;
+  return state;
+}
+
+double ValueOf(const MeasuredConditions& measured, Condition which) {
+  constexpr double kErrorsAboveNone = 2;
+  const MeasuredCondition& figure = measured.Of(which);
+  const bool may_be_none = which == Condition::kRankNoise || which == Condition::kNoiseCorrelation;
+  return may_be_none && figure.value <= kErrorsAboveNone * figure.error ? 0 : figure.value;
+}
+
+void SetMeasured(const MeasuredConditions& measured, JobFile* settings) {
+  PlannedConditions planned;
+  JobFile known;
+  for (std::size_t i = 0; i < kConditions; ++i) {
+    planned.values[i] = ValueOf(measured, static_cast<Condition>(i));
+  }
+  SetConditions(planned, &known);
+  const auto set = [&](auto JobFile::*member, Condition which) {
+    if (measured.Of(which).ranks > 0 && !(settings->*member)) settings->*member = known.*member;
+  };
+  set(&JobFile::noise, Condition::kNoise);
+  set(&JobFile::rank_noise, Condition::kRankNoise);
+  set(&JobFile::switch_latency_seconds, Condition::kLatency);
+  if (settings->noise.value_or(0).most > 0) {
+    set(&JobFile::noise_correlation, Condition::kNoiseCorrelation);
+  }
+  const double latency = settings->switch_latency_seconds.value_or(0).least;
+  if (*known.switch_latency_spread_seconds <= latency) {
+    set(&JobFile::switch_latency_spread_seconds, Condition::kLatencySpread);
+  }
+  if (!settings->call_ahead) settings->call_ahead = known.call_ahead;
+  if (!settings->min_call_interval_seconds) {
+    settings->min_call_interval_seconds = known.min_call_interval_seconds;
+  }
+}
+
+void SetConditions(const PlannedConditions& planned, JobFile* settings) {
+  settings->noise = planned.Of(Condition::kNoise);
+  settings->rank_noise = planned.Of(Condition::kRankNoise);
+  // Means nothing, and may not be given, without noise; and a spread, without a latency.
+  settings->noise_correlation =
+      settings->noise->most > 0 ? planned.Of(Condition::kNoiseCorrelation) : 0;
+  settings->switch_latency_seconds = planned.Of(Condition::kLatency);
+  settings->switch_latency_spread_seconds =
+      std::min(planned.Of(Condition::kLatencySpread), planned.Of(Condition::kLatency));
+  if (!settings->call_ahead) settings->call_ahead = CallAhead::kPredicted;
+  if (!settings->min_call_interval_seconds) {
+    settings->min_call_interval_seconds = kClientIntervalSeconds;
+  }
+}
+
+}  // namespace perseus::server

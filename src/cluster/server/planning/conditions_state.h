@@ -1,0 +1,100 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_PLANNING_CONDITIONS_STATE_H_
+#define PERSEUS_SERVER_PLANNING_CONDITIONS_STATE_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "perseus/job_file.h"
+#include "perseus/result.h"
+
+// What a job's ranks measure of its conditions, and for which its plans are made.
+namespace perseus::server {
+
+// The figures that are measured. Noise: relative standard deviations; latency: seconds.
+enum class Condition : std::uint8_t {
+  kNoise,             // Of each computation.
+  kRankNoise,         // Of a rank in an iteration.
+  kNoiseCorrelation,  // From one computation of a rank to the next.
+  kLatency,
+  kLatencySpread,
+};
+inline constexpr std::size_t kConditions = 5;
+// As job files call them.
+inline constexpr std::array<std::string_view, kConditions> kConditionNames = {
+    "noise", "rank_noise", "noise_correlation", "switch_latency", "switch_latency_spread"};
+
+// What was measured of one of them.
+struct MeasuredCondition {
+  double value = 0;
+  double error = 0;        // Standard error.
+  std::int64_t ranks = 0;  // That it comes from. 0: it was not measured.
+
+  friend bool operator==(const MeasuredCondition&, const MeasuredCondition&) = default;
+};
+
+struct MeasuredConditions {
+  std::array<MeasuredCondition, kConditions> figures = {};  // [Condition]
+  std::int64_t iterations = 0;  // That the noise of the rank that saw most comes from,
+  std::int64_t calls = 0;       // and clock calls of all ranks.
+
+  const MeasuredCondition& Of(Condition which) const {
+    return figures[static_cast<std::size_t>(which)];
+  }
+  // The most ranks of any figure.
+  std::int64_t ranks() const;
+  friend bool operator==(const MeasuredConditions&, const MeasuredConditions&) = default;
+};
+
+// Conditions that plans are made for, beside those that the settings give.
+struct PlannedConditions {
+  enum class Source : std::uint8_t {
+    kAssumed,  // Nothing was measured yet.
+    kLibrary,  // Measured by an earlier job, whose profile this one uses.
+    kMeasured,
+  };
+  Source source = Source::kAssumed;
+  // [Condition]. Assumed: noise of one per cent, clocks after 20 +- 5 ms, as in published
+  // measurements.
+  std::array<double, kConditions> values = {0.01, 0, 0, 0.020, 0.005};
+
+  double Of(Condition which) const { return values[static_cast<std::size_t>(which)]; }
+  friend bool operator==(const PlannedConditions&, const PlannedConditions&) = default;
+};
+inline constexpr std::array<std::string_view, 3> kConditionSources = {"assumed", "library",
+                                                                      "measured"};
+constexpr std::string_view ConditionSourceName(PlannedConditions::Source source) {
+  return kConditionSources[static_cast<std::size_t>(source)];
+}
+
+// All of it, as the store keeps it in the column jobs.conditions.
+struct ConditionsState {
+  PlannedConditions plan;                 // The present plans are made for these,
+  std::optional<PlannedConditions> next;  // and those for these are being made.
+  double planned_at_seconds = 0;          // Time of day; 0: the plans are the first.
+  MeasuredConditions measured;
+
+  friend bool operator==(const ConditionsState&, const ConditionsState&) = default;
+};
+
+std::string FormatConditionsState(const ConditionsState& state);
+// None: "", or text that FormatConditionsState() would not write.
+std::optional<ConditionsState> ParseConditionsState(const std::string& json);
+
+// What a plan for the measured figure is made for: 0 of noise that cannot be told from none.
+double ValueOf(const MeasuredConditions& measured, Condition which);
+// Sets what was measured, where the settings say nothing.
+void SetMeasured(const MeasuredConditions& measured, JobFile* settings);
+
+// Sets noise and latency, and, where the settings say nothing else, that clocks are called for as
+// Perseus' client does.
+void SetConditions(const PlannedConditions& planned, JobFile* settings);
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_PLANNING_CONDITIONS_STATE_H_

@@ -1,0 +1,51 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_WATCH_CONDITIONS_WATCH_H_
+#define PERSEUS_SERVER_WATCH_CONDITIONS_WATCH_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "server/planning/conditions_state.h"
+
+namespace perseus::server {
+
+// A figure that a rank measured.
+struct RankFigure {
+  double value = 0;
+  double error = 0;  // Standard error.
+};
+
+// What one rank measured of its conditions. Variances are relative to the time, and below 0 where
+// there is too little noise to tell.
+struct RankConditions {
+  std::optional<RankFigure> noise_variance = {};
+  std::optional<RankFigure> rank_noise_variance = {};
+  std::optional<RankFigure> noise_correlation = {};
+  std::optional<RankFigure> latency_seconds = {};
+  std::optional<RankFigure> latency_spread_seconds = {};
+  std::int64_t iterations = 0;
+  std::int64_t computations = 0;
+  std::int64_t calls = 0;
+};
+
+// Makes one set of conditions of what the ranks of a job measure: means over ranks, each counted by
+// how much it saw, without the tenth of the ranks at either end. For one thread.
+class ConditionsWatch {
+ public:
+  void Take(int rank, const RankConditions& conditions);
+  // Whether a rank has told something since the last call.
+  bool TakeNews() { return std::exchange(has_news_, false); }
+  MeasuredConditions Combined() const;
+
+ private:
+  std::map<int, RankConditions> ranks_;  // The last word of each.
+  bool has_news_ = false;
+};
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_WATCH_CONDITIONS_WATCH_H_

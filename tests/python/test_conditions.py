@@ -1,0 +1,178 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""A job that measures its conditions: a real server, clients, and GPUs whose noise is known."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+
+from perseus import simulate  # noqa: E402
+
+LIBRARY = os.environ.get("PERSEUS_CLIENT_LIBRARY", "")
+BINARY = os.environ.get("PERSEUS_BINARY", "")
+PATIENCE = 400.0  # Seconds that only a hang misses.
+pytestmark = pytest.mark.skipif(
+    not (LIBRARY and BINARY), reason="PERSEUS_CLIENT_LIBRARY and PERSEUS_BINARY are needed"
+)
+
+NOISE = 0.03
+RANK_NOISE = 0.02
+CALL_SECONDS = 0.006  # With what a clock takes to settle.
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """The address of a server."""
+    log = tmp_path / "server.log"
+    command = [BINARY, "serve", "--listen", "127.0.0.1:0", "--store", f"sqlite:{tmp_path}/jobs.db"]
+    with log.open("wb") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file)
+    deadline = time.monotonic() + PATIENCE
+    while "ready at" not in log.read_text():
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.02)
+    yield log.read_text().split("ready at ")[1].split()[0]
+    process.kill()
+    process.wait()
+
+
+# A rank with the whole model. It tells the device's times, so that a busy machine is no noise. It
+# trains until plans were made for what was measured, and long enough after that to see others.
+TRAINER = """
+import json, random, sys, time, urllib.request
+import perseus
+from perseus import simulate
+
+server, folder, rank = sys.argv[1], sys.argv[2], int(sys.argv[3])
+noise, rank_noise, seconds = json.loads(sys.argv[4])
+body = json.loads(sys.argv[5])
+draws = random.Random(rank)
+clocks = (1410, 1260, 1110, 960)
+gpus = simulate.Gpus(f"{folder}/gpus")
+
+def table(length, factor):
+    slow = lambda mhz: 0.3 + 0.7 * 1410 / mhz
+    watts = lambda mhz: 85 + 295 * (mhz / 1410) ** 2.2
+    return simulate.Table(
+        [(mhz, factor * length * slow(mhz), factor * length * slow(mhz) * watts(mhz))
+         for mhz in clocks]
+    )
+
+def conditions(job):
+    url = f"{server}/api/v1/jobs/{job.client.job_id}"
+    with urllib.request.urlopen(url) as answer:
+        return json.load(answer)["conditions"]
+
+with perseus.Job(
+    server, job=body, rank=rank, dp_rank=rank, device=f"simulated:{folder}/gpus", gpu_index=rank,
+    report_interval_seconds=0.1, max_overhead=1,
+) as job:
+    end, left = time.monotonic() + seconds, None
+    iteration = 0
+    while left != 0 and time.monotonic() < end:
+        client = job.client
+        of_rank = 1 + rank_noise * draws.gauss(0, 1)
+        runs = []
+        with client.step(iteration):
+            begin = gpus.now()
+            for microbatch in range(8):
+                for kind, length in (("forward", 0.006), ("backward", 0.012)):
+                    factor = of_rank * (1 + noise * draws.gauss(0, 1))
+                    with client.instruction(kind, 0, microbatch):
+                        runs.append(gpus.run(rank, table(length, factor)))
+        client.step_times(
+            iteration,
+            [run.begin_seconds - begin for run in runs],
+            [run.end_seconds - begin for run in runs],
+        )
+        iteration += 1
+        if left is not None:
+            left -= 1
+        elif iteration % 20 == 0 and client.job_id and conditions(job)["source"] == "measured":
+            left = 60
+"""
+
+
+def profile() -> str:
+    """Return what the computations cost without noise."""
+    rows = ["stage,instruction,frequency,time,energy"]
+    for kind, length in (("forward", 0.006), ("backward", 0.012)):
+        for mhz in (1410, 1260, 1110, 960):
+            seconds = length * (0.3 + 0.7 * 1410 / mhz)
+            rows.append(f"0,{kind},{mhz},{seconds},{seconds * (85 + 295 * (mhz / 1410) ** 2.2)}")
+    return "\n".join(rows) + "\n"
+
+
+def test_a_job_plans_for_what_its_ranks_measure(server: str, tmp_path: Path) -> None:
+    """With no value given: its intervals hold the truth, and plans are made anew once."""
+    simulate.create(
+        tmp_path / "gpus",
+        "[[gpus]]\ncount = 2\nclocks_mhz = [960, 1110, 1260, 1410]\ncall_ms = 5\nsettle_ms = 1\n",
+    )
+    body = {
+        "client_key": "measuring",
+        "name": "measuring",
+        "job": {
+            **{"schedule": "1f1b", "stages": 1, "microbatches": 8, "dp": 2, "tp": 1},
+            **{"blocking_power": 85, "effort": 0.05, "at": "1.14x", "conditions": {}},
+        },
+        "profile_csv": profile(),
+    }
+    truth = json.dumps([NOISE, RANK_NOISE, PATIENCE / 2])
+    command = [sys.executable, "-B", "-c", textwrap.dedent(TRAINER), server, str(tmp_path)]
+    ranks = [
+        subprocess.Popen(
+            [*command, str(rank), truth, json.dumps(body)],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+        )
+        for rank in (0, 1)
+    ]
+    try:
+        for rank in ranks:
+            assert rank.wait(PATIENCE) == 0
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
+    with urllib.request.urlopen(f"{server}/api/v1/jobs") as answer:
+        (head,) = json.load(answer)["jobs"]
+    with urllib.request.urlopen(f"{server}/api/v1/jobs/{head['id']}") as answer:
+        job: dict[str, Any] = json.load(answer)
+    conditions = job["conditions"]
+    assert conditions["source"] == "measured", conditions
+    assert not conditions["changing"]
+    figures = {figure["name"]: figure for figure in conditions["figures"]}
+    for name, value in (("noise", NOISE), ("rank_noise", RANK_NOISE)):
+        figure = figures[name]
+        assert figure["ranks"] == 2
+        assert abs(figure["measured"] - value) < 4 * figure["measured_std"], figure
+        assert figure["measured_std"] < 0.006
+    latency = figures["switch_latency"]
+    # What the process itself takes comes on top of what the GPU takes.
+    assert CALL_SECONDS - 0.001 < latency["measured"] < CALL_SECONDS + 0.004, latency
+    assert abs(latency["planned"] - latency["measured"]) < 0.003
+    # The first for what is assumed, quick and refined, and one for what was measured.
+    assert 2 <= job["plan"]["version"] <= 3
+    shown = subprocess.run(
+        [BINARY, "job", "show", job["id"], "--server", server],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    ).stdout
+    assert "plans are made for what was measured" in shown
+    assert "by 2 ranks" in shown

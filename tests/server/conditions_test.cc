@@ -1,0 +1,358 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the server makes of the conditions that ranks measure: one set for the job, and other plans,
+// seldom.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "perseus/job.h"
+#include "server/domain/decide.h"
+#include "server/domain/reading.h"
+#include "server/planning/job_spec.h"
+#include "server/service_testing.h"
+#include "server/watch/conditions_watch.h"
+
+namespace perseus::server {
+namespace {
+
+using Source = PlannedConditions::Source;
+
+// As SmallSettings; noise and latency are measured.
+constexpr const char* kMeasuring =
+    R"({"schedule":"1f1b","microbatches":2,"data_parallel":2,"blocking_power":20,)"
+    R"("effort":0.001,"stages":2,"conditions":{"max_slowdown":0.002}})";
+
+RankConditions Measured(double noise, double latency) {
+  return {.noise_variance = RankFigure{noise * noise, 0.1 * noise * noise},
+          .rank_noise_variance = RankFigure{0, 0.01 * noise * noise},
+          .noise_correlation = RankFigure{0, 0.03},
+          .latency_seconds = RankFigure{latency, 0.0003},
+          .latency_spread_seconds = RankFigure{0.001, 0.0001},
+          .iterations = 100,
+          .computations = 3000,
+          .calls = 64};
+}
+
+TEST(ConditionsWatch, ItsIntervalsHoldTheTruth) {
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal;
+  int noise_held = 0;
+  int latency_held = 0;
+  int none_held = 0;
+  constexpr int kTries = 300;
+  for (int i = 0; i < kTries; ++i) {
+    ConditionsWatch watch;
+    for (int rank = 0; rank < 16; ++rank) {
+      RankConditions told = Measured(0.01, 0.02 + 0.0003 * normal(random));
+      told.noise_variance->value += told.noise_variance->error * normal(random);
+      told.rank_noise_variance->value += told.rank_noise_variance->error * normal(random);
+      // One rank hangs on another switch, and one has a broken clock.
+      if (rank == 4) told.latency_seconds->value = 0.3;
+      if (rank == 9) told.noise_variance->value = 1;
+      watch.Take(rank, told);
+    }
+    const MeasuredConditions all = watch.Combined();
+    const auto holds = [&](Condition which, double truth) {
+      const MeasuredCondition& figure = all.Of(which);
+      return std::abs(figure.value - truth) <= 2 * figure.error ? 1 : 0;
+    };
+    noise_held += holds(Condition::kNoise, 0.01);
+    none_held += holds(Condition::kRankNoise, 0);
+    latency_held += holds(Condition::kLatency, 0.02);
+    EXPECT_EQ(all.Of(Condition::kNoise).ranks, 16);
+    EXPECT_LT(all.Of(Condition::kNoise).error, 0.0005);
+  }
+  EXPECT_GE(noise_held, 0.9 * kTries);
+  EXPECT_GE(none_held, 0.9 * kTries);
+  EXPECT_GE(latency_held, 0.9 * kTries);
+}
+
+TEST(ConditionsWatch, SaysWhatIsNotKnown) {
+  ConditionsWatch watch;
+  EXPECT_FALSE(watch.TakeNews());
+  EXPECT_EQ(watch.Combined(), MeasuredConditions());
+  watch.Take(3, {.latency_seconds = RankFigure{0.02, 0.001}, .calls = 20});
+  EXPECT_TRUE(watch.TakeNews());
+  EXPECT_FALSE(watch.TakeNews());
+  const MeasuredConditions all = watch.Combined();
+  EXPECT_EQ(all.Of(Condition::kNoise).ranks, 0);
+  EXPECT_EQ(all.Of(Condition::kLatency), (MeasuredCondition{0.02, 0.001, 1}));
+  EXPECT_EQ(all.ranks(), 1);
+  EXPECT_EQ(all.calls, 20);
+}
+
+// As Measured() measures it with a noise of 1 %.
+const PlannedConditions kMeasuredPlan = {.source = Source::kMeasured,
+                                         .values = {0.01, 0, 0, 0.02, 0.001}};
+
+// A job's reports, one after the other, and how often plans are made anew for them.
+int PlansFor(const std::vector<double>& noise, PlannedConditions* plan) {
+  std::mt19937_64 random(8);
+  std::normal_distribution<double> normal;
+  int plans = 0;
+  for (const double truth : noise) {
+    ConditionsWatch watch;
+    for (int rank = 0; rank < 4; ++rank) {
+      RankConditions told = Measured(truth, 0.02);
+      told.noise_variance->value += told.noise_variance->error * normal(random);
+      watch.Take(rank, told);
+    }
+    const MeasuredConditions measured = watch.Combined();
+    if (!HaveMoved(*plan, measured)) continue;
+    ++plans;
+    *plan = PlannedFor(*plan, measured);
+    EXPECT_FALSE(HaveMoved(*plan, measured));
+  }
+  return plans;
+}
+
+TEST(Hysteresis, WhatStaysAsItIsAsksForNoOtherPlan) {
+  for (const double noise : {0.0005, 0.002, 0.01, 0.05}) {
+    PlannedConditions plan;
+    EXPECT_LE(PlansFor({noise, noise}, &plan), 1) << noise;
+    EXPECT_EQ(PlansFor(std::vector<double>(5000, noise), &plan), 0) << noise;
+  }
+}
+
+TEST(Hysteresis, AStepAsksForOne) {
+  PlannedConditions plan = kMeasuredPlan;
+  std::vector<double> noise(200, 0.01);
+  noise.insert(noise.end(), 1000, 0.02);
+  EXPECT_EQ(PlansFor(noise, &plan), 1);
+  EXPECT_NEAR(plan.Of(Condition::kNoise), 0.02, 0.002);
+  EXPECT_EQ(plan.source, Source::kMeasured);
+}
+
+// Each plan is for another value by a third at least, however the truth wanders.
+TEST(Hysteresis, ARandomWalkAsksForFew) {
+  std::mt19937_64 random(5);
+  std::normal_distribution<double> normal;
+  for (int walk = 0; walk < 20; ++walk) {
+    std::vector<double> noise = {0.01};
+    double steps = 0;
+    for (int i = 0; i < 2000; ++i) {
+      const double step = 0.01 * normal(random);
+      steps += std::abs(step);
+      noise.push_back(noise.back() * std::exp(step));
+    }
+    PlannedConditions plan = kMeasuredPlan;
+    const int plans = PlansFor(noise, &plan);
+    // To leave the band takes a third of the way at once, or wandering that is as long.
+    EXPECT_LE(plans, static_cast<int>(steps / (2 * std::log(4.0 / 3)))) << walk;
+    EXPECT_LE(plans, 12) << walk;
+  }
+}
+
+TEST(Hysteresis, WhatIsNotSureIsNotPlannedFor) {
+  const PlannedConditions plan = kMeasuredPlan;
+  ConditionsWatch watch;
+  RankConditions told = Measured(0.05, 0.1);
+  told.noise_variance->error = 1;
+  told.latency_seconds->error = 0.2;
+  watch.Take(0, told);
+  EXPECT_FALSE(HaveMoved(plan, watch.Combined()));
+  EXPECT_EQ(PlannedFor(plan, watch.Combined()).Of(Condition::kNoise), 0.01);
+  // What cannot be told from none is planned for as none.
+  told = Measured(0.05, 0.1);
+  told.rank_noise_variance = RankFigure{1e-5, 1e-5};
+  watch.Take(0, told);
+  EXPECT_EQ(PlannedFor(plan, watch.Combined()).Of(Condition::kRankNoise), 0);
+  told.rank_noise_variance = RankFigure{1e-4, 1e-5};
+  watch.Take(0, told);
+  EXPECT_EQ(PlannedFor(plan, watch.Combined()).Of(Condition::kRankNoise), 0.01);
+}
+
+TEST(ConditionsState, IsReadAsItWasWritten) {
+  ConditionsState state;
+  EXPECT_EQ(ParseConditionsState(FormatConditionsState(state)), state);
+  state.plan = {.source = Source::kMeasured, .values = {0.01, 0.002, 0.3, 0.0151, 1.0 / 3}};
+  state.next = {.source = Source::kLibrary, .values = {0.1, 0, 0, 0.5, 0}};
+  state.planned_at_seconds = 1.7e9;
+  state.measured.figures[2] = {0.1, 0.02, 64};
+  state.measured.iterations = 256;
+  state.measured.calls = 4096;
+  EXPECT_EQ(ParseConditionsState(FormatConditionsState(state)), state);
+  EXPECT_EQ(ParseConditionsState(""), std::nullopt);
+  EXPECT_EQ(ParseConditionsState(R"({"plan":{"source":"rumour","values":[0,0,0,0,0]}})"),
+            std::nullopt);
+}
+
+TEST(JobSpec, ConditionsWithoutNoiseAndLatencyAreMeasured) {
+  const auto measures = [](const std::string& conditions) {
+    const auto spec =
+        MakeJobSpec(R"({"schedule":"1f1b","microbatches":4,"stages":2)" +
+                        (conditions.empty() ? "" : ",\"conditions\":" + conditions) + "}",
+                    "");
+    EXPECT_TRUE(spec) << conditions;
+    return spec && ParseConditionsState(spec->conditions_json).has_value();
+  };
+  EXPECT_TRUE(measures("{}"));
+  EXPECT_TRUE(measures(R"({"max_changes":20,"call_ahead":"predicted"})"));
+  EXPECT_FALSE(measures(""));
+  EXPECT_FALSE(measures(R"({"noise":"1%"})"));
+  EXPECT_FALSE(measures(R"({"switch_latency":"15ms"})"));
+  EXPECT_FALSE(measures(R"({"rank_noise":0})"));
+}
+
+TEST(Reading, OtherConditionsMakeAnotherJob) {
+  ConditionsState state;
+  store::StoredJob stored;
+  stored.job.conditions_json = FormatConditionsState(state);
+  Known known;
+  known.built.job = std::shared_ptr<const Job>(std::shared_ptr<const Job>(), nullptr);
+  EXPECT_TRUE(HasNewJob(stored, known));
+  static const Job kJob;
+  known.built.job = std::shared_ptr<const Job>(std::shared_ptr<const Job>(), &kJob);
+  EXPECT_TRUE(HasNewJob(stored, known));
+  known.conditions = state.plan;
+  EXPECT_FALSE(HasNewJob(stored, known));
+  // What is only measured, or being planned for, changes no plan.
+  state.measured.calls = 3;
+  state.next = PlannedConditions{.source = Source::kMeasured};
+  stored.job.conditions_json = FormatConditionsState(state);
+  EXPECT_FALSE(HasNewJob(stored, known));
+  state.plan.values[0] = 0.5;
+  stored.job.conditions_json = FormatConditionsState(state);
+  EXPECT_TRUE(HasNewJob(stored, known));
+}
+
+class MeasuredConditionsTest : public ServiceTest {
+ protected:
+  static void Report(const std::shared_ptr<ManagedJob>& job, double noise, double latency) {
+    std::vector<ClientReport> clients;
+    for (int rank = 0; rank < 4; ++rank) {
+      clients.push_back({.rank = rank, .state = "following"});
+      clients.back().conditions = Measured(noise, latency);
+    }
+    std::optional<bool> taken;
+    job->Report({}, std::move(clients), [&](const auto& outcome) { taken = outcome.has_value(); });
+    ASSERT_EQ(taken, true);
+  }
+  static bool Settles(const std::shared_ptr<ManagedJob>& job, Source source, double latency) {
+    return Eventually([&] {
+      const JobView view = job->View();
+      return view.conditions && view.conditions->plan.source == source && !view.conditions->next &&
+             std::abs(view.conditions->plan.Of(Condition::kLatency) - latency) < 1e-4 &&
+             view.refined;
+    });
+  }
+  static Conditions Planned(const std::shared_ptr<ManagedJob>& job) {
+    return ConditionsOf(job->board().Current()->curve->job().settings);
+  }
+};
+
+TEST_F(MeasuredConditionsTest, PlansAreMadeOnceForWhatIsMeasured) {
+  auto job = Create(kMeasuring);
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  // First for what is assumed.
+  EXPECT_EQ(job->View().conditions->plan, PlannedConditions());
+  EXPECT_EQ(Planned(job).noise.per_computation, 0.01);
+  EXPECT_EQ(Planned(job).switching.call_ahead, CallAhead::kPredicted);
+  EXPECT_EQ(Planned(job).max_slowdown, 0.002);
+  ASSERT_TRUE(job->board().Current()->PlanOf(0)->expected);
+  const std::int64_t first = job->board().Current()->version.version;
+  Report(job, 0.002, 0.05);
+  ASSERT_TRUE(Settles(job, Source::kMeasured, 0.05));
+  EXPECT_NEAR(Planned(job).noise.per_computation, 0.002, 1e-4);
+  EXPECT_NEAR(Planned(job).switching.latency_seconds, 0.05, 1e-4);
+  const std::int64_t second = job->board().Current()->version.version;
+  EXPECT_GT(second, first);
+  // What is measured after that is shown, and too soon for other plans.
+  now_ = now_ + 10;
+  Report(job, 0.002, 0.1);
+  ASSERT_TRUE(Eventually(
+      [&] { return job->View().conditions->measured.Of(Condition::kLatency).value == 0.1; }));
+  EXPECT_FALSE(job->View().conditions->next);
+  EXPECT_EQ(job->board().Current()->version.version, second);
+  // A new process knows all of that, and plans nothing anew.
+  const std::string id = job->id();
+  const ConditionsState before = *job->View().conditions;
+  job.reset();
+  Restart();
+  job = sync::Find(*service_, id);
+  ASSERT_NE(job, nullptr);
+  EXPECT_EQ(*job->View().conditions, before);
+  EXPECT_EQ(job->board().Current()->version.version, second);
+  EXPECT_NEAR(Planned(job).switching.latency_seconds, 0.05, 1e-4);
+  EXPECT_TRUE(job->View().refined);
+  // Ten minutes later it may.
+  now_ = now_ + 601;
+  Report(job, 0.002, 0.1);
+  ASSERT_TRUE(Settles(job, Source::kMeasured, 0.1));
+  EXPECT_GT(job->board().Current()->version.version, second);
+}
+
+// The store has the wish; whoever claims the work next makes the plans.
+TEST_F(MeasuredConditionsTest, ARestartWhilePlansAreMadeLosesNothing) {
+  auto job = Create(kMeasuring);
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  Report(job, 0.02, 0.05);
+  ASSERT_TRUE(Eventually([&] {
+    const auto conditions = job->View().conditions;
+    return conditions->next || conditions->plan.source == Source::kMeasured;
+  }));
+  const std::string id = job->id();
+  job.reset();
+  Restart();
+  job = sync::Find(*service_, id);
+  ASSERT_NE(job, nullptr);
+  ASSERT_TRUE(Settles(job, Source::kMeasured, 0.05));
+  EXPECT_NEAR(Planned(job).noise.per_computation, 0.02, 1e-3);
+}
+
+TEST_F(MeasuredConditionsTest, TheFirstPlansKnowTheLatencyOfTheSweep) {
+  nlohmann::json settings = nlohmann::json::parse(kUnmeasured);
+  settings["conditions"] = nlohmann::json::object();
+  settings["microbatches"] = 2;
+  settings["effort"] = 0.001;
+  const auto job = Create(settings.dump(), "");
+  RegisterAll(*job);
+  std::vector<ClientReport> clients;
+  for (int rank = 0; rank < 4; ++rank) {
+    clients.push_back({.rank = rank, .state = "profiling"});
+    clients.back().conditions =
+        RankConditions{.latency_seconds = RankFigure{0.04, 0.0005}, .calls = 30};
+  }
+  job->Report({}, clients, [](const auto& outcome) { EXPECT_TRUE(outcome); });
+  ASSERT_TRUE(
+      Eventually([&] { return job->View().conditions->plan.Of(Condition::kLatency) == 0.04; }));
+  for (int rank = 0; rank < 4; ++rank) ASSERT_TRUE(Measure(*job, Sweep(rank)));
+  AwaitRefined(*job);
+  EXPECT_EQ(Planned(job).switching.latency_seconds, 0.04);
+  EXPECT_EQ(Planned(job).noise.per_computation, 0.01);
+  EXPECT_EQ(job->View().conditions->plan.source, Source::kAssumed);
+}
+
+TEST_F(MeasuredConditionsTest, AJobThatIsToldItsConditionsKeepsThem) {
+  nlohmann::json settings = nlohmann::json::parse(kSmallSettings);
+  settings["conditions"] = {{"noise", "1%"}, {"switch_latency", "5ms"}};
+  settings["microbatches"] = 2;
+  settings["effort"] = 0.001;
+  const auto job = Create(settings.dump());
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  const std::int64_t version = job->board().Current()->version.version;
+  Report(job, 0.05, 0.1);
+  job->Tick();
+  EXPECT_FALSE(job->View().conditions);
+  EXPECT_EQ(job->View().measured.Of(Condition::kLatency).value, 0.1);  // But it is shown.
+  EXPECT_EQ(job->board().Current()->version.version, version);
+  EXPECT_EQ(Planned(job).switching.latency_seconds, 0.005);
+}
+
+}  // namespace
+}  // namespace perseus::server
