@@ -5,6 +5,7 @@
 #define PERSEUS_CLIENT_TICKS_H_
 
 #include <cstdint>
+#include <limits>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -57,15 +58,15 @@ class TickSource {
 // rate affects only the short time since the event. For one thread.
 class TickConverter {
  public:
-  explicit TickConverter(TickSource source)
-      : source_(source), first_ticks_(source.Now()), first_ns_(MonotonicNs()) {
-    Refresh();
+  explicit TickConverter(TickSource source) : source_(source) {
+    ReadBoth();
+    first_ticks_ = now_ticks_;
+    first_ns_ = now_ns_;
   }
 
   // Call before a batch of conversions.
   void Refresh() {
-    now_ticks_ = source_.Now();
-    now_ns_ = MonotonicNs();
+    ReadBoth();
     if (now_ticks_ > first_ticks_ && now_ns_ > first_ns_) {
       rate_ =
           static_cast<double>(now_ns_ - first_ns_) / static_cast<double>(now_ticks_ - first_ticks_);
@@ -78,9 +79,24 @@ class TickConverter {
   }
 
  private:
+  // Both at one moment: a thread may lose its core between two reads, so the closest of a few.
+  void ReadBoth() {
+    constexpr int kTries = 3;
+    std::uint64_t closest = std::numeric_limits<std::uint64_t>::max();
+    for (int k = 0; k < kTries; ++k) {
+      const std::uint64_t before = source_.Now();
+      const std::int64_t ns = MonotonicNs();
+      const std::uint64_t apart = source_.Now() - before;
+      if (apart >= closest) continue;
+      closest = apart;
+      now_ticks_ = before + apart / 2;
+      now_ns_ = ns;
+    }
+  }
+
   TickSource source_;
-  std::uint64_t first_ticks_;
-  std::int64_t first_ns_;
+  std::uint64_t first_ticks_ = 0;
+  std::int64_t first_ns_ = 0;
   std::uint64_t now_ticks_ = 0;
   std::int64_t now_ns_ = 0;
   double rate_ = 1;  // Nanoseconds a tick.
