@@ -66,6 +66,9 @@ struct JobFile {
   std::vector<double> blocking_power_watts = {};  // Empty, one, or one per rank.
   bool waiting_is_constant = false;               // No key: CostSpec::waiting_is_constant.
   bool blocking_power_is_assumed = false;         // No key: nobody knows it, so it is no oddity.
+  // There is a table [conditions], which gives neither noise nor latency: a server takes those that
+  // the job measures while it trains. On paper there are none.
+  bool measures_conditions = false;
   std::optional<int> tensor_parallel = {};
   std::optional<int> data_parallel = {};
   std::optional<double> split_ratio = {};
@@ -77,17 +80,14 @@ struct JobFile {
   std::optional<double> iteration_overhead_seconds = {};
   std::optional<PlanTarget> at = {};
   std::optional<Granularity> granularity = {};
+  std::optional<bool> exponential_fit = {};
   std::optional<double> min_dwell_seconds = {};
   std::optional<int> max_clocks = {};
   std::optional<TimeMargin> time_margin = {};
   std::optional<double> coarse_watts = {};  // 0: exact. Empty: the planner decides.
-  std::optional<bool> exponential_fit = {};
   std::optional<double> effort = {};
   std::optional<std::string> output = {};  // Directory.
 
-  // There is a table [conditions], which gives neither noise nor latency: a server takes those that
-  // the job measures while it trains. On paper there are none.
-  bool measures_conditions = false;
   // The table [conditions]: what real GPUs do to a plan. See Conditions.
   std::optional<ValueRange> noise = {};  // Of a computation.
   std::optional<double> stage_noise = {};
@@ -97,13 +97,13 @@ struct JobFile {
   std::optional<ValueRange> switch_latency_seconds = {};
   std::optional<double> switch_latency_spread_seconds = {};
   std::optional<double> switch_stall_seconds = {};
-  std::optional<CallAhead> call_ahead = {};
   std::optional<double> max_early_loss = {};
   std::optional<double> min_call_interval_seconds = {};
   std::optional<double> change_price_joules = {};
   std::optional<double> max_slowdown = {};
   std::optional<double> confidence = {};
   std::optional<int> max_changes = {};
+  std::optional<CallAhead> call_ahead = {};
   std::optional<bool> profile_errors = {};
 
   // Where the value of each key is in the file, for errors that are found later. Empty without a

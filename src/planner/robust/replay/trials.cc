@@ -71,9 +71,9 @@ Trials::Trials(const CostedPipeline& pipeline, const std::vector<CostOption>& ba
           model::DrawTrueTimes(pipeline, WordHash(seed).With(kTrueTimes).With(job).value()));
     }
   }
-  for (Conditions& each : CornersOf(conditions)) {
+  for (const Conditions& each : CornersOf(conditions)) {
     Corner& corner = corners_.emplace_back();
-    corner.conditions = std::move(each);
+    corner.conditions = each;
     corner.baseline = Replay(corner, baseline, Waiting::kSetClock);
   }
 }

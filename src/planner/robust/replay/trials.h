@@ -51,7 +51,7 @@ class Trials {
   Waiting waiting() const { return waiting_; }
 
   ReplayedFigures baseline() const { return Compare(corners_.front(), corners_.front().baseline); }
-  ReplayedFigures Of(const std::vector<CostOption>& options, Waiting waiting, int corner = 0) const;
+  ReplayedFigures Of(const std::vector<CostOption>& options, Waiting waiting, int at = 0) const;
   ReplayedFigures Of(const std::vector<CostOption>& options) const { return Of(options, waiting_); }
 
   // Whether something is drawn once per job.

@@ -52,7 +52,7 @@ double ConstrainedSearch::JudgePlan(double seconds, const PlanConstraints& const
 }
 
 Verdict ConstrainedSearch::JudgeOnPaper(const std::vector<CostOption>& options) {
-  const Verdict verdict = search_->Judge(options);
+  Verdict verdict = search_->Judge(options);
   if (verdict.late_percent > 0) return verdict;
   for (const OnPaper& held : on_paper_) {
     if (held.changes <= verdict.changes && held.saving_percent >= verdict.saving_percent) {
