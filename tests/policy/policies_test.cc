@@ -305,10 +305,10 @@ TEST(Policies, NoneIsLateAndNoneBeatsPerseus) {
   EXPECT_GT(compared, 120);
 }
 
-// Within few clocks a search for T* may end above one for less time, as on these pipelines (3 of 11
+// Within few clocks a search for T* may end above one for less time, as on these pipelines (3 of 9
 // among 4,000 random ones).
 TEST(PerseusPolicyTest, TakesAPlanForLessTimeWhereThatIsBetter) {
-  for (const unsigned seed : {385U, 1985U}) {
+  for (const unsigned seed : {782U, 385U, 1985U}) {
     std::mt19937 random(seed);
     ProfileShape shape;
     shape.stages = 2 + static_cast<int>(random() % 3);
