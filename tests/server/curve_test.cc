@@ -26,10 +26,11 @@
 namespace perseus::server {
 namespace {
 
-std::shared_ptr<const Job> JobOf(const std::string& settings) {
+std::shared_ptr<const Job> JobOf(const std::string& settings,
+                                 const std::string& profile = kSmallProfile) {
   store::JobRecord record;
-  record.settings_json = MakeJobSpec(settings, kSmallProfile)->settings_json;
-  record.profile_csv = kSmallProfile;
+  record.settings_json = MakeJobSpec(settings, profile)->settings_json;
+  record.profile_csv = profile;
   return *BuildJob(record);
 }
 
@@ -225,6 +226,41 @@ TEST_F(HeldCurveTest, TheRecordReadsBackToTheSame) {
   store::CurveRecord other = record;
   other.plans.back().id += 1;
   EXPECT_FALSE(Curve::Make(job_, other));
+}
+
+// Where waiting depends on the clock, plans under conditions have a clock for it, which ranks are
+// told; plans on paper, which would wait at it in gaps that are too short, have none.
+TEST(CurveWaitingTest, RanksAreToldTheClockAtWhichTheyWait) {
+  const std::string profile = std::string(kSmallProfile) +
+                              "0,blocking,1400,1,60\n0,blocking,1000,1,15\n"
+                              "1,blocking,1400,1,60\n1,blocking,1000,1,15\n";
+  nlohmann::json settings = nlohmann::json::parse(kSmallSettings);
+  settings.erase("blocking_power");
+  settings["effort"] = 0.01;
+  const auto on_paper = JobOf(settings.dump(), profile);
+  EXPECT_FALSE(on_paper->pipeline.waiting_depends_on_clock());
+  EXPECT_EQ(RecordOf(on_paper).frontier_json.find("wait_cheaply"), std::string::npos);
+
+  settings["conditions"] = {{"switch_latency", "1ms"}, {"call_ahead", "predicted"}};
+  const auto job = JobOf(settings.dump(), profile);
+  const store::CurveRecord record = RecordOf(job);
+  const auto curve = *Curve::Make(job, record);
+  int waiting = 0;
+  for (const CurvePlan& plan : curve->plans()) {
+    const bool is_cheap = plan.waiting == Waiting::kCheapest;
+    waiting += is_cheap ? 1 : 0;
+    for (const std::string& tail : curve->ComputationsTails(plan)) {
+      const auto json = nlohmann::json::parse("{\"computations\":" + tail);
+      EXPECT_EQ(json.value("waiting_mhz", 0), is_cheap ? 1000 : 0);
+    }
+    EXPECT_EQ(curve->Document(plan).ranks.front().waiting_knob.has_value(), is_cheap);
+  }
+  EXPECT_GT(waiting, 0);
+  const auto again = *Curve::Make(job, curve->Record("j", curve->target(), nullptr));
+  for (const CurvePlan& plan : curve->plans()) {
+    EXPECT_EQ(again->Find(plan.id)->waiting, plan.waiting);
+  }
+  EXPECT_FALSE(Curve::Make(on_paper, record));
 }
 
 // Of a straggler's time all plans wait until the same moment: their own waiting is no loss.

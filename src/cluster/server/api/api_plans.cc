@@ -53,6 +53,10 @@ constexpr Member kSharedPlanMembers[] = {
         .List()
         .Says("In execution order: [type, stage, microbatch, MHz, start_s, duration_s], and of "
               "fused ones the type, stage and microbatch of the other."),
+    Number("waiting_mhz")
+        .Sometimes()
+        .Says("The rank waits at this clock in gaps that are surely "
+              "long enough for both calls."),
     Object("comparison", "Comparison").Sometimes(),
     Boolean("profile_wanted")
         .Sometimes()

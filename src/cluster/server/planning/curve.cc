@@ -78,7 +78,11 @@ Result<std::shared_ptr<const Curve>> Curve::Make(std::shared_ptr<const Job> job,
       }
       of_plan = found->second;
     }
-    if (auto added = curve->AddPlan(plan, of_plan); !added) return tl::unexpected(added.error());
+    const Waiting waiting =
+        expected.wait_cheaply.contains(plan.id) ? Waiting::kCheapest : Waiting::kSetClock;
+    if (auto added = curve->AddPlan(plan, of_plan, waiting); !added) {
+      return tl::unexpected(added.error());
+    }
   }
   if (curve->plans_.empty()) {
     return MakeError(ErrorCode::kInternal, "a curve without plans was stored");
@@ -118,7 +122,7 @@ Plan Curve::Realised(const std::vector<CostOption>& options,
 }
 
 Result<void> Curve::AddPlan(const store::PlanRecord& record,
-                            const std::optional<ExpectedFigures>& expected) {
+                            const std::optional<ExpectedFigures>& expected, Waiting waiting) {
   const CostedPipeline& pipeline = job_->pipeline;
   const auto misfit = [&] {
     return MakeError(ErrorCode::kInternal,
@@ -137,6 +141,8 @@ Result<void> Curve::AddPlan(const store::PlanRecord& record,
     }
     plan.knobs.push_back(static_cast<std::uint16_t>(knob));
   }
+  if (waiting == Waiting::kCheapest && !pipeline.waiting_depends_on_clock()) return misfit();
+  plan.waiting = waiting;
   plan.expected = expected;
   if (expected) {
     plan.iteration_time_seconds = expected->iteration_time_seconds;
@@ -195,10 +201,10 @@ store::CurveRecord Curve::Record(const std::string& job, const std::string& targ
     record.plans.push_back({.id = plan.id,
                             .requested_time_seconds = plan.requested_time_seconds,
                             .knobs = {plan.knobs.begin(), plan.knobs.end()}});
-    if (plan.expected) expected.plans[plan.id] = *plan.expected;
+    expected.Add(plan.id, plan.waiting, plan.expected);
   }
   if (more != nullptr) {
-    if (more->expected) expected.plans[NextId()] = *more->expected;
+    expected.Add(NextId(), more->plan.waiting, more->expected);
     record.plans.push_back(PlanRecordOf(more->plan, NextId()));
   }
   record.frontier_json = FrontierText(frontier_, target, expected);
@@ -292,7 +298,12 @@ std::vector<std::string> Curve::ComputationsTails(const CurvePlan& plan) const {
       }
       text.push_back(']');
     }
-    text.append(std::string_view("]}"));
+    text.push_back(']');
+    if (plan.waiting == Waiting::kCheapest) {
+      fmt::format_to(fmt::appender(text), ",\"waiting_mhz\":{:.9g}",
+                     pipeline.knobs[*pipeline.WaitingKnob(rank)].number);
+    }
+    text.push_back('}');
     tails.push_back(fmt::to_string(text));
   }
   return tails;
@@ -304,6 +315,7 @@ PlanDocument Curve::Document(const CurvePlan& plan) const {
   Plan document;
   document.options = OptionsOf(plan);
   document.requested_time_seconds = plan.requested_time_seconds;
+  document.waiting = plan.waiting;
   perseus::plan::FillFigures(pipeline, frontier_, baseline.energy_joules, &document);
   // The frontier of an exponential fit bounds nothing.
   document.lower_bound_joules = std::min(document.lower_bound_joules, document.energy_joules);

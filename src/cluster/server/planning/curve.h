@@ -39,6 +39,7 @@ struct CurvePlan {
   // Only of the plan for the target, of a profile that says its errors, and without conditions.
   std::optional<SavingInterval> saving_interval;
   std::vector<std::uint16_t> knobs;  // [computation]
+  Waiting waiting = Waiting::kSetClock;
   // Only for a job with conditions. The figures above then hold under these conditions.
   std::optional<ExpectedFigures> expected;
 };
@@ -88,7 +89,8 @@ class Curve {
   double SlowedSeconds(const CurvePlan* plan, const std::vector<double>& factors) const;
 
   // For each rank of a pipeline, the end of its plan as JSON text: its computations in execution
-  // order, [["F",stage,microbatch,mhz,start_s,duration_s],...], and the closing brace of the plan.
+  // order, [["F",stage,microbatch,mhz,start_s,duration_s],...], its clock for waiting where it has
+  // one, and the closing brace of the plan.
   std::vector<std::string> ComputationsTails(const CurvePlan& plan) const;
 
   // Whether what was found in profile and job lets savings be shown.
@@ -112,7 +114,7 @@ class Curve {
   Plan Realised(const std::vector<CostOption>& options,
                 std::optional<double> requested_seconds) const;
   Result<void> AddPlan(const store::PlanRecord& record,
-                       const std::optional<ExpectedFigures>& expected);
+                       const std::optional<ExpectedFigures>& expected, Waiting waiting);
   void FindInterval();
   std::set<std::int64_t> StalePlans() const;
 

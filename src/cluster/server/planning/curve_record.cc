@@ -77,6 +77,7 @@ std::string FrontierText(const Frontier& frontier, const std::string& target,
     Json rows = Json::array({ExpectedJson(0, *expected.baseline)});
     for (const auto& [id, figures] : expected.plans) rows.push_back(ExpectedJson(id, figures));
     json["expected"] = std::move(rows);
+    if (!expected.wait_cheaply.empty()) json["wait_cheaply"] = expected.wait_cheaply;
   }
   return FormatCompact(json);
 }
@@ -115,6 +116,12 @@ Result<Frontier> ParseFrontier(const std::string& text, std::string* target,
       }
     }
   }
+  if (const auto ids = root.Find("wait_cheaply")) {
+    const std::size_t ids_count = ids->Size();
+    for (std::size_t i = 0; i < ids_count && !reader.failed(); ++i) {
+      expected->wait_cheaply.insert(ids->At(i).Integer(1));
+    }
+  }
   if (reader.failed()) return tl::unexpected(*reader.error());
   return frontier;
 }
@@ -137,7 +144,7 @@ store::CurveRecord MakeCurveRecord(const std::string& job, int revision, const s
   ExpectedOfAll expected;
   expected.baseline = plans.baseline;
   for (const HeldPlan& held : plans.plans) {
-    if (held.expected) expected.plans[first_id] = *held.expected;
+    expected.Add(first_id, held.plan.waiting, held.expected);
     record.plans.push_back(PlanRecordOf(held.plan, first_id++));
   }
   record.frontier_json = FrontierText(frontier, target, expected);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "perseus/frontier.h"
@@ -19,11 +20,16 @@
 // The form in which the store keeps a curve.
 namespace perseus::server {
 
-// Expected figures under the job's conditions: of maximum clocks, and of plans by id. Empty for a
-// job without conditions.
+// What is known of plans under the job's conditions. Empty for a job without conditions.
 struct ExpectedOfAll {
-  std::optional<ExpectedFigures> baseline;
-  std::map<std::int64_t, ExpectedFigures> plans;
+  std::optional<ExpectedFigures> baseline;        // Of maximum clocks.
+  std::map<std::int64_t, ExpectedFigures> plans;  // By id.
+  std::set<std::int64_t> wait_cheaply;            // Ids of plans with Waiting::kCheapest.
+
+  void Add(std::int64_t id, Waiting waiting, const std::optional<ExpectedFigures>& figures) {
+    if (figures) plans[id] = *figures;
+    if (waiting == Waiting::kCheapest) wait_cheaply.insert(id);
+  }
 };
 
 // The text of CurveRecord::frontier_json. `target`: the target that one of the plans is for.

@@ -303,8 +303,9 @@ Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record) {
   // another pipeline is slow; others may wait too little to measure it. At 0 W waiting costs
   // nothing: no plan then slows a computation down for more than it saves itself.
   if (is_unknown) settings->blocking_power_watts = {0};
-  // Its plans are followed by clients, which set no clock for waiting.
-  settings->waiting_is_constant = true;
+  // Clients set a clock for waiting where gaps are surely long enough, so plans on paper, which
+  // wait at it in every gap, would promise more than is kept. Those under conditions know that.
+  settings->waiting_is_constant = !HasConditions(*settings);
   // Also of jobs that an older Perseus, without this limit, left in the store.
   const auto too_large = [](const Failure& failure) { return InvalidInput(failure.message); };
   if (auto few = CheckComputations(profile->num_stages, *settings); !few) {
