@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from drilling import Drill
+from drilling import Drill, start_server
 
 
 @pytest.fixture
@@ -18,3 +18,12 @@ def drill(tmp_path: Path) -> Iterator[Drill]:
     made.serve()
     yield made
     made.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """The address of a server."""
+    process, url = start_server(tmp_path)
+    yield url
+    process.kill()
+    process.wait()

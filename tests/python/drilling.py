@@ -59,6 +59,20 @@ def profile() -> str:
     return "\n".join(rows) + "\n"
 
 
+def start_server(folder: Path, port: int = 0) -> tuple[subprocess.Popen[bytes], str]:
+    """Start a server with its store in a folder; return it and its address."""
+    log = folder / "server.log"
+    command = [BINARY, "serve", "--listen", f"127.0.0.1:{port}"]
+    command += ["--store", f"sqlite:{folder}/jobs.db"]
+    with log.open("wb") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file)
+    deadline = time.monotonic() + PATIENCE
+    while "ready at" not in log.read_text():
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.02)
+    return process, log.read_text().split("ready at ")[1].split()[0]
+
+
 class Drill:
     """A folder, a server that can be killed, and trainers."""
 
@@ -85,17 +99,8 @@ class Drill:
 
     def serve(self) -> None:
         """Start the server; the second time at the address of the first."""
-        log = self.folder / "server.log"
-        command = [BINARY, "serve", "--listen", f"127.0.0.1:{self.port}"]
-        command += ["--store", f"sqlite:{self.folder}/jobs.db"]
-        with log.open("wb") as file:
-            self.server = subprocess.Popen(command, stdout=file, stderr=file)
-
-        def ready() -> bool:
-            return "ready at" in log.read_text()
-
-        self.until(ready, "the server is not ready")
-        self.port = int(log.read_text().split("ready at ")[1].split()[0].rsplit(":", 1)[1])
+        self.server, url = start_server(self.folder, self.port)
+        self.port = int(url.rsplit(":", 1)[1])
 
     @property
     def socket(self) -> Path:

@@ -9,9 +9,7 @@ import os
 import subprocess
 import sys
 import textwrap
-import time
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,22 +26,6 @@ PATIENCE = 120.0  # Seconds that only a hang misses.
 pytestmark = pytest.mark.skipif(
     not (LIBRARY and BINARY), reason="PERSEUS_CLIENT_LIBRARY and PERSEUS_BINARY are needed"
 )
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[str]:
-    """The address of a server."""
-    log = tmp_path / "server.log"
-    command = [BINARY, "serve", "--listen", "127.0.0.1:0", "--store", f"sqlite:{tmp_path}/jobs.db"]
-    with log.open("wb") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file)
-    deadline = time.monotonic() + PATIENCE
-    while "ready at" not in log.read_text():
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.02)
-    yield log.read_text().split("ready at ")[1].split()[0]
-    process.kill()
-    process.wait()
 
 
 # A rank of plain data parallel training: it has the whole model, and waits for nobody.

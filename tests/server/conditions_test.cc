@@ -27,7 +27,7 @@
 namespace perseus::server {
 namespace {
 
-using Source = PlannedConditions::Source;
+constexpr double kLater = 1e6;  // Seconds since the last plans.
 
 // As SmallSettings; noise and latency are measured.
 constexpr const char* kMeasuring =
@@ -94,8 +94,8 @@ TEST(ConditionsWatch, SaysWhatIsNotKnown) {
 }
 
 // As Measured() measures it with a noise of 1 %.
-const PlannedConditions kMeasuredPlan = {.source = Source::kMeasured,
-                                         .values = {0.01, 0, 0, 0.02, 0.001}};
+const PlannedConditions kMeasuredPlan = {.values = {0.01, 0, 0, 0.02, 0.001},
+                                         .measured = {true, true, true, true, true}};
 
 // A job's reports, one after the other, and how often plans are made anew for them.
 int PlansFor(const std::vector<double>& noise, PlannedConditions* plan) {
@@ -110,10 +110,10 @@ int PlansFor(const std::vector<double>& noise, PlannedConditions* plan) {
       watch.Take(rank, told);
     }
     const MeasuredConditions measured = watch.Combined();
-    if (!HaveMoved(*plan, measured)) continue;
+    if (!HaveMoved(*plan, measured, kLater)) continue;
     ++plans;
     *plan = PlannedFor(*plan, measured);
-    EXPECT_FALSE(HaveMoved(*plan, measured));
+    EXPECT_FALSE(HaveMoved(*plan, measured, kLater));
   }
   return plans;
 }
@@ -132,7 +132,7 @@ TEST(Hysteresis, AStepAsksForOne) {
   noise.insert(noise.end(), 1000, 0.02);
   EXPECT_EQ(PlansFor(noise, &plan), 1);
   EXPECT_NEAR(plan.Of(Condition::kNoise), 0.02, 0.002);
-  EXPECT_EQ(plan.source, Source::kMeasured);
+  EXPECT_TRUE(plan.IsMeasured(Condition::kNoise));
 }
 
 // Each plan is for another value by a third at least, however the truth wanders.
@@ -162,7 +162,7 @@ TEST(Hysteresis, WhatIsNotSureIsNotPlannedFor) {
   told.noise_variance->error = 1;
   told.latency_seconds->error = 0.2;
   watch.Take(0, told);
-  EXPECT_FALSE(HaveMoved(plan, watch.Combined()));
+  EXPECT_FALSE(HaveMoved(plan, watch.Combined(), kLater));
   EXPECT_EQ(PlannedFor(plan, watch.Combined()).Of(Condition::kNoise), 0.01);
   // What cannot be told from none is planned for as none.
   told = Measured(0.05, 0.1);
@@ -174,18 +174,42 @@ TEST(Hysteresis, WhatIsNotSureIsNotPlannedFor) {
   EXPECT_EQ(PlannedFor(plan, watch.Combined()).Of(Condition::kRankNoise), 0.01);
 }
 
+// The first plans for measured conditions may come while some figures are not sure.
+TEST(Hysteresis, WhatBecomesSureIsPlannedForAtOnceAndOnlyOnce) {
+  PlannedConditions plan;
+  ConditionsWatch watch;
+  RankConditions told = Measured(0.03, 0.05);
+  told.rank_noise_variance = RankFigure{4e-4, 4e-4};
+  watch.Take(0, told);
+  ASSERT_TRUE(HaveMoved(plan, watch.Combined(), 1));
+  plan = PlannedFor(plan, watch.Combined());
+  EXPECT_TRUE(plan.IsMeasured(Condition::kLatency));
+  EXPECT_FALSE(plan.IsMeasured(Condition::kRankNoise));
+  EXPECT_EQ(plan.Of(Condition::kRankNoise), 0);
+  EXPECT_FALSE(HaveMoved(plan, watch.Combined(), 1));
+  told.rank_noise_variance = RankFigure{4e-4, 1e-5};
+  watch.Take(0, told);
+  ASSERT_TRUE(HaveMoved(plan, watch.Combined(), 1));
+  plan = PlannedFor(plan, watch.Combined());
+  EXPECT_NEAR(plan.Of(Condition::kRankNoise), 0.02, 1e-9);
+  told.rank_noise_variance = RankFigure{16e-4, 1e-5};
+  watch.Take(0, told);
+  EXPECT_FALSE(HaveMoved(plan, watch.Combined(), 1));
+  EXPECT_TRUE(HaveMoved(plan, watch.Combined(), kLater));
+}
+
 TEST(ConditionsState, IsReadAsItWasWritten) {
   ConditionsState state;
   EXPECT_EQ(ParseConditionsState(FormatConditionsState(state)), state);
-  state.plan = {.source = Source::kMeasured, .values = {0.01, 0.002, 0.3, 0.0151, 1.0 / 3}};
-  state.next = {.source = Source::kLibrary, .values = {0.1, 0, 0, 0.5, 0}};
+  state.plan = {.values = {0.01, 0.002, 0.3, 0.0151, 1.0 / 3}};
+  state.next = {.values = {0.1, 0, 0, 0.5, 0}, .measured = {true, false, false, true, false}};
   state.planned_at_seconds = 1.7e9;
   state.measured.figures[2] = {0.1, 0.02, 64};
   state.measured.iterations = 256;
   state.measured.calls = 4096;
   EXPECT_EQ(ParseConditionsState(FormatConditionsState(state)), state);
   EXPECT_EQ(ParseConditionsState(""), std::nullopt);
-  EXPECT_EQ(ParseConditionsState(R"({"plan":{"source":"rumour","values":[0,0,0,0,0]}})"),
+  EXPECT_EQ(ParseConditionsState(R"({"plan":{"values":[0,0,0,0,0],"measured":[1,0,0,0,0]}})"),
             std::nullopt);
 }
 
@@ -220,7 +244,7 @@ TEST(Reading, OtherConditionsMakeAnotherJob) {
   EXPECT_FALSE(HasNewJob(stored, known));
   // What is only measured, or being planned for, changes no plan.
   state.measured.calls = 3;
-  state.next = PlannedConditions{.source = Source::kMeasured};
+  state.next = PlannedConditions{.measured = {true}};
   stored.job.conditions_json = FormatConditionsState(state);
   EXPECT_FALSE(HasNewJob(stored, known));
   state.plan.values[0] = 0.5;
@@ -240,10 +264,10 @@ class MeasuredConditionsTest : public ServiceTest {
     job->Report({}, std::move(clients), [&](const auto& outcome) { taken = outcome.has_value(); });
     ASSERT_EQ(taken, true);
   }
-  static bool Settles(const std::shared_ptr<ManagedJob>& job, Source source, double latency) {
+  static bool Settles(const std::shared_ptr<ManagedJob>& job, double latency) {
     return Eventually([&] {
       const JobView view = job->View();
-      return view.conditions && view.conditions->plan.source == source && !view.conditions->next &&
+      return view.conditions && view.conditions->plan.any_measured() && !view.conditions->next &&
              std::abs(view.conditions->plan.Of(Condition::kLatency) - latency) < 1e-4 &&
              view.refined;
     });
@@ -265,7 +289,7 @@ TEST_F(MeasuredConditionsTest, PlansAreMadeOnceForWhatIsMeasured) {
   ASSERT_TRUE(job->board().Current()->PlanOf(0)->expected);
   const std::int64_t first = job->board().Current()->version.version;
   Report(job, 0.002, 0.05);
-  ASSERT_TRUE(Settles(job, Source::kMeasured, 0.05));
+  ASSERT_TRUE(Settles(job, 0.05));
   EXPECT_NEAR(Planned(job).noise.per_computation, 0.002, 1e-4);
   EXPECT_NEAR(Planned(job).switching.latency_seconds, 0.05, 1e-4);
   const std::int64_t second = job->board().Current()->version.version;
@@ -291,7 +315,7 @@ TEST_F(MeasuredConditionsTest, PlansAreMadeOnceForWhatIsMeasured) {
   // Ten minutes later it may.
   now_ = now_ + 601;
   Report(job, 0.002, 0.1);
-  ASSERT_TRUE(Settles(job, Source::kMeasured, 0.1));
+  ASSERT_TRUE(Settles(job, 0.1));
   EXPECT_GT(job->board().Current()->version.version, second);
 }
 
@@ -303,14 +327,14 @@ TEST_F(MeasuredConditionsTest, ARestartWhilePlansAreMadeLosesNothing) {
   Report(job, 0.02, 0.05);
   ASSERT_TRUE(Eventually([&] {
     const auto conditions = job->View().conditions;
-    return conditions->next || conditions->plan.source == Source::kMeasured;
+    return conditions->next || conditions->plan.any_measured();
   }));
   const std::string id = job->id();
   job.reset();
   Restart();
   job = sync::Find(*service_, id);
   ASSERT_NE(job, nullptr);
-  ASSERT_TRUE(Settles(job, Source::kMeasured, 0.05));
+  ASSERT_TRUE(Settles(job, 0.05));
   EXPECT_NEAR(Planned(job).noise.per_computation, 0.02, 1e-3);
 }
 
@@ -334,7 +358,7 @@ TEST_F(MeasuredConditionsTest, TheFirstPlansKnowTheLatencyOfTheSweep) {
   AwaitRefined(*job);
   EXPECT_EQ(Planned(job).switching.latency_seconds, 0.04);
   EXPECT_EQ(Planned(job).noise.per_computation, 0.01);
-  EXPECT_EQ(job->View().conditions->plan.source, Source::kAssumed);
+  EXPECT_FALSE(job->View().conditions->plan.any_measured());
 }
 
 TEST_F(MeasuredConditionsTest, AJobThatIsToldItsConditionsKeepsThem) {

@@ -251,7 +251,6 @@ namespace {
 // Of JSON's "source".
 std::string PlannedText(const std::string& source) {
   if (source == "assumed") return "values that are assumed until the ranks have measured enough";
-  if (source == "library") return "what an earlier job with this profile measured";
   if (source == "measured") return "what was measured";
   if (source == "given") return "what the settings give";
   return "no noise, and clocks that come at once";
@@ -316,7 +315,10 @@ std::string ConditionsText(const Json& conditions) {
                               CountOf(static_cast<long long>(NumberOf(figure, "ranks").value_or(0)),
                                       "rank"))
                 : std::string("not measured"),
-            source == "none" ? std::string() : "; planned for " + FigureText(name, planned)));
+            source == "none"
+                ? std::string()
+                : fmt::format("; planned for {}{}", FigureText(name, planned),
+                              MemberText(figure, "assumed") == "true" ? " (assumed)" : "")));
   }
   if (conditions.value("changing", Json()) == true) {
     text += Line("", "plans for what was measured are being made");

@@ -18,20 +18,21 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 5> kPlannedSources = {"assumed", "library", "measured",
-                                                             "given", "none"};
+constexpr std::array<std::string_view, 4> kPlannedSources = {"assumed", "measured", "given",
+                                                             "none"};
 constexpr Member kConditionShownMembers[] = {
     Choice("name", kConditionNames),
     Number("planned").Says("What the plans are made for. Noise: a share of the time; latency: "
                            "seconds."),
+    Boolean("assumed").Says("planned is assumed: the ranks were not sure enough of it."),
     Number("measured").Nullable().Says("By the ranks; null: not measured yet."),
     Number("measured_std").Nullable().Says("Its standard error."),
     Integer("ranks").Says("That it comes from.")};
 constexpr Member kConditionsMembers[] = {
     Choice("source", kPlannedSources)
         .Says("Where the planned values come from. assumed: the ranks measure them, and have not "
-              "told enough yet; library: an earlier job measured them; given: by the settings; "
-              "none: plans are made for clocks that come at once, and no noise."),
+              "told enough yet; measured: by the ranks, but for what is still assumed; given: by "
+              "the settings; none: plans are made for clocks that come at once, and no noise."),
     Boolean("changing").Says("Plans for the measured values are being made."),
     Number("planned_at")
         .Nullable()
@@ -75,12 +76,13 @@ Json ConditionsJson(const JobView& view) {
     const bool is_there = figure.ranks > 0;
     figures.push_back({{"name", kConditionNames[i]},
                        {"planned", planned.values[i]},
+                       {"assumed", view.conditions && !planned.measured[i]},
                        {"measured", is_there ? Json(figure.value) : Json()},
                        {"measured_std", is_there ? Json(figure.error) : Json()},
                        {"ranks", figure.ranks}});
   }
   const double planned_at = view.conditions ? view.conditions->planned_at_seconds : 0;
-  return {{"source", view.conditions ? ConditionSourceName(planned.source)
+  return {{"source", view.conditions ? (planned.any_measured() ? "measured" : "assumed")
                      : is_given      ? "given"
                                      : "none"},
           {"changing", view.conditions && view.conditions->next},

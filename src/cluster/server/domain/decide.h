@@ -58,8 +58,10 @@ std::optional<PlanningStep> NextPlanningStep(const JobLife& job);
 // Whether the job changed since `step` began, so that the step's result is useless.
 bool IsPast(const JobLife& job, const PlanningStep& step);
 
-// Whether these conditions are so far from those of the plans that plans for them differ.
-bool HaveMoved(const PlannedConditions& plan, const MeasuredConditions& measured);
+// Whether these conditions are so far from those of the plans that plans for them differ, and it is
+// time for such plans.
+bool HaveMoved(const PlannedConditions& plan, const MeasuredConditions& measured,
+               double seconds_since_planned);
 // What plans are then made for: the measured figures that are sure enough, and the others of
 // `plan`.
 PlannedConditions PlannedFor(const PlannedConditions& plan, const MeasuredConditions& measured);

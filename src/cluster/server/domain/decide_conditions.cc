@@ -19,9 +19,8 @@
 namespace perseus::server {
 namespace {
 
-using Source = PlannedConditions::Source;
-
-// Between two plans for other conditions; the first for measured ones comes at once.
+// Between two plans for other values of what was measured before. Plans for a figure that becomes
+// sure come at once: each does so once.
 constexpr double kSecondsBetweenPlans = 600;
 // Ranks see noise after so many iterations. After the second number, plans are made for what is
 // sure: without any change of clock, for example, no latency ever is.
@@ -34,7 +33,7 @@ constexpr double kShare = 1.0 / 3;
 constexpr std::array kFelt = {0.001, 0.001, 0.2, 0.002, 0.002};  // [Condition]
 static_assert(kFelt.size() == kConditions);
 // A figure that is surer than this is planned for: else it says too little.
-constexpr std::array kSure = {0.002, 0.004, 0.15, 0.003, 0.003};  // [Condition]
+constexpr std::array kSure = {0.002, 0.002, 0.15, 0.003, 0.003};  // [Condition]
 static_assert(kSure.size() == kConditions);
 
 constexpr std::array kAllConditions = {Condition::kNoise, Condition::kRankNoise,
@@ -85,17 +84,22 @@ bool IsNews(const MeasuredConditions& known, const MeasuredConditions& now) {
 
 }  // namespace
 
-bool HaveMoved(const PlannedConditions& plan, const MeasuredConditions& measured) {
-  return std::any_of(kAllConditions.begin(), kAllConditions.end(),
-                     [&](Condition which) { return HasMoved(plan, measured, which); });
+bool HaveMoved(const PlannedConditions& plan, const MeasuredConditions& measured,
+               double seconds_since_planned) {
+  // Or time was set back.
+  const bool is_time = seconds_since_planned < 0 || seconds_since_planned >= kSecondsBetweenPlans;
+  return std::any_of(kAllConditions.begin(), kAllConditions.end(), [&](Condition which) {
+    return (is_time || !plan.IsMeasured(which)) && HasMoved(plan, measured, which);
+  });
 }
 
 PlannedConditions PlannedFor(const PlannedConditions& plan, const MeasuredConditions& measured) {
   PlannedConditions next = plan;
-  next.source = Source::kMeasured;
   for (const Condition which : kAllConditions) {
     if (!IsSure(measured, which)) continue;
-    next.values[static_cast<std::size_t>(which)] = ValueOf(measured, which);
+    const auto at = static_cast<std::size_t>(which);
+    next.values[at] = ValueOf(measured, which);
+    next.measured[at] = true;
   }
   return next;
 }
@@ -113,15 +117,14 @@ Outcome<Draft> DecideOn(const Situation& on, const TakeConditions& command) {
   const bool has_no_plans = phase.state == store::JobState::kProfiling &&
                             phase.built.curve == nullptr && phase.built.job == nullptr;
   const double seconds_since = on.now.day_seconds - state.planned_at_seconds;
-  const bool is_time = state.plan.source == Source::kAssumed || seconds_since < 0 ||
-                       seconds_since >= kSecondsBetweenPlans;
   bool plans = false;
   if (has_no_plans) {
     // Clock calls of the sweep: the first plans are made for their latency.
-    plans = HaveMoved(state.plan, measured);
+    plans = HaveMoved(state.plan, measured, seconds_since);
     if (plans) state.plan.values = PlannedFor(state.plan, measured).values;
-  } else if (phase.built.curve != nullptr && !state.next && is_time && !IsPending(phase)) {
-    plans = IsEnough(measured, on.job.ranks.size()) && HaveMoved(state.plan, measured);
+  } else if (phase.built.curve != nullptr && !state.next && !IsPending(phase)) {
+    plans =
+        IsEnough(measured, on.job.ranks.size()) && HaveMoved(state.plan, measured, seconds_since);
     if (plans) state.next = PlannedFor(state.plan, measured);
   }
   if (!is_news && !plans) return draft;

@@ -21,22 +21,17 @@ constexpr double kClientIntervalSeconds = 0.010;
 constexpr NumberRange kCount = {.least = 0, .most = 1e15};
 
 Json PlannedJson(const PlannedConditions& planned) {
-  return {{"source", ConditionSourceName(planned.source)}, {"values", planned.values}};
+  return {{"values", planned.values}, {"measured", planned.measured}};
 }
 
 PlannedConditions ReadPlanned(const TreeCursor& json) {
   PlannedConditions planned;
-  const TreeCursor source = json.Get("source");
-  const auto* const found =
-      std::find(kConditionSources.begin(), kConditionSources.end(), source.String());
-  if (found == kConditionSources.end()) {
-    source.FailExpected("assumed, library or measured");
-  } else {
-    planned.source = static_cast<PlannedConditions::Source>(found - kConditionSources.begin());
-  }
   const TreeCursor values = json.Get("values");
-  for (std::size_t i = 0; i < kConditions; ++i)
+  const TreeCursor measured = json.Get("measured");
+  for (std::size_t i = 0; i < kConditions; ++i) {
     planned.values[i] = values.At(i).Number(kNotNegative);
+    planned.measured[i] = measured.At(i).Bool();
+  }
   return planned;
 }
 
@@ -50,6 +45,10 @@ std::int64_t MeasuredConditions::ranks() const {
   std::int64_t most = 0;
   for (const MeasuredCondition& figure : figures) most = std::max(most, figure.ranks);
   return most;
+}
+
+bool PlannedConditions::any_measured() const {
+  return std::any_of(measured.begin(), measured.end(), [](bool is) { return is; });
 }
 
 std::string FormatConditionsState(const ConditionsState& state) {

@@ -53,24 +53,16 @@ struct MeasuredConditions {
 
 // Conditions that plans are made for, beside those that the settings give.
 struct PlannedConditions {
-  enum class Source : std::uint8_t {
-    kAssumed,  // Nothing was measured yet.
-    kLibrary,  // Measured by an earlier job, whose profile this one uses.
-    kMeasured,
-  };
-  Source source = Source::kAssumed;
-  // [Condition]. Assumed: noise of one per cent, clocks after 20 +- 5 ms, as in published
+  // [Condition]. At first assumed: noise of one per cent, clocks after 20 +- 5 ms, as in published
   // measurements.
   std::array<double, kConditions> values = {0.01, 0, 0, 0.020, 0.005};
+  std::array<bool, kConditions> measured = {};  // [Condition] What is not is assumed.
 
   double Of(Condition which) const { return values[static_cast<std::size_t>(which)]; }
+  bool IsMeasured(Condition which) const { return measured[static_cast<std::size_t>(which)]; }
+  bool any_measured() const;
   friend bool operator==(const PlannedConditions&, const PlannedConditions&) = default;
 };
-inline constexpr std::array<std::string_view, 3> kConditionSources = {"assumed", "library",
-                                                                      "measured"};
-constexpr std::string_view ConditionSourceName(PlannedConditions::Source source) {
-  return kConditionSources[static_cast<std::size_t>(source)];
-}
 
 // All of it, as the store keeps it in the column jobs.conditions.
 struct ConditionsState {
