@@ -14,8 +14,6 @@ foreach(name agent relay server)
   install(FILES "${debian}/perseus-${name}" DESTINATION /etc/default COMPONENT program)
 endforeach()
 install(FILES "${debian}/perseus.conf" DESTINATION lib/sysusers.d COMPONENT program)
-install(FILES "${debian}/server-tls.conf" DESTINATION "${CMAKE_INSTALL_DOCDIR}/examples"
-        COMPONENT program)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/python/perseus" DESTINATION lib/python3/dist-packages
         COMPONENT python PATTERN "__pycache__" EXCLUDE)
 if(TARGET perseus_told)
