@@ -195,7 +195,8 @@ RC_GTEST_PROP(KnobSubsetTest, MoreKnobsAreNeverWorseAndALimitThatIsKeptIsFree, (
     RC_ASSERT(joules <= before + 1e-9 * std::abs(joules));
     before = joules;
     if (most < free->distinct_knobs) continue;
-    if (joules < free_joules) continue;  // Without the limit the effort did not suffice for a proof.
+    if (joules < free_joules)
+      continue;  // Without the limit the effort did not suffice for a proof.
     for (std::size_t i = 0; i < free->options.size(); ++i) {
       RC_ASSERT(plan->options[i].knob == free->options[i].knob);
     }
