@@ -5,6 +5,7 @@
 #   perseus          the program, its units, man page, completions and pages; the libraries for C
 #   libperseus-dev   headers, static libraries, files for CMake and pkg-config
 #   python3-perseus  for the system's Python
+#   perseus-slurm    Slurm's option --perseus, where Slurm's headers are
 if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   message(FATAL_ERROR "PERSEUS_DEBIAN needs -DCMAKE_INSTALL_PREFIX=/usr: packages install there.")
 endif()
@@ -22,6 +23,10 @@ if(TARGET perseus_told)
 endif()
 set(components program development python)
 set(packages perseus libperseus-dev python3-perseus)
+if(TARGET perseus_spank)
+  list(APPEND components slurm)
+  list(APPEND packages perseus-slurm)
+endif()
 foreach(component package IN ZIP_LISTS components packages)
   install(FILES "${debian}/copyright" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/${package}"
           COMPONENT ${component})
@@ -69,4 +74,12 @@ set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "${same}, python3 (>= 3.9)")
 set(CPACK_DEBIAN_PYTHON_DESCRIPTION
 "Perseus for trainers in Python: hooks for PyTorch, Megatron and DeepSpeed, and the planner. The
 trainer must run with the Python of the system. Other environments install the wheel.")
+
+set(CPACK_DEBIAN_SLURM_PACKAGE_NAME perseus-slurm)
+set(CPACK_DEBIAN_SLURM_PACKAGE_SECTION admin)
+set(CPACK_DEBIAN_SLURM_PACKAGE_DEPENDS "${same}")
+set(CPACK_DEBIAN_SLURM_PACKAGE_ENHANCES "slurmd, slurm-client")
+set(CPACK_DEBIAN_SLURM_DESCRIPTION
+"The option --perseus of Slurm's sbatch, salloc and srun: jobs that ask for it follow a plan of GPU
+clocks. It is for the Slurm of this release of the distribution.")
 include(CPack)
