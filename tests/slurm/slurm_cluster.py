@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT / "python"))
 from perseus import simulate  # noqa: E402
 
 LIBRARY = os.environ.get("PERSEUS_CLIENT_LIBRARY", "")
-BINARY = os.environ.get("PERSEUS_BINARY", "")
+BINARY = os.path.abspath(os.environ.get("PERSEUS_BINARY", ""))
 PLUGIN = os.environ.get("PERSEUS_SPANK_PLUGIN", "")
 PATIENCE = 120.0  # Seconds that only a hang misses.
 USER = 65534  # nobody: whom the agent and the relay allow.
@@ -216,6 +216,11 @@ class Cluster:
             timeout=PATIENCE,
         )
         return result.stdout.strip()
+
+    def jobs(self) -> str:
+        """Return the server's list of jobs."""
+        command = [BINARY, "job", "list", "--server", self.server_url]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     def node(self) -> str:
         """Return the node's state."""

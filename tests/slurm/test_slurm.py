@@ -20,7 +20,13 @@ from slurm_cluster import BINARY, LIBRARY, PATIENCE, PLUGIN, Cluster, cluster_in
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0
-    or not (LIBRARY and BINARY and PLUGIN and shutil.which("slurmctld") and shutil.which("munged")),
+    or not (
+        LIBRARY
+        and os.path.isfile(BINARY)
+        and PLUGIN
+        and shutil.which("slurmctld")
+        and shutil.which("munged")
+    ),
     reason="root, Slurm, and PERSEUS_CLIENT_LIBRARY, _BINARY and _SPANK_PLUGIN are needed",
 )
 
@@ -72,8 +78,7 @@ def test_a_job_trains_by_its_plan_and_gives_its_clocks_back(cluster: Cluster) ->
     assert len(lines(output, "follows j-")) == 2, output
     assert not lines(output, "administrator"), output
     eventually(lambda: gave_back(cluster), "clocks are back")
-    shown = cluster.slurm(BINARY, "job", "list", "--server", cluster.server_url)
-    assert lines(shown, "gpt3"), shown
+    assert lines(cluster.jobs(), "gpt3"), cluster.jobs()
     eventually(lambda: cluster.node() == "idle", "the node is free")
 
 
