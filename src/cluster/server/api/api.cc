@@ -18,6 +18,7 @@ std::vector<http::Route> ApiRoutes(JobService& service) {
   AddJobRoutes(&maker);
   AddJobListRoute(&maker);
   AddRankRoutes(&maker);
+  AddRankGridRoutes(&maker);
   AddMeasurementRoutes(&maker);
   AddProfileRoutes(&maker);
   AddPlanRoutes(&maker);

@@ -83,6 +83,7 @@ class RouteMaker {
 void AddJobRoutes(RouteMaker* routes);
 void AddJobListRoute(RouteMaker* routes);
 void AddRankRoutes(RouteMaker* routes);
+void AddRankGridRoutes(RouteMaker* routes);
 void AddMeasurementRoutes(RouteMaker* routes);
 void AddProfileRoutes(RouteMaker* routes);
 void AddPlanRoutes(RouteMaker* routes);

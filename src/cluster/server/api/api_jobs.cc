@@ -5,6 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -260,13 +264,35 @@ Outcome<std::shared_ptr<const PublishedPlan>> PlanWithCurve(ManagedJob& job) {
               plan != nullptr ? plan->sentence : "the job has no frontier yet; ask again later");
 }
 
-Response GetFrontier(ManagedJob& job, const Call& /*call*/) {
+constexpr std::int64_t kAllPoints = std::numeric_limits<std::int64_t>::max();
+
+// Every so many lines of a table, with its head and its last line.
+std::string Thinned(const std::string& csv, std::size_t points) {
+  const auto lines = static_cast<std::size_t>(std::count(csv.begin(), csv.end(), '\n')) - 1;
+  if (lines <= points) return csv;
+  std::string kept;
+  std::size_t line = 0;
+  std::size_t taken = 0;
+  for (std::size_t begin = 0; begin < csv.size(); ++line) {
+    const std::size_t end = csv.find('\n', begin) + 1;
+    // Line 0 is the head, 1 the first point, `lines` the last.
+    const bool is_due = line == 0 || (line - 1) * (points - 1) >= taken * (lines - 1);
+    if (is_due) kept.append(csv, begin, end - begin);
+    if (is_due && line > 0) ++taken;
+    begin = end;
+  }
+  return kept;
+}
+
+Response GetFrontier(ManagedJob& job, const Call& call) {
   const auto plan = PlanWithCurve(job);
   if (!plan) return FailureResponse(plan.error());
+  const auto points =
+      static_cast<std::size_t>(QueryInteger(call.request, "points").value_or(kAllPoints));
   Response response;
   response.content_type = "text/csv";
-  response.body =
-      std::make_shared<const std::string>(FormatFrontierCsv((*plan)->curve->frontier()));
+  response.body = std::make_shared<const std::string>(
+      Thinned(FormatFrontierCsv((*plan)->curve->frontier()), points));
   return response;
 }
 

@@ -121,13 +121,11 @@ constexpr Member kTroubleMembers[] = {Text("client").Says("As it called itself."
 constexpr Member kReportsTakenMembers[] = {
     Integer("reports"),
     Object("troubles", "Trouble").List().Sometimes().Says("What is wrong with these clients.")};
-constexpr Member kRankListMembers[] = {Object("ranks", "Rank").List()};
 constexpr Member kJoinedMembers[] = {Integer("plan_version"),
                                      Choice("state", store::kJobStateNames)};
 constexpr ObjectSchema kRankSchemas[] = {
     {"Gpu", kGpuMembers},
     {"Rank", kRankMembers},
-    {"RankList", kRankListMembers},
     {"Joined", kJoinedMembers},
     {"BusyByType", kBusyByTypeMembers},
     {"KindReport", kKindMembers},
@@ -324,19 +322,12 @@ void TakeReports(const JobPointer& job, const CallPointer& call) {
               });
 }
 
-http::Response ListRanks(ManagedJob& job, const Call& /*call*/) {
-  nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
-  for (const store::RankRecord& rank : job.Ranks()) ranks.push_back(RankJson(rank));
-  return JsonAnswer(200, {{"ranks", std::move(ranks)}});
-}
-
 }  // namespace
 
 Schemas RankSchemas() { return kRankSchemas; }
 
 void AddRankRoutes(RouteMaker* routes) {
   routes->OnJob(RowOf("registerRank"), TakeRank);
-  routes->OnLook(RowOf("listRanks"), ListRanks);
   routes->OnJob(RowOf("reportIterations"), TakeReports);
 }
 

@@ -22,6 +22,7 @@ Schemas ConditionsSchemas();
 Schemas JobSchemas();
 Schemas NewJobSchemas();
 Schemas RankSchemas();
+Schemas RankGridSchemas();
 Schemas MeasurementSchemas();
 Schemas PlanSchemas();
 Schemas ZeusSchemas();
@@ -29,10 +30,10 @@ Schemas ZeusSchemas();
 // The settings of a new job that are not fields of job files.
 const ObjectSchema& JobSettingsSchema();
 
-inline std::array<Schemas, 10> AllSchemas() {
-  return {StragglerSchemas(), WatchSchemas(),  ProfileSchemas(), ConditionsSchemas(),
-          JobSchemas(),       NewJobSchemas(), RankSchemas(),    MeasurementSchemas(),
-          PlanSchemas(),      ZeusSchemas()};
+inline std::array<Schemas, 11> AllSchemas() {
+  return {StragglerSchemas(),   WatchSchemas(),  ProfileSchemas(), ConditionsSchemas(),
+          JobSchemas(),         NewJobSchemas(), RankSchemas(),    RankGridSchemas(),
+          MeasurementSchemas(), PlanSchemas(),   ZeusSchemas()};
 }
 
 }  // namespace perseus::server

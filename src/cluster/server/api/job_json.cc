@@ -91,6 +91,14 @@ constexpr Member kJobSummaryMembers[] = {
               "pipeline each; 'pipelines' has those that run another plan, 'whole_job' what all do "
               "together"),
     Integer("stragglers").Sometimes(),
+    Integer("complaining").Sometimes().Says("How many ranks report an error."),
+    Object("measured", "MeasuredNow")
+        .Optional()
+        .Says("What the last iterations took; null: this server heard of none."),
+    Object("realised", "Estimate")
+        .Optional()
+        .Says("The saving of the newest plan that was compared with maximum clocks, in percent; "
+              "null: none was compared."),
     Integer("following")
         .Sometimes()
         .Says("How many ranks report to this server that they follow the plan. 0: all report here, "
@@ -127,6 +135,12 @@ constexpr Member kJobMembers[] = {
         .Sometimes()
         .Says("Kinds of computations that take another time than the profile says, as far as they "
               "report to this server.")};
+constexpr Member kMeasuredNowMembers[] = {
+    Integer("iterations").Says("The figures are of these last ones."),
+    Number("iteration_time_s").Says("Their median; of each iteration the slowest rank."),
+    Number("power_w").Nullable().Says(
+        "Of all GPUs together; null: not all ranks report their energy."),
+    Number("at").Says("When the last one was over, seconds since 1970.")};
 constexpr Member kJobListMembers[] = {
     Object("jobs", "JobSummary").List(),
     Text("next").Nullable().Says("`after` of the next page; null: this was the last.")};
@@ -142,6 +156,7 @@ constexpr ObjectSchema kJobSchemas[] = {
     {"TroubledClient", kTroubledMembers},
     {"Note", kNoteMembers},
     {"ClientsShown", kClientsShownMembers},
+    {"MeasuredNow", kMeasuredNowMembers},
     {"JobSummary", kJobSummaryMembers},
     {.name = "Job", .members = kJobMembers, .base = "JobSummary"},
     {"JobList", kJobListMembers}};
@@ -219,6 +234,14 @@ Json FiguresJson(const Curve& curve) {
           {"plans", curve.plans().size()}};
 }
 
+Json MeasuredJson(const std::optional<RecentFigures>& recent) {
+  if (!recent) return nullptr;
+  return {{"iterations", recent->iterations},
+          {"iteration_time_s", recent->iteration_seconds},
+          {"power_w", recent->watts ? Json(*recent->watts) : Json(nullptr)},
+          {"at", recent->at_seconds}};
+}
+
 Json IterationsJson(const store::IterationSummary& summary) {
   return {{"plan_version", summary.plan_version},
           {"reports", summary.reports},
@@ -254,6 +277,9 @@ Json JobSummaryJson(const JobView& view) {
       {"progress", view.progress},
       {"refined", view.refined},
       {"stragglers", view.stragglers.size()},
+      {"complaining", view.complaining_clients},
+      {"measured", MeasuredJson(view.watch.recent)},
+      {"realised", LastRealisedJson(view.watch)},
       {"believable", AreBelievable(view.notes)}};
   std::int64_t heard = 0;
   for (const auto& [state, ranks] : view.client_states) heard += ranks;

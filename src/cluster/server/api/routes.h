@@ -96,6 +96,15 @@ inline constexpr QueryParameter kEventsQuery[] = {
     {"after", QueryKind::kText,
      "As the header Last-Event-ID, for those who cannot send one: the id of the last event that "
      "was seen."}};
+inline constexpr QueryParameter kPlaceQuery[] = {
+    {"pipeline", QueryKind::kInteger, "Only ranks of this pipeline (dp_rank).", false, kFromZero},
+    {"stage", QueryKind::kInteger, "Only ranks of this place in it (pp_rank).", false, kFromZero}};
+inline constexpr QueryParameter kFrontierQuery[] = {
+    {"points",
+     QueryKind::kInteger,
+     "At most about so many points, along the time; the ends stay.",
+     false,
+     {.least = 2, .most = 1e6}}};
 inline constexpr QueryParameter kPipelineQuery[] = {
     {"pipeline", QueryKind::kInteger, "0 where it is missing."}};
 inline constexpr QueryParameter kRankQuery[] = {
@@ -133,8 +142,8 @@ inline constexpr RouteRow kAll[] = {
      "Choose the point on the frontier", {{{200, "The job", "Job"}}}, {}, "Point", 0, false,
      Relaying::kNo, true},
     {"getFrontier", "GET", "/api/v1/jobs/{id}/frontier", Role::kRead, "jobs",
-     "The frontier as CSV", {{{200, "iteration_time_s,energy_j,slope_w", {}, "text/csv"}}}, {}, {},
-     0, false, Relaying::kNo, false, kConflict},
+     "The frontier as CSV", {{{200, "iteration_time_s,energy_j,slope_w", {}, "text/csv"}}},
+     kFrontierQuery, {}, 0, false, Relaying::kNo, false, kConflict},
     {"getPlanFile", "GET", "/api/v1/jobs/{id}/plan.json", Role::kRead, "jobs",
      "The plan of a pipeline as plan.json", {{{200, "docs/reference/files.md", "PlanFile"}}}, kPipelineQuery,
      {}, 0, false, Relaying::kNo, false, kConflict},
@@ -162,7 +171,9 @@ inline constexpr RouteRow kAll[] = {
      "Join a job as a rank. Once more with the same position: the rank has restarted", {{{200,
      "Joined", "Joined"}}}, {}, "Rank", 0, false, Relaying::kForwarded},
     {"listRanks", "GET", "/api/v1/jobs/{id}/ranks", Role::kRead, "ranks", "The ranks that joined",
-     {{{200, "Ranks", "RankList"}}}},
+     {{{200, "Ranks", "RankList"}}}, kPlaceQuery},
+    {"showRankGrid", "GET", "/api/v1/jobs/{id}/grid", Role::kRead, "ranks",
+     "The ranks by pipeline and stage, at most 4,096 cells", {{{200, "Cells", "RankGrid"}}}},
     {"measure", "POST", "/api/v1/jobs/{id}/measurements", Role::kTrain, "ranks",
      "Report what a rank measured", {{{200, "Durable", "Measured"}}}, {}, "Measurements",
      kMostMeasurementBytes, false, Relaying::kForwarded},
@@ -215,6 +226,11 @@ inline constexpr RouteRow kAll[] = {
      Relaying::kNo, false, kConflict | kUnavailable},
     {"zeusResult", "POST", "/result/{id}", Role::kTrain, "zeus", "Report iterations", {{{200,
      "Nothing", "Nothing"}}}, {}, "ZeusResult"},
+    {"page", "GET", "/", Role::kNone, "server", "The page for people", {{{200, "HTML", {},
+     "text/html"}, {304, "The browser has it already"}}}},
+    {"pageFile", "GET", "/page/{file}", Role::kNone, "server",
+     "Script, style and icon of the page", {{{200, "As its Content-Type says", {}, "*/*"}, {304,
+     "The browser has it already"}}}, {}, {}, 0, false, Relaying::kNo, false, kNotFound},
     {"openapi", "GET", "/openapi.json", Role::kNone, "server", "This document", {{{200,
      "OpenAPI 3.1", "Document"}}}},
     {"metrics", "GET", "/metrics", Role::kRead, "server", "Metrics for Prometheus", {{{200,

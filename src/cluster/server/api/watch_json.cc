@@ -178,6 +178,13 @@ Json ComparisonJson(const ComparisonBlocks& blocks) {
   return {{"every", blocks.every}, {"iterations", blocks.iterations}};
 }
 
+Json LastRealisedJson(const WatchView& view) {
+  for (auto each = view.realised.rbegin(); each != view.realised.rend(); ++each) {
+    if (each->saving) return EstimateJson(each->saving);
+  }
+  return nullptr;
+}
+
 Json DetectionJson(const WatchView& view) {
   Json json = DetectionSettingsJson(view.settings);
   json["watched_ranks"] = view.watched_ranks;

@@ -31,6 +31,7 @@
 #include "server/ops/store_watch.h"
 #include "server/runtime/job_service.h"
 #include "store/store.h"
+#include "web/page_routes.h"
 
 namespace perseus::server {
 namespace {
@@ -180,8 +181,9 @@ class Process {
       LogAccess(&log_, record);
     };
     http.on_problem = LogProblem(&log_);
-    Result<std::unique_ptr<http::Server>> opened =
-        http::Server::Open(http, StartingRoutes(opening_));
+    std::vector<http::Route> routes = StartingRoutes(opening_);
+    AddPageRoutes(&routes);
+    Result<std::unique_ptr<http::Server>> opened = http::Server::Open(http, std::move(routes));
     if (!opened) return tl::unexpected(opened.error());
     server_ = *std::move(opened);
     server_->Serve();
@@ -236,6 +238,7 @@ class Process {
     LogEvents(*service_, &log_);
     std::vector<http::Route> routes = ApiRoutes(*service_);
     AddHealthRoutes(*service_, &routes);
+    AddPageRoutes(&routes);
     AddMetricsRoute(&routes);
     Result<void> set = server_->SetRoutes(std::move(routes));
     if (!set) return set;
@@ -248,6 +251,11 @@ class Process {
     // Nobody may be reading it.
     std::thread([ready = ready_, url = server_->url()] { ready(url); }).detach();
     return {};
+  }
+
+  // The page is there before the jobs are, and says that the server is starting.
+  static void AddPageRoutes(std::vector<http::Route>* routes) {
+    for (http::Route& route : web::PageRoutes()) routes->push_back(std::move(route));
   }
 
   void AddMetricsRoute(std::vector<http::Route>* routes) {

@@ -64,6 +64,13 @@ struct JobContext {
   std::function<void(const std::string& sentence)> on_problem = {};
 };
 
+// A rank, and what its client and the watch know of it.
+struct RankNow {
+  store::RankRecord record;
+  std::optional<ClientReport> client;  // None: it did not report to this server.
+  std::optional<double> lateness;      // See JobWatch::Lateness().
+};
+
 // A snapshot of a job, to show to clients.
 struct JobView {
   store::JobRecord record;  // Without profile.
@@ -209,6 +216,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   // A copy of the durable state.
   JobLife Life() const;
   std::vector<store::RankRecord> Ranks() const;
+  // The ranks with what is known of each now, by number.
+  std::vector<RankNow> RanksNow() const;
   // Finds a rank's place; takes no lock if the rank is known. If it may have registered with
   // another server, reads the store. kUnavailable: the store does not answer.
   using RankFound = std::function<void(const Outcome<RankPlace>&)>;

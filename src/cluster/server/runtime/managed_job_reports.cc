@@ -130,8 +130,6 @@ void ManagedJob::WatchDrift(const std::vector<KindReport>& kinds) {
 }
 
 void ManagedJob::WatchIterations(const std::vector<IterationReport>& reports) {
-  const WatchSettings& settings = life_.phase.watch.settings;
-  if (settings.mode == DetectionMode::kOff && !settings.comparison.is_on()) return;
   std::vector<WatchedIteration> watched;
   watched.reserve(reports.size());
   for (const IterationReport& report : reports) {

@@ -128,7 +128,25 @@ void JobWatch::Take(const std::vector<WatchedIteration>& iterations,
     collector_.Add(iteration, now_seconds);
   }
   IterationCollector<WatchedIteration>::Complete complete;
-  while (collector_.Take(now_seconds, &complete)) Process(complete.first, complete.second);
+  while (collector_.Take(now_seconds, &complete)) {
+    CountRecent(complete.second, ranks, now_seconds);
+    Process(complete.first, complete.second);
+  }
+}
+
+void JobWatch::CountRecent(const std::vector<WatchedIteration>& reports, std::size_t ranks,
+                           double now_seconds) {
+  if (reports.empty()) return;
+  double seconds = 0;
+  double joules = 0;
+  std::size_t with_energy = 0;
+  for (const WatchedIteration& report : reports) {
+    seconds = std::max(seconds, report.time_seconds);
+    joules += report.energy_joules.value_or(0);
+    with_energy += report.energy_joules.has_value() ? 1U : 0U;
+  }
+  const bool has_energy = ranks > 0 && with_energy >= ranks;
+  recent_.Add(seconds, has_energy ? std::optional(joules) : std::nullopt, now_seconds);
 }
 
 const PublishedPlan* JobWatch::PlanOfVersion(std::int64_t version) const {

@@ -20,6 +20,7 @@
 #include "server/domain/watch_settings.h"
 #include "server/watch/iteration_collector.h"
 #include "server/watch/realised_savings.h"
+#include "server/watch/recent_iterations.h"
 #include "server/watch/straggler_detector.h"
 
 namespace perseus::server {
@@ -77,6 +78,7 @@ struct WatchView {
   std::deque<WatchEvent> events;               // The last events.
   std::map<std::string, std::int64_t> counts;  // Number of events, by kind.
   std::vector<Realised> realised;
+  std::optional<RecentFigures> recent;  // None: no iteration was reported to this server yet.
   std::int64_t dropped_cycles = 0;
 };
 
@@ -106,6 +108,7 @@ class JobWatch {
   std::optional<ComparisonBlocks> LongerBlocks() const { return savings_.Longer(); }
 
   WatchView View(double now_seconds) const;
+  std::map<int, double> Lateness() const { return detector_.Lateness(); }
 
  private:
   struct Place {
@@ -120,6 +123,8 @@ class JobWatch {
 
   bool ReportsHere(int rank, double now_seconds) const;
   void Settle(const WatchState& before);
+  void CountRecent(const std::vector<WatchedIteration>& reports, std::size_t ranks,
+                   double now_seconds);
   void Process(std::int64_t iteration, const std::vector<WatchedIteration>& reports);
   void Detect(std::int64_t iteration, const std::vector<WatchedIteration>& reports);
   void Compare(std::int64_t iteration, const std::vector<WatchedIteration>& reports);
@@ -149,6 +154,7 @@ class JobWatch {
   std::shared_ptr<const PublishedPlan> slow_plan_;           // When they began to be slow.
   std::optional<std::pair<std::int64_t, Finding>> slow_at_;  // To be announced then.
   RealisedSavings savings_;
+  RecentIterations recent_;
   std::vector<WatchEvent> untold_;
   std::deque<WatchEvent> last_;
   std::map<std::string, std::int64_t> counts_;

@@ -105,6 +105,7 @@ WatchView JobWatch::View(double now_seconds) const {
   view.events = last_;
   view.counts = counts_;
   view.realised = savings_.All();
+  view.recent = recent_.Figures();
   view.dropped_cycles = savings_.dropped_cycles();
   return view;
 }

@@ -78,6 +78,15 @@ std::map<int, SlowRank> StragglerDetector::SlowRanks() const {
   return slow;
 }
 
+std::map<int, double> StragglerDetector::Lateness() const {
+  std::map<int, double> lateness;
+  for (const auto& [number, rank] : ranks_) {
+    if (!rank.learned) continue;
+    lateness[number] = std::exp(rank.shift.shifted() ? rank.shift.level() : rank.recent);
+  }
+  return lateness;
+}
+
 double StragglerDetector::drift_factor() const { return std::exp(drift_.level()); }
 double StragglerDetector::slow_factor() const { return std::exp(slow_.level()); }
 

@@ -1,0 +1,40 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/watch/recent_iterations.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace perseus::server {
+
+void RecentIterations::Add(double seconds, std::optional<double> joules, double now_seconds) {
+  if (last_.size() == kMost) last_.pop_front();
+  last_.push_back({seconds, joules});
+  at_seconds_ = now_seconds;
+}
+
+std::optional<RecentFigures> RecentIterations::Figures() const {
+  if (last_.empty()) return std::nullopt;
+  std::vector<double> sorted;
+  sorted.reserve(last_.size());
+  double seconds = 0;
+  double joules = 0;
+  bool has_energy = true;
+  for (const Iteration& each : last_) {
+    sorted.push_back(each.seconds);
+    seconds += each.seconds;
+    joules += each.joules.value_or(0);
+    has_energy = has_energy && each.joules.has_value();
+  }
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  RecentFigures figures{.iterations = last_.size(),
+                        .iteration_seconds = *middle,
+                        .watts = {},
+                        .at_seconds = at_seconds_};
+  if (has_energy && seconds > 0) figures.watts = joules / seconds;
+  return figures;
+}
+
+}  // namespace perseus::server

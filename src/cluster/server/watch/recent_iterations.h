@@ -1,0 +1,42 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_WATCH_RECENT_ITERATIONS_H_
+#define PERSEUS_SERVER_WATCH_RECENT_ITERATIONS_H_
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+
+namespace perseus::server {
+
+// What the last iterations of a job took, as its ranks reported them.
+struct RecentFigures {
+  std::size_t iterations = 0;
+  double iteration_seconds = 0;  // Median; of each iteration the slowest rank.
+  std::optional<double> watts;   // Of all GPUs together. None: some ranks reported no energy.
+  double at_seconds = 0;         // When the last of them was complete.
+};
+
+// Keeps the last iterations of one job. One thread at a time.
+class RecentIterations {
+ public:
+  static constexpr std::size_t kMost = 16;
+
+  // Adds one iteration. `joules`: of all ranks; none: not all told theirs.
+  void Add(double seconds, std::optional<double> joules, double now_seconds);
+  // None: there was no iteration yet.
+  std::optional<RecentFigures> Figures() const;
+
+ private:
+  struct Iteration {
+    double seconds = 0;
+    std::optional<double> joules;
+  };
+  std::deque<Iteration> last_;
+  double at_seconds_ = 0;
+};
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_WATCH_RECENT_ITERATIONS_H_

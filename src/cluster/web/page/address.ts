@@ -1,0 +1,48 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What is shown stands in the part of the address after #, so that a link carries it.
+
+export interface Address {
+  view: 'jobs' | 'job';
+  id: string;
+  query: URLSearchParams;
+}
+
+export function parse(hash: string): Address {
+  const [path, query] = hash.replace(/^#\/?/, '').split('?', 2);
+  const parts = (path ?? '').split('/');
+  const parameters = new URLSearchParams(query ?? '');
+  if (parts[0] !== 'job' || parts[1] === undefined || parts[1] === '') {
+    return { view: 'jobs', id: '', query: parameters };
+  }
+  let id = parts[1];
+  try {
+    id = decodeURIComponent(id);
+  } catch {
+    // Not an address that the page wrote; the server will know no such job.
+  }
+  return { view: 'job', id, query: parameters };
+}
+
+export function format(address: Address): string {
+  const query = address.query.toString();
+  const path = address.view === 'jobs' ? '#/jobs' : `#/job/${encodeURIComponent(address.id)}`;
+  return query === '' ? path : `${path}?${query}`;
+}
+
+export function jobLink(id: string): string {
+  return format({ view: 'job', id, query: new URLSearchParams() });
+}
+
+// Changes what the address says without a step in the history, and without showing it anew.
+export function remember(change: (query: URLSearchParams) => void): void {
+  const address = parse(location.hash);
+  change(address.query);
+  history.replaceState(null, '', format(address));
+}
+
+export function put(query: URLSearchParams, name: string, value: string, usual: string): void {
+  if (value === usual) query.delete(name);
+  else query.set(name, value);
+}

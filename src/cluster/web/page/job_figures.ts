@@ -1,0 +1,82 @@
+// The figures at the head of a job's page; each says where it comes from.
+
+import { Child, h } from './dom';
+import { age, between, clockTime, count, percent, plural, seconds, signedPercent, watts }
+  from './format';
+import { planStage, promisedSaving, promisedTime, reasonOf } from './plan_words';
+import type { Job } from './types';
+
+type Source = 'measured' | 'promised' | 'as told';
+
+interface Figure {
+  name: string;
+  value: string;
+  source: Source;
+  details: string[];
+}
+
+function timeFigures(job: Job): Figure[] {
+  const measured = job.measured;
+  const promised = promisedTime(job);
+  const baseline = job.frontier?.baseline_s;
+  return [
+    { name: 'Iteration time now', value: seconds(measured?.iteration_time_s), source: 'measured',
+      details: measured === null || measured === undefined
+        ? ['no rank reported an iteration to this server yet']
+        : [`median of the last ${measured.iterations}, the slowest rank of each`,
+          `the last one ${age(Date.now() / 1000 - measured.at)} ago`] },
+    { name: 'Iteration time planned', value: seconds(promised), source: 'promised',
+      details: baseline === undefined || promised === null ? []
+        : [`${signedPercent(100 * (promised / baseline - 1))} against ${seconds(baseline)} at ` +
+           'maximum clocks'] },
+    { name: 'Power now', value: watts(measured?.power_w), source: 'measured',
+      details: measured?.power_w === null ? ['not all ranks report their energy']
+        : ['all GPUs together'] },
+  ];
+}
+
+function savingFigures(job: Job): Figure[] {
+  const interval = job.plan?.saving_interval;
+  const realised = job.realised;
+  return [
+    { name: 'Saved', value: percent(realised?.mean), source: 'measured',
+      details: realised === null || realised === undefined
+        ? ['n/a until some iterations run at maximum clocks: perseus job compare']
+        : [`95 % interval ${between(realised.least, realised.most)}`] },
+    { name: 'Saving planned', value: percent(promisedSaving(job)), source: 'promised',
+      details: job.believable
+        ? [interval === undefined ? 'against maximum clocks'
+          : `${between(interval.least_percent, interval.most_percent)}, as sure as its profile`]
+        : ['n/a: the notes on its profile say why'] },
+  ];
+}
+
+function lifeFigures(job: Job): Figure[] {
+  const reason = reasonOf(job);
+  const plan = job.plan;
+  return [
+    { name: 'State', value: job.state, source: 'as told', details: reason === '' ? [] : [reason] },
+    { name: 'Ranks following',
+      value: job.following === undefined ? 'n/a' : count(job.following), source: 'as told',
+      details: [`${count(job.ranks_registered)} of ${count(job.world_size)} joined`] },
+    { name: 'Plan', value: planStage(job), source: 'as told', details: plan === null ? []
+      : [`version ${plan.version} since ${clockTime(plan.at)}, target ${job.at}`,
+        plan.reason === 'straggler' ? 'it allows for a straggler' : ''] },
+    { name: 'Stragglers', value: count(job.stragglers.length), source: 'as told',
+      details: [job.detection.mode === 'off' ? 'the server does not look for them'
+        : job.detection.together !== '' ? job.detection.together
+          : `${plural(job.detection.watched_ranks, 'rank')} watched`] },
+  ];
+}
+
+export function figures(job: Job): Child {
+  const all = [...lifeFigures(job), ...timeFigures(job), ...savingFigures(job)];
+  return h('dl', { class: 'figures' }, ...all.map((figure) => h('div', {
+    'data-figure': figure.name,
+  },
+  h('dt', {}, figure.name),
+  h('dd', {}, h('span', { class: 'value' }, figure.value), ' ',
+      figure.source === 'as told' ? null : h('span', { class: 'source' }, figure.source),
+      ...figure.details.filter((text) => text !== '').map(
+          (text) => h('span', { class: 'detail' }, text))))));
+}

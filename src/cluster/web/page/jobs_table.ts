@@ -1,0 +1,99 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The table of jobs: its columns, filter, order and pages. Rows keep their elements, so that what
+// has the focus stays where it is while figures change.
+
+import { jobLink } from './address';
+import { Child, h, setText } from './dom';
+import { between, count, percent, seconds, unknown, watts } from './format';
+import { nameOf, planStage, promisedSaving, promisedTime, reasonOf } from './plan_words';
+import type { JobSummary } from './types';
+
+export interface JobColumn {
+  key: string;
+  head: string;
+  about: string;
+  isNumber?: boolean;
+  order: (job: JobSummary) => number | string;
+  text: (job: JobSummary) => string;
+  detail?: (job: JobSummary) => string;
+  isBad?: (job: JobSummary) => boolean;
+}
+
+const missing = Number.NEGATIVE_INFINITY;
+
+export const columns: JobColumn[] = [
+  { key: 'name', head: 'Job', about: 'Name and id', order: (job) => nameOf(job).toLowerCase(),
+    text: nameOf, detail: (job) => (job.name === '' ? '' : job.id) },
+  { key: 'state', head: 'State', about: 'State, and why', order: (job) => job.state,
+    text: (job) => job.state, detail: reasonOf, isBad: (job) => job.state === 'failed' },
+  { key: 'ranks', head: 'Ranks', about: 'Registered of all; following the plan', isNumber: true,
+    order: (job) => job.world_size,
+    text: (job) => (job.ranks_registered === job.world_size
+      ? count(job.world_size) : `${count(job.ranks_registered)} of ${count(job.world_size)}`),
+    detail: (job) => (job.following === undefined ? '' : `${count(job.following)} following`) },
+  { key: 'plan', head: 'Plan', about: 'Whether a better plan is still to come', order: planStage,
+    text: planStage, detail: (job) => (job.plan === null ? '' : `version ${job.plan.version}`) },
+  { key: 'time', head: 'Iteration', about: 'Measured lately; promised by the plan', isNumber: true,
+    order: (job) => job.measured?.iteration_time_s ?? promisedTime(job) ?? missing,
+    text: (job) => seconds(job.measured?.iteration_time_s),
+    detail: (job) => `promised ${seconds(promisedTime(job))}` },
+  { key: 'power', head: 'Power', about: 'Measured lately, all GPUs together', isNumber: true,
+    order: (job) => job.measured?.power_w ?? missing,
+    text: (job) => watts(job.measured?.power_w) },
+  { key: 'saved', head: 'Saved', isNumber: true,
+    about: 'Measured against maximum clocks, with its 95 % interval; promised by the plan',
+    order: (job) => job.realised?.mean ?? promisedSaving(job) ?? missing,
+    text: (job) => (job.realised === null || job.realised === undefined ? unknown
+      : `${percent(job.realised.mean)} (${between(job.realised.least, job.realised.most)})`),
+    detail: (job) => `promised ${percent(promisedSaving(job))}` },
+  { key: 'stragglers', head: 'Stragglers', about: 'In effect, or announced', isNumber: true,
+    order: (job) => job.stragglers, text: (job) => count(job.stragglers),
+    isBad: (job) => job.stragglers > 0 },
+  { key: 'troubles', head: 'Troubles', about: 'Ranks that report an error', isNumber: true,
+    order: (job) => job.complaining, text: (job) => count(job.complaining),
+    isBad: (job) => job.complaining > 0 },
+];
+
+export function columnOf(key: string): JobColumn {
+  return columns.find((column) => column.key === key) ?? columns[0]!;
+}
+
+export function sorted(jobs: JobSummary[], key: string, descending: boolean): JobSummary[] {
+  const order = columnOf(key).order;
+  const sign = descending ? -1 : 1;
+  return jobs.map((job) => ({ job, by: order(job) })).sort((a, b) => {
+    if (a.by !== b.by) return a.by < b.by ? -sign : sign;
+    if (a.job.created_at !== b.job.created_at) return b.job.created_at - a.job.created_at;
+    return a.job.id < b.job.id ? -1 : 1;
+  }).map(({ job }) => job);
+}
+
+export class JobRow {
+  readonly element: HTMLTableRowElement;
+  private readonly texts: HTMLElement[] = [];
+  private readonly details: HTMLElement[] = [];
+
+  constructor(job: JobSummary) {
+    this.element = h('tr', {}, ...columns.map((column, i) => this.cell(column, i, job)));
+    this.update(job);
+  }
+
+  private cell(column: JobColumn, place: number, job: JobSummary): Child {
+    const text = place === 0 ? h('a', { href: jobLink(job.id) }) : h('span');
+    const detail = h('span', { class: 'detail' });
+    this.texts.push(text);
+    this.details.push(detail);
+    return place === 0 ? h('th', { scope: 'row' }, text, detail)
+      : h('td', { class: column.isNumber === true ? 'number' : null }, text, detail);
+  }
+
+  update(job: JobSummary): void {
+    columns.forEach((column, i) => {
+      setText(this.texts[i]!, column.text(job));
+      setText(this.details[i]!, column.detail?.(job) ?? '');
+      this.texts[i]!.classList.toggle('bad', column.isBad?.(job) ?? false);
+    });
+  }
+}

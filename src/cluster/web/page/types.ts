@@ -1,0 +1,230 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the API answers, as far as the page shows it; docs/reference/api.md has all of it.
+
+export type State =
+  'registering' | 'profiling' | 'characterizing' | 'running' | 'failed' | 'finished';
+
+export interface Interval {
+  least_percent: number;
+  most_percent: number;
+}
+
+export interface PipelinePlan {
+  requested_time_s: number;
+  iteration_time_s: number;
+  energy_j: number;
+  saving_percent: number;
+}
+
+export interface Plan extends Partial<PipelinePlan> {
+  version: number;
+  reason: string;
+  at: number;
+  sentence?: string;
+  saving_interval?: Interval;
+  whole_job?: {
+    iteration_time_s: number;
+    energy_j: number;
+    saving_percent: number;
+    straggling: boolean;
+  };
+  pipelines?: Record<string, PipelinePlan>;
+}
+
+export interface Estimate {
+  mean: number;
+  least: number;
+  most: number;
+}
+
+export interface Measured {
+  iterations: number;
+  iteration_time_s: number;
+  power_w: number | null;
+  at: number;
+}
+
+export interface JobSummary {
+  id: string;
+  revision: number;
+  name: string;
+  state: State;
+  reason: string;
+  created_at: number;
+  world_size: number;
+  pipeline_parallel: number;
+  data_parallel: number;
+  tensor_parallel: number;
+  ranks_registered: number;
+  ranks_measured: number;
+  at: string;
+  progress: number;
+  refined: boolean;
+  believable: boolean;
+  complaining: number;
+  measured: Measured | null;
+  realised: Estimate | null;
+  following?: number;
+  ended?: boolean;
+  profile_source: string | null;
+  plan: Plan | null;
+  stragglers: number;
+}
+
+export interface Straggler {
+  straggler_id: number;
+  pipeline?: number;
+  rank?: number;
+  node?: string;
+  factor?: number;
+  delay_s?: number;
+  starts_at: number;
+  expires_at: number | null;
+}
+
+export interface Realised {
+  plan_version: number;
+  pairs: number;
+  with_plan_s: number;
+  without_plan_s: number;
+  time_percent: Estimate | null;
+  energy_pairs: number;
+  with_plan_j_per_gpu: number | null;
+  without_plan_j_per_gpu: number | null;
+  saving_percent: Estimate | null;
+  settling: 'unknown' | 'over' | 'goes_on';
+  agrees: boolean | null;
+}
+
+export interface Savings {
+  kind: 'promised' | 'realised' | 'estimated';
+  promised: {
+    time_percent: number;
+    saving_percent: number;
+    saving_interval?: Interval;
+  } | null;
+  comparison: { every: number; iterations: number } | null;
+  realised: Realised[];
+  dropped_cycles: number;
+  shadow_ranks: number;
+}
+
+export interface Condition {
+  name: string;
+  planned: number;
+  assumed: boolean;
+  measured: number | null;
+  measured_std: number | null;
+  ranks: number;
+}
+
+export interface SlowRank {
+  rank: number;
+  pipeline: number;
+  stage: number;
+  node: string;
+  factor: number;
+  since_iteration: number;
+  cause: string;
+}
+
+export interface Job extends Omit<JobSummary, 'stragglers'> {
+  settings: Record<string, unknown> | null;
+  notes: { severity: 'odd' | 'implausible' | 'impossible'; text: string }[];
+  missing_ranks?: number[];
+  frontier: {
+    fastest_s: number;
+    economic_s: number;
+    tstar_s: number;
+    baseline_s: number;
+    plans: number;
+  } | null;
+  stragglers: Straggler[];
+  model: string;
+  profiling: {
+    again: boolean;
+    sweep: { ranks: number; iterations: number; seconds: number; joules: number } | null;
+    throttled: { stage: number; instruction: string; frequency: number }[];
+    notes: { note: string; ranks: number; first_ranks: number[] }[];
+  };
+  conditions: {
+    source: 'assumed' | 'measured' | 'given' | 'none';
+    changing: boolean;
+    iterations: number;
+    calls: number;
+    figures: Condition[];
+  };
+  drift: { percent: number; sentence: string }[];
+  detection: {
+    mode: 'off' | 'advisory' | 'act';
+    threshold: number;
+    window: number;
+    watched_ranks: number;
+    reporting_ranks: number;
+    slow: SlowRank[];
+    together: string;
+    iteration_cause: string;
+    findings: { kind: string; iteration: number; sentence: string }[];
+  };
+  savings: Savings;
+  clients: {
+    counts: Record<string, number>;
+    states: Record<string, number>;
+    complaining: number;
+    troubled: { rank: number; error: string }[];
+  };
+}
+
+export interface GridCell {
+  ranks: number;
+  lateness: number | null;
+  latest: number | null;
+  refused: number;
+  complaining: number;
+}
+
+export interface Grid {
+  pipelines: number;
+  stages: number;
+  tensor_parallel: number;
+  pipelines_each: number;
+  stages_each: number;
+  rows: GridCell[][];
+}
+
+export interface Rank {
+  rank: number;
+  dp_rank: number;
+  pp_rank: number;
+  tp_rank: number;
+  node: string;
+  gpu: { uuid: string; name: string };
+  lateness: number | null;
+  state: string | null;
+  error?: string;
+  plan_version?: number;
+  counts?: Record<string, number>;
+}
+
+export interface Computation {
+  type: string;
+  stage: number;
+  microbatch: number;
+  knob: number;
+  start_s: number;
+  duration_s: number;
+  energy_j: number;
+  fused_with?: unknown;
+}
+
+export interface PlanFile {
+  microbatches: number;
+  iteration_time_s: number;
+  baseline: {
+    iteration_time_s: number;
+    computations: { type: string; stage: number; knob: number; duration_s: number }[];
+  };
+  ranks: { rank: number; computations: Computation[] }[];
+}
