@@ -31,14 +31,18 @@ class Server:
         The file of the store, or all that --store takes.
     options
         Further options of `serve`.
+    listen
+        Its address.
     """
 
-    def __init__(self, binary: Path, store: Path | str, *options: str) -> None:
+    def __init__(
+        self, binary: Path, store: Path | str, *options: str, listen: str = "127.0.0.1:0"
+    ) -> None:
         spec = store if isinstance(store, str) else f"sqlite:{store}"
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as this)
         self._process = subprocess.Popen(
             [
-                *(str(binary), "serve", "--listen", "127.0.0.1:0"),
+                *(str(binary), "serve", "--listen", listen),
                 *("--store", spec, *options),
             ],
             stdout=subprocess.PIPE,

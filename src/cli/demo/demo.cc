@@ -155,6 +155,10 @@ class Demonstration {
     for (int rank = 0; rank < kRanks; ++rank) {
       result_.stats[static_cast<std::size_t>(rank)] = memory_->stats[rank];
     }
+    if (watcher_.stays) {
+      watcher_.stays(result_);
+      while (!stop_() && !server_->Ended()) Look();
+    }
     return std::move(result_);
   }
 
@@ -228,6 +232,7 @@ class Demonstration {
     const std::string address = line->substr(begin, line->find_first_of(" ,;\t", begin) - begin);
     address_ = address;
     watcher_.says("server   at " + address);
+    if (watcher_.stays) watcher_.says("page     at " + address + "/ (open it in a browser)");
     return WriteFileAtomically(files_.server(), address);
   }
 

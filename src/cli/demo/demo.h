@@ -56,6 +56,8 @@ struct DemoResult {
 struct DemoWatcher {
   std::function<void(const std::string& sentence)> says;
   std::function<void(const DemoRound& round)> sees;
+  // If set: what is called when all iterations are over. The server then stays until `stop`.
+  std::function<void(const DemoResult& result)> stays = {};
 };
 
 // Runs the demonstration: server, agent and eight trainers as processes of

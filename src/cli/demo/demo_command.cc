@@ -75,7 +75,10 @@ Result<Printout> RunDemo(const DemoFlags& flags, const Style& style) {
   if (flags.detect && flags.no_straggler) {
     return InvalidInput("--detect has nothing to find with --no-straggler; give one of them");
   }
-  spec.plan.iterations = flags.iterations.value_or(flags.detect ? 40 : 30);
+  constexpr int kWatchedIterations = 500;
+  spec.plan.iterations = flags.iterations.value_or(flags.page     ? kWatchedIterations
+                                                   : flags.detect ? 40
+                                                                  : 30);
   spec.plan.straggler = !flags.no_straggler;
   spec.plan.detect = flags.detect;
   if (flags.detect) spec.plan.straggler_until = 25;
@@ -89,12 +92,22 @@ Result<Printout> RunDemo(const DemoFlags& flags, const Style& style) {
   // They wait, and are looked for, so that everything that was started can be ended first.
   const StopSignals signals;
   LiveView view(style);
-  const demo::DemoWatcher watcher{.says = [&](const std::string& sentence) { view.Say(sentence); },
-                                  .sees = [&](const DemoRound& round) { view.See(round); }};
+  demo::DemoWatcher watcher{.says = [&](const std::string& sentence) { view.Say(sentence); },
+                            .sees = [&](const DemoRound& round) { view.See(round); }};
+  const auto summary = [&](const DemoResult& result) {
+    return DemoSummary(result) + DemoFindings(result, spec.plan);
+  };
+  if (flags.page) {
+    watcher.stays = [&](const DemoResult& result) {
+      view.End();
+      view.Say(summary(result) + "\nThe server and its page stay; Ctrl-C ends them.");
+    };
+  }
   const Result<DemoResult> result = demo::RunDemo(spec, watcher, [&] { return signals.Came(); });
+  if (result && flags.page) return std::string();
   view.End();
   if (!result) return tl::unexpected(result.error());
-  return DemoSummary(*result) + DemoFindings(*result, spec.plan);
+  return summary(*result);
 }
 
 }  // namespace perseus::cli

@@ -17,6 +17,7 @@ struct DemoFlags {
   double switch_latency_seconds = 0.015;
   std::optional<int> max_changes;
   std::string keep_directory;
+  bool page = false;  // The server and its page stay until somebody ends the demo.
 };
 
 }  // namespace perseus::cli

@@ -23,12 +23,14 @@ void AddDemoCommand(CommandParser* parser, Invocation* invocation) {
       "at 20 it is well again. Takes under a minute, and leaves nothing behind.",
       {{"the whole story", "perseus demo"},
        {"a plan that allows for late clocks", "perseus demo --max-changes 16"},
+       {"watch it in a browser", "perseus demo --page"},
        {"keep all logs and files", "perseus demo --keep demo/"}});
   DemoFlags* flags = &invocation->demo;
   parser->SetGroup("Options");
-  parser->AddValue<int>(&flags->iterations, "--iterations", "N",
-                        "Iterations under the plan (default 30; 40 with --detect).",
-                        [](std::string_view text) { return ParseCount(text, 1, 500); });
+  parser->AddValue<int>(
+      &flags->iterations, "--iterations", "N",
+      "Iterations under the plan (default 30; 40 with --detect; 500 with --page).",
+      [](std::string_view text) { return ParseCount(text, 1, 500); });
   parser->AddFlag(&flags->no_straggler, "--no-straggler", "No pipeline becomes slow.");
   parser->AddFlag(&flags->detect, "--detect",
                   "Nobody reports the slow pipeline: the server has to find it. It stays slow "
@@ -55,6 +57,9 @@ void AddDemoCommand(CommandParser* parser, Invocation* invocation) {
                         "Make a plan that allows for late clocks, and that changes clocks at most "
                         "N times in an iteration of a pipeline.",
                         [](std::string_view text) { return ParseCount(text, 0, 1000); });
+  parser->AddFlag(&flags->page, "--page",
+                  "Say where the server's page is, train for 500 iterations unless told otherwise, "
+                  "and leave the server open after them, until Ctrl-C.");
   parser->AddText("--keep", "DIR", "Keep logs, store and profile in this new folder.",
                   [flags](const std::string& text) -> Result<void> {
                     if (text.empty()) return InvalidInput("the name of the folder is empty");

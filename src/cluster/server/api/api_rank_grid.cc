@@ -40,17 +40,19 @@ constexpr Member kGridCellMembers[] = {
     Integer("latest").Nullable().Says("That rank, or the first one."),
     Integer("refused").Says("Clock calls that GPUs refused."),
     Integer("complaining").Says("Ranks that report an error.")};
+constexpr Member kGridRowMembers[] = {Object("cells", "GridCell").List().Says("Stage by stage.")};
 constexpr Member kRankGridMembers[] = {
     Integer("pipelines"),
     Integer("stages"),
     Integer("tensor_parallel"),
     Integer("pipelines_each").Says("How many pipelines one row stands for."),
     Integer("stages_each").Says("How many ranks of a pipeline one column stands for."),
-    Array("rows").Says("Pipeline by pipeline, a list of GridCell.")};
+    Object("rows", "GridRow").List().Says("Pipeline by pipeline.")};
 constexpr ObjectSchema kRankGridSchemas[] = {
     {.name = "RankShown", .members = kRankShownMembers, .base = "Rank"},
     {"RankList", kRankListMembers},
     {"GridCell", kGridCellMembers},
+    {"GridRow", kGridRowMembers},
     {"RankGrid", kRankGridMembers}};
 
 Json ShownJson(const RankNow& rank) {
@@ -121,7 +123,7 @@ http::Response ShowGrid(ManagedJob& job, const Call& /*call*/) {
   for (const std::vector<Cell>& row : cells) {
     Json list = Json::array();
     for (const Cell& cell : row) list.push_back(cell.ToJson());
-    lists.push_back(std::move(list));
+    lists.push_back({{"cells", std::move(list)}});
   }
   return JsonAnswer(200, {{"pipelines", shape.data_parallel},
                           {"stages", shape.pipeline_parallel},

@@ -20,12 +20,11 @@ std::optional<RecentFigures> RecentIterations::Figures() const {
   sorted.reserve(last_.size());
   double seconds = 0;
   double joules = 0;
-  bool has_energy = true;
   for (const Iteration& each : last_) {
     sorted.push_back(each.seconds);
+    if (!each.joules) continue;
     seconds += each.seconds;
-    joules += each.joules.value_or(0);
-    has_energy = has_energy && each.joules.has_value();
+    joules += *each.joules;
   }
   const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
   std::nth_element(sorted.begin(), middle, sorted.end());
@@ -33,7 +32,7 @@ std::optional<RecentFigures> RecentIterations::Figures() const {
                         .iteration_seconds = *middle,
                         .watts = {},
                         .at_seconds = at_seconds_};
-  if (has_energy && seconds > 0) figures.watts = joules / seconds;
+  if (seconds > 0) figures.watts = joules / seconds;
   return figures;
 }
 

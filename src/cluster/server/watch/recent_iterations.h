@@ -14,7 +14,7 @@ namespace perseus::server {
 struct RecentFigures {
   std::size_t iterations = 0;
   double iteration_seconds = 0;  // Median; of each iteration the slowest rank.
-  std::optional<double> watts;   // Of all GPUs together. None: some ranks reported no energy.
+  std::optional<double> watts;   // Of all GPUs together. None: of no iteration all ranks reported it.
   double at_seconds = 0;         // When the last of them was complete.
 };
 

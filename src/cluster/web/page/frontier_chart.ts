@@ -13,8 +13,8 @@ import { joules, seconds } from './format';
 import { baselineEnergy, Point } from './frontier';
 import type { Job } from './types';
 
-const width = 720;
-const height = 320;
+const width = 960;
+const height = 340;
 const margin = { left: 64, right: 24, top: 28, bottom: 44 };
 
 interface Mark {
@@ -51,8 +51,9 @@ export class FrontierChart {
     const marks = marksOf(job);
     const first = points[0]!;
     const last = points[points.length - 1]!;
-    const most = Math.max(first.energy, ...marks.map((mark) => mark.energy));
-    const least = Math.min(last.energy, ...marks.map((mark) => mark.energy));
+    const energies = [...points, ...marks].map((each) => each.energy);
+    const most = Math.max(...energies);
+    const least = Math.min(...energies);
     const latest = Math.max(last.time, ...marks.map((mark) => mark.time));
     const room = (latest - first.time) * 0.04 || first.time * 0.01;
     this.x = scaleLinear().domain([first.time - room, latest + room])

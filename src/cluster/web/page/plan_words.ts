@@ -3,7 +3,6 @@
 
 // How a job's plan and state are said, in the table and on the job's own page.
 
-import { percent } from './format';
 import type { Job, JobSummary, State } from './types';
 
 type AnyJob = JobSummary | Job;
@@ -14,7 +13,7 @@ export const states: State[] =
 export function planStage(job: AnyJob): string {
   if (job.plan === null || job.plan.iteration_time_s === undefined) return 'none';
   if (job.refined) return 'refined';
-  return job.progress > 0 ? `refining, ${percent(100 * job.progress)}` : 'first';
+  return job.progress > 0 ? `refining, ${Math.round(100 * job.progress)} %` : 'first';
 }
 
 // Of the whole job, stragglers included.

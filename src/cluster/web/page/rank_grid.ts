@@ -60,7 +60,7 @@ export class RankGrid {
   private draw(grid: Grid): void {
     const span = (each: number, i: number) => (each === 1 ? String(i)
       : `${i * each}\u2013${(i + 1) * each - 1}`);
-    this.buttons = grid.rows.map((row, r) => row.map((cell, c) => this.button(grid, cell, r, c)));
+    this.buttons = grid.rows.map((row, r) => row.cells.map((cell, c) => this.button(grid, cell, r, c)));
     this.active = [Math.min(this.active[0], this.buttons.length - 1),
       Math.min(this.active[1], (this.buttons[0]?.length ?? 1) - 1)];
     this.buttons[this.active[0]]?.[this.active[1]]?.setAttribute('tabindex', '0');
@@ -68,7 +68,7 @@ export class RankGrid {
         h('table', { class: 'grid' },
             h('caption', {}, 'Rows are pipelines, columns are stages; arrow keys move'),
             h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, 'Pipeline'),
-                ...(grid.rows[0] ?? []).map((_, c) =>
+                ...(grid.rows[0]?.cells ?? []).map((_, c) =>
                   h('th', { scope: 'col' }, span(grid.stages_each, c))))),
             h('tbody', { keydown: (event) => this.move(event as KeyboardEvent) },
                 ...this.buttons.map((row, r) => h('tr', {},

@@ -30,6 +30,12 @@ function rankRows(iteration: Iteration): RankRow[] {
   });
 }
 
+function summary(title: string, iteration: Iteration): string {
+  const clocks = iteration.ranks.flatMap((blocks) => blocks.map((block) => block.clock));
+  return `${title}: ${seconds(iteration.seconds)}. ${clocks.length} computations on ` +
+      `${iteration.ranks.length} ranks, at ${Math.min(...clocks)} to ${Math.max(...clocks)} MHz.`;
+}
+
 function caption(title: string, iteration: Iteration): string {
   return `${title}: ${seconds(iteration.seconds)}`;
 }
@@ -110,10 +116,10 @@ export class TimelineSection {
           'the order of this schedule well enough.'));
     } else {
       parts.push(h('h3', {}, caption('At maximum clocks (modelled)', before)),
-          drawIteration(before, longest, clocks, `${caption('At maximum clocks', before)}.`));
+          drawIteration(before, longest, clocks, summary('At maximum clocks', before)));
     }
     parts.push(h('h3', {}, caption('As planned (promised)', after)),
-        drawIteration(after, longest, clocks, `${caption('As planned', after)}.`),
+        drawIteration(after, longest, clocks, summary('As planned', after)),
         behind('timeline-table', 'The planned iteration as a table', table(
             'Each rank of the pipeline, as planned', [
               { head: 'Stage', cell: (row) => String(row.rank) },

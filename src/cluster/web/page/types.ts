@@ -191,7 +191,7 @@ export interface Grid {
   tensor_parallel: number;
   pipelines_each: number;
   stages_each: number;
-  rows: GridCell[][];
+  rows: { cells: GridCell[] }[];
 }
 
 export interface Rank {

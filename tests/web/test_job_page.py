@@ -1,0 +1,165 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""The page of one job, in Chromium: point, plan, stragglers, ranks."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from api_calls import await_running, create, register_all
+from browsing import Surfer, expect
+from serving import Server
+
+
+def running_job(server: Server) -> str:
+    """Create a job whose ranks have joined and that has its last plan; return its path."""
+    path = create(server, name="a job")
+    register_all(server, path)
+    await_running(server, path)
+    return path
+
+
+def open_job(surfer: Surfer, path: str, query: str = "") -> Any:
+    """Open the job's page, and wait until it is drawn."""
+    page = surfer.open(f"#/job/{path.rsplit('/', 1)[1]}{query}")
+    expect(page.locator(".lanes").first).to_be_visible()
+    expect(page.locator(".cell").first).to_be_visible()
+    return page
+
+
+def figure(page: Any, name: str) -> Any:
+    """Return the figure of this name."""
+    return page.locator(f'[data-figure="{name}"]')
+
+
+def test_a_point_is_looked_at_before_it_is_chosen(surfer: Surfer, server: Server) -> None:
+    """Nothing changes until Apply; then the plan does."""
+    path = running_job(server)
+    page = open_job(surfer, path)
+    before = server.call("GET", path)[1]
+    expect(page.locator("#apply")).to_be_disabled()
+    page.locator("#point").focus()
+    for _ in range(8):
+        page.keyboard.press("ArrowRight")
+    preview = page.locator("#preview")
+    expect(preview).to_contain_text("saves")
+    expect(preview).to_contain_text("W")
+    expect(preview).to_contain_text("against maximum clocks")
+    assert server.call("GET", path)[1]["at"] == before["at"]
+    page.click("#apply")
+    expect(page.locator("#outcome")).to_contain_text("The target is")
+    after = server.call("GET", path)[1]
+    assert after["at"] != before["at"]
+    assert after["plan"]["version"] > before["plan"]["version"]
+    expect(figure(page, "Plan")).to_contain_text(f"version {after['plan']['version']}")
+    expect(page.locator(".events li", has_text="plan").first).to_be_visible()
+
+
+def test_dragging_in_the_chart_moves_the_slider(surfer: Surfer, server: Server) -> None:
+    """The chart takes a pointer, and the plan is one press away."""
+    page = open_job(surfer, running_job(server))
+    box = page.locator("section .plot").first.bounding_box()
+    page.mouse.move(box["x"] + 0.2 * box["width"], box["y"] + 0.5 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.7 * box["width"], box["y"] + 0.5 * box["height"], steps=4)
+    page.mouse.up()
+    assert int(page.locator("#point").input_value()) > 0
+    expect(page.locator("#apply")).to_be_enabled()
+    page.get_by_role("button", name="Back to the plan").click()
+    expect(page.locator("#apply")).to_be_disabled()
+
+
+def test_a_straggler_arrives_and_goes(surfer: Surfer, server: Server) -> None:
+    """Figures, plan and timeline follow a straggler."""
+    path = running_job(server)
+    page = open_job(surfer, path)
+    expect(figure(page, "Stragglers").locator(".value")).to_have_text("0")
+    status, _ = server.call("POST", path + "/stragglers", {"pipeline": 1, "factor": 1.3})
+    assert status == 201
+    expect(figure(page, "Stragglers").locator(".value")).to_have_text("1")
+    expect(figure(page, "Plan")).to_contain_text("allows for a straggler")
+    expect(page.locator("#pipeline")).to_contain_text("1 (its own plan)")
+    page.select_option("#pipeline", "1")
+    assert "pipeline=1" in page.url
+    server.call("DELETE", path + "/stragglers")
+    expect(figure(page, "Stragglers").locator(".value")).to_have_text("0")
+
+
+def test_the_grid_shows_ranks_by_mouse_and_by_keyboard(surfer: Surfer, server: Server) -> None:
+    """A press or Enter shows the ranks of a place, and the link names it."""
+    path = running_job(server)
+    page = open_job(surfer, path)
+    expect(page.locator(".cell")).to_have_count(4)
+    page.locator(".cell").first.click()
+    expect(page.locator("#rank-panel")).to_contain_text("Pipeline 0, stage 0")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator("#rank-panel")).to_contain_text("Pipeline 1, stage 1")
+    expect(page.locator("#rank-panel")).to_contain_text("n1")
+    # The link names the place.
+    copy = surfer.open(page.url[len(surfer.url) + 1 :])
+    expect(copy.locator("#rank-panel")).to_contain_text("Pipeline 1, stage 1")
+
+
+def test_the_timeline_is_the_servers_plan(surfer: Surfer, server: Server) -> None:
+    """There is a block for each computation of plan.json."""
+    path = running_job(server)
+    page = open_job(surfer, path)
+    plan = server.call("GET", path + "/plan.json")[1]
+    blocks = sum(len(rank["computations"]) for rank in plan["ranks"])
+    expect(page.locator(".lanes")).to_have_count(2)
+    expect(page.locator(".lanes").nth(1).locator(".block")).to_have_count(blocks)
+    expect(page.locator("h3").nth(0)).to_contain_text(
+        f"{plan['baseline']['iteration_time_s']:.4g}"[:5]
+    )
+    first = plan["ranks"][0]["computations"][0]
+    title = page.locator(".lanes").nth(1).locator(".block title").first
+    assert f"{first['knob']} MHz" in title.text_content()
+
+
+def test_what_is_measured_is_marked_as_measured(surfer: Surfer, server: Server) -> None:
+    """What was not measured is n/a; what was says so."""
+    path = running_job(server)
+    page = open_job(surfer, path)
+    expect(figure(page, "Iteration time now")).to_contain_text("n/a")
+    expect(figure(page, "Iteration time planned")).to_contain_text("promised")
+    reports = [
+        {"rank": rank, "iteration": 3, "time_s": 1.25, "energy_j": 250, "clocks": "plan"}
+        for rank in range(4)
+    ]
+    server.call("POST", path + "/iterations", {"reports": reports})
+    expect(figure(page, "Iteration time now")).to_contain_text("1.250 s")
+    expect(figure(page, "Iteration time now")).to_contain_text("measured")
+    expect(figure(page, "Power now")).to_contain_text("800 W")
+
+
+def test_a_job_that_is_not_there_is_said_to_be_missing(surfer: Surfer, server: Server) -> None:
+    """A wrong id leads back to the jobs."""
+    surfer.allowed = re.compile("404")
+    page = surfer.open("#/job/j-0000")
+    expect(page.locator("h1")).to_have_text("No such job")
+    page.get_by_role("link", name="All jobs").click()
+    expect(page.locator("h1")).to_have_text("Jobs")
+
+
+def test_ranks_by_place_and_a_thinned_frontier(server: Server) -> None:
+    """What the page asks of the API is bounded."""
+    path = running_job(server)
+    grid = server.call("GET", path + "/grid")[1]
+    assert [len(row["cells"]) for row in grid["rows"]] == [2, 2]
+    assert grid["pipelines_each"] == 1
+    ranks = server.call("GET", path + "/ranks?pipeline=1&stage=0")[1]["ranks"]
+    assert [rank["rank"] for rank in ranks] == [2]
+    whole = server.call("GET", path + "/frontier")[1].splitlines()
+    thin = server.call("GET", path + "/frontier?points=3")[1].splitlines()
+    assert (thin[0], thin[1], thin[-1]) == (whole[0], whole[1], whole[-1])
+    assert len(thin) == min(len(whole), 4)
+    assert json.dumps(server.call("GET", path + "/frontier?points=1000000")[1]) == json.dumps(
+        "\n".join(whole) + "\n"
+    )

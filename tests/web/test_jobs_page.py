@@ -1,0 +1,116 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""The table of jobs, live, in Chromium."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from api_calls import await_running, create, register_all
+from browsing import BINARY, Surfer, expect
+from serving import Server
+
+
+def rows(page: Any) -> list[str]:
+    """Return the names of the jobs that are shown, from top to bottom."""
+    return [str(text) for text in page.locator("tbody th a").all_inner_texts()]
+
+
+def test_an_empty_server_says_the_next_command(surfer: Surfer) -> None:
+    """Without jobs there is a command to copy, with this address."""
+    page = surfer.open()
+    expect(page.locator(".empty code").first).to_contain_text("perseus job create")
+    expect(page.locator(".empty code").first).to_contain_text(surfer.url)
+    expect(page.locator("table")).to_be_hidden()
+
+
+def test_jobs_come_and_go_without_a_reload(surfer: Surfer, server: Server) -> None:
+    """Events change the table."""
+    page = surfer.open()
+    expect(page.locator(".empty")).to_be_visible()
+    path = create(server, name="first")
+    row = page.locator("tbody tr", has_text="first")
+    expect(row).to_contain_text("0 of 4")
+    register_all(server, path)
+    await_running(server, path)
+    expect(row).to_contain_text("running")
+    expect(row).to_contain_text("refined")
+    server.call("POST", path + "/stragglers", {"pipeline": 1, "factor": 1.5})
+    expect(row.locator("td").nth(6)).to_have_text("1")
+    server.call("DELETE", path)
+    expect(page.locator(".empty")).to_be_visible()
+
+
+def test_figures_say_what_was_measured_and_what_is_promised(surfer: Surfer, server: Server) -> None:
+    """Both stand in one cell, and say which is which."""
+    path = create(server, name="measured")
+    register_all(server, path)
+    job = await_running(server, path)
+    page = surfer.open()
+    row = page.locator("tbody tr")
+    expect(row.locator("td").nth(3)).to_contain_text("n/a")
+    reports = [
+        {
+            "rank": rank,
+            "iteration": 1,
+            "time_s": 0.5 + 0.1 * rank,
+            "energy_j": 100,
+            "clocks": "plan",
+        }
+        for rank in range(4)
+    ]
+    status, _ = server.call("POST", path + "/iterations", {"reports": reports})
+    assert status == 202
+    expect(row.locator("td").nth(3)).to_contain_text("0.8000 s")
+    expect(row.locator("td").nth(3)).to_contain_text("promised")
+    expect(row.locator("td").nth(4)).to_contain_text("500 W")
+    expect(row.locator("td").nth(5)).to_contain_text(
+        f"promised {job['plan']['whole_job']['saving_percent']:.1f} %"
+    )
+
+
+def test_a_link_carries_filter_order_and_page(surfer: Surfer, server: Server) -> None:
+    """Who gets the link sees the same."""
+    for i in range(120):
+        create(server, name=f"job {i:03}", client_key=f"key-{i}")
+    page = surfer.open("#/jobs?q=job&sort=name&page=2")
+    expect(page.locator("tbody tr")).to_have_count(20)
+    assert rows(page)[0] == "job 100"
+    expect(page.locator("#tally")).to_have_text("120 jobs")
+    page.fill("#search", "job 11")
+    expect(page.locator("tbody tr")).to_have_count(10)
+    assert "q=job+11" in page.url
+    page.get_by_role("button", name="Job", exact=False).first.click()
+    expect(page.locator("thead th").first).to_have_attribute("aria-sort", "descending")
+    assert rows(page)[0] == "job 119"
+    # The address alone brings all of it back.
+    copy = surfer.open(page.url[len(surfer.url) + 1 :])
+    expect(copy.locator("tbody tr")).to_have_count(10)
+    assert rows(copy)[0] == "job 119"
+    copy.select_option("#state", "failed")
+    expect(copy.locator("#tally")).to_have_text("0 of 120 jobs")
+
+
+def test_a_lost_connection_is_shown_with_its_age(
+    surfer: Surfer, server: Server, tmp_path: Path
+) -> None:
+    """A killed server is noticed, and so is its return."""
+    surfer.allowed = re.compile(
+        "ERR_CONNECTION_REFUSED|ERR_INCOMPLETE|ERR_EMPTY|ERR_CONNECTION_RESET"
+    )
+    create(server, name="stays")
+    page = surfer.open()
+    line = page.locator("#connection")
+    expect(line).to_have_text("Live")
+    server.kill()
+    expect(line).to_contain_text("No connection for")
+    expect(line).to_contain_text("old.")
+    # What was known stays to be read.
+    assert rows(page) == ["stays"]
+    again = Server(BINARY, tmp_path / "jobs.db", listen=surfer.url.removeprefix("http://"))
+    expect(line).to_have_text("Live")
+    again.stop()
