@@ -11,6 +11,10 @@ export class ApiError extends Error {
   }
 }
 
+// Why what the server says may be out of date; empty: it is not.
+let stale = '';
+export const staleSentence = (): string => stale;
+
 let token = sessionStorage.getItem(storageKey) ?? '';
 
 export const hasToken = (): boolean => token !== '';
@@ -43,6 +47,7 @@ export async function send(method: string, path: string, options: {
     throw new ApiError(0, 'The server does not answer.');
   }
   if (!response.ok) throw new ApiError(response.status, await sentenceOf(response));
+  stale = response.headers.get('Perseus-Stale') ?? '';
   return response;
 }
 

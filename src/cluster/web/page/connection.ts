@@ -3,7 +3,7 @@
 
 // The line that says whether what is shown is of now, and how old it is.
 
-import { ApiError } from './api';
+import { ApiError, staleSentence } from './api';
 import { setText } from './dom';
 import { age } from './format';
 
@@ -27,11 +27,9 @@ export function lost(error: unknown): void {
 function show(): void {
   const line = document.getElementById('connection');
   if (line === null) return;
-  line.classList.toggle('lost', lostAt !== 0);
-  if (lostAt === 0) {
-    setText(line, heardAt === 0 ? '' : 'Live');
-    return;
-  }
+  const stale = staleSentence();
+  line.classList.toggle('lost', lostAt !== 0 || stale !== '');
+  if (lostAt === 0) return setText(line, heardAt === 0 ? '' : stale === '' ? 'Live' : stale);
   const old = heardAt === 0 ? '' : ` What you see is ${age((Date.now() - heardAt) / 1000)} old.`;
   setText(line, `No connection for ${age((Date.now() - lostAt) / 1000)}. ${reason}${old}`);
 }

@@ -11,11 +11,12 @@ import { FrontierChart, legend, someOf } from './frontier_chart';
 import type { Job } from './types';
 
 const mostPoints = 600;
+const steps = 200;  // Of the slider, by keys.
 
 export class FrontierSection {
   readonly element = h('section', { 'aria-labelledby': 'frontier-head' });
   private readonly slider = h('input', {
-    type: 'range', id: 'point', min: 0, step: 1, 'aria-describedby': 'preview',
+    type: 'range', id: 'point', 'aria-describedby': 'preview',
   });
   private readonly preview = h('output', { id: 'preview', for: 'point' });
   private readonly outcome = h('p', { role: 'status', id: 'outcome' });
@@ -39,7 +40,7 @@ export class FrontierSection {
             this.preview, this.apply, this.cancel),
         this.outcome, behind('frontier-table', 'The frontier as a table', this.listed));
     this.element.hidden = true;
-    this.slider.addEventListener('input', () => this.look(Number(this.slider.value)));
+    this.slider.addEventListener('input', () => this.look());
     this.apply.addEventListener('click', () => void this.change());
     this.cancel.addEventListener('click', () => this.settle());
   }
@@ -77,23 +78,30 @@ export class FrontierSection {
     if (state === this.drawn) return;
     this.drawn = state;
     this.chart = new FrontierChart(this.points, job, (time) => {
-      const place = pointAt(this.points, time);
-      this.slider.value = String(place);
-      this.look(place);
+      this.slider.value = String(time);
+      this.look();
     });
     replace(this.picture, this.chart.element);
-    this.slider.max = String(this.points.length - 1);
+    const [first, last] = [this.points[0]!.time, this.points[this.points.length - 1]!.time];
+    this.slider.min = String(first);
+    this.slider.max = String(last);
+    this.slider.step = String((last - first) / steps);
     replace(this.listed, table('Points of the frontier, one pipeline, promised', [
       { head: 'Iteration time', cell: (point) => seconds(point.time) },
       { head: 'Energy', cell: (point) => joules(point.energy), isNumber: true },
       { head: 'Saving', cell: (point) => percent(previewOf(point, job).saving), isNumber: true },
     ], someOf(this.points)));
-    if (this.isLooking) this.look(Number(this.slider.value));
+    if (this.isLooking) this.look();
     else this.settle();
   }
 
-  private look(place: number): void {
-    const point = this.points[place];
+  // The slider is as the chart's axis: by time.
+  private chosen(): Point | undefined {
+    return this.points[pointAt(this.points, Number(this.slider.value))];
+  }
+
+  private look(): void {
+    const point = this.chosen();
     if (point === undefined || this.job === null) return;
     this.isLooking = true;
     this.chart?.choose(point);
@@ -116,15 +124,14 @@ export class FrontierSection {
     this.chart?.choose(null);
     const time = this.job?.plan?.iteration_time_s;
     if (this.job === null || time === undefined) return;
-    const place = pointAt(this.points, time);
-    this.slider.value = String(place);
+    this.slider.value = String(time);
     const text = `${seconds(time)}: the plan (target ${this.job.at})`;
     this.slider.setAttribute('aria-valuetext', text);
     setText(this.preview, text);
   }
 
   private async change(): Promise<void> {
-    const point = this.points[Number(this.slider.value)];
+    const point = this.chosen();
     if (point === undefined || this.job === null) return;
     this.apply.disabled = true;
     const at = targetOf(point);

@@ -1,7 +1,7 @@
 // The figures at the head of a job's page; each says where it comes from.
 
 import { Child, h } from './dom';
-import { age, between, clockTime, count, percent, plural, seconds, signedPercent, watts }
+import { age, between, clockTime, count, percent, plural, seconds, signedPercent, unknown, watts }
   from './format';
 import { planStage, promisedSaving, promisedTime, reasonOf } from './plan_words';
 import type { Job } from './types';
@@ -19,6 +19,7 @@ function timeFigures(job: Job): Figure[] {
   const measured = job.measured;
   const promised = promisedTime(job);
   const baseline = job.frontier?.baseline_s;
+  const straggling = job.plan?.whole_job?.straggling === true;
   return [
     { name: 'Iteration time now', value: seconds(measured?.iteration_time_s), source: 'measured',
       details: measured === null || measured === undefined
@@ -28,7 +29,7 @@ function timeFigures(job: Job): Figure[] {
     { name: 'Iteration time planned', value: seconds(promised), source: 'promised',
       details: baseline === undefined || promised === null ? []
         : [`${signedPercent(100 * (promised / baseline - 1))} against ${seconds(baseline)} at ` +
-           'maximum clocks'] },
+           `maximum clocks${straggling ? ', no straggler' : ''}`] },
     { name: 'Power now', value: watts(measured?.power_w), source: 'measured',
       details: measured?.power_w === null ? ['not all ranks report their energy']
         : ['all GPUs together'] },
@@ -57,7 +58,7 @@ function lifeFigures(job: Job): Figure[] {
   return [
     { name: 'State', value: job.state, source: 'as told', details: reason === '' ? [] : [reason] },
     { name: 'Ranks following',
-      value: job.following === undefined ? 'n/a' : count(job.following), source: 'as told',
+      value: job.following === undefined ? unknown : count(job.following), source: 'as told',
       details: [`${count(job.ranks_registered)} of ${count(job.world_size)} joined`] },
     { name: 'Plan', value: planStage(job), source: 'as told', details: plan === null ? []
       : [`version ${plan.version} since ${clockTime(plan.at)}, target ${job.at}`,
@@ -76,7 +77,7 @@ export function figures(job: Job): Child {
   },
   h('dt', {}, figure.name),
   h('dd', {}, h('span', { class: 'value' }, figure.value), ' ',
-      figure.source === 'as told' ? null : h('span', { class: 'source' }, figure.source),
+      figure.source === 'as told' || figure.value === unknown ? null : h('span', { class: 'source' }, figure.source),
       ...figure.details.filter((text) => text !== '').map(
           (text) => h('span', { class: 'detail' }, text))))));
 }

@@ -71,7 +71,7 @@ export class TimelineSection {
       this.pipeline])].filter((number) => number < job.data_parallel).sort((a, b) => a - b);
     replace(this.select, ...shown.map((number) => h('option', { value: number,
       selected: number === this.pipeline }, other.includes(String(number))
-      ? `${number} (its own plan)` : `${number} (as all others)`)));
+      ? `${number} (its own plan)` : `${number} (the job\u2019s plan)`)));
     this.select.onchange = () => {
       this.pipeline = Number(this.select.value);
       remember((query) => put(query, 'pipeline', this.select.value, '0'));
