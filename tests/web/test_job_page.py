@@ -95,6 +95,26 @@ def test_a_straggler_arrives_and_goes(surfer: Surfer, server: Server) -> None:
     expect(figure(page, "Stragglers").locator(".value")).to_have_text("0")
 
 
+def test_a_tab_that_was_hidden_gets_the_events_that_it_missed(
+    surfer: Surfer, server: Server
+) -> None:
+    """It lets its connection go, and goes on after the last event that it saw."""
+    path = running_job(server)
+    page = open_job(surfer, path)
+    server.call("POST", path + "/stragglers", {"pipeline": 1, "factor": 1.3})
+    kinds = page.locator(".events .kind")
+    expect(kinds.filter(has_text="straggler")).to_have_count(1)
+    hide = (
+        "hidden => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});"
+        " document.dispatchEvent(new Event('visibilitychange')); }"
+    )
+    page.evaluate(hide, True)
+    server.call("DELETE", path + "/stragglers")
+    server.call("POST", path + "/stragglers", {"pipeline": 0, "factor": 1.2})
+    page.evaluate(hide, False)
+    expect(kinds.filter(has_text="straggler")).to_have_count(2)
+
+
 def test_the_grid_shows_ranks_by_mouse_and_by_keyboard(surfer: Surfer, server: Server) -> None:
     """A press or Enter shows the ranks of a place, and the link names it."""
     path = running_job(server)

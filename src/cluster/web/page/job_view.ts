@@ -4,7 +4,7 @@
 // One job: figures first, then the frontier, an iteration, the ranks, and what is known beside.
 
 import { ApiError, get, jobPath } from './api';
-import { heard, lost } from './connection';
+import { heard, lost, Source } from './connection';
 import { h, replace } from './dom';
 import { EventList } from './event_list';
 import { dateTime } from './format';
@@ -52,8 +52,8 @@ export class JobView {
         this.events.element);
     this.feed = new EventFeed(`${jobPath(id)}/events`, {
       onEvent: (event) => this.take(event),
-      onOpen: heard,
-      onLost: (error) => this.fail(error),
+      onOpen: () => heard('events'),
+      onLost: (error) => this.fail('events', error),
     });
     void this.look();
   }
@@ -65,7 +65,7 @@ export class JobView {
   }
 
   private take(event: ServerEvent): void {
-    heard();
+    heard('events');
     // A stream begins with the state as it is, which is no news.
     if (event.name !== 'state' || event.data['revision'] === undefined) this.events.add(event);
     if (event.data['deleted'] === true) return this.showMissing('This job was deleted.');
@@ -77,11 +77,11 @@ export class JobView {
     this.timer = window.setTimeout(() => void this.look(), restAfterEvent);
   }
 
-  private fail(error: unknown): void {
+  private fail(source: Source, error: unknown): void {
     if (this.stop.signal.aborted) return;
     if (error instanceof ApiError && error.status === 401) return this.onDenied(error);
     if (error instanceof ApiError && error.status === 404) return this.showMissing(error.message);
-    lost(error);
+    lost(source, error);
   }
 
   private showMissing(sentence: string): void {
@@ -93,12 +93,12 @@ export class JobView {
   private async look(): Promise<void> {
     try {
       const job = await get<Job>(jobPath(this.id), this.stop.signal);
-      heard();
+      heard('answers');
       this.draw(job);
       await this.grid.look();
     } catch (error) {
       if (this.stop.signal.aborted) return;
-      this.fail(error);
+      this.fail('answers', error);
     }
     if (this.stop.signal.aborted) return;
     clearTimeout(this.timer);

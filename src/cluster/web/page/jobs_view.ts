@@ -71,9 +71,9 @@ export class JobsView {
         this.frame, this.pages, this.empty);
     this.feed = new EventFeed('api/v1/events', {
       onEvent: (event) => this.take(event),
-      onOpen: heard,
+      onOpen: () => heard('events'),
       onLost: (error) => {
-        lost(error);
+        lost('events', error);
         if (error instanceof ApiError && error.status === 401) this.onError(error);
       },
     });
@@ -127,11 +127,11 @@ export class JobsView {
       }
       for (const id of this.jobs.keys()) if (!seen.has(id)) this.jobs.delete(id);
       this.isComplete = true;
-      heard();
+      heard('answers');
       this.drawSoon();
     } catch (error) {
       if (this.stop.signal.aborted) return;
-      lost(error);
+      lost('answers', error);
       if (error instanceof ApiError && error.status === 401) return this.onError(error);
     }
     const rest = Math.max(shortestRest, restPerLook * (performance.now() - begin));
@@ -148,7 +148,7 @@ export class JobsView {
   }
 
   private take(event: ServerEvent): void {
-    heard();
+    heard('events');
     const data = event.data;
     if (event.name === 'state' && typeof data['revision'] === 'number') {
       this.keep(data as unknown as JobSummary);

@@ -7,7 +7,7 @@ import './d3_license';
 
 import { format, parse } from './address';
 import { ApiError, hasToken, setToken } from './api';
-import { startConnectionLine } from './connection';
+import { forget, startConnectionLine } from './connection';
 import { JobView } from './job_view';
 import { JobsView } from './jobs_view';
 import { signIn } from './sign_in';
@@ -32,6 +32,7 @@ function showForm(error: unknown): void {
 
 function show(): void {
   view?.close();
+  forget();
   const address = parse(location.hash);
   shown = `${address.view} ${address.id}`;
   signOut.hidden = !hasToken();
