@@ -105,7 +105,7 @@ def test_a_tab_that_was_hidden_gets_the_events_that_it_missed(
     kinds = page.locator(".events .kind")
     expect(kinds.filter(has_text="straggler")).to_have_count(1)
     hide = (
-        "hidden => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});"
+        "value => { Object.defineProperty(document, 'hidden', {value, configurable: true});"
         " document.dispatchEvent(new Event('visibilitychange')); }"
     )
     page.evaluate(hide, True)
