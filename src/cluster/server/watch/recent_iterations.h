@@ -14,8 +14,9 @@ namespace perseus::server {
 struct RecentFigures {
   std::size_t iterations = 0;
   double iteration_seconds = 0;  // Median; of each iteration the slowest rank.
-  std::optional<double> watts;   // Of all GPUs together. None: of no iteration all ranks reported it.
-  double at_seconds = 0;         // When the last of them was complete.
+  std::optional<double>
+      watts;              // Of all GPUs together. None: of no iteration all ranks reported it.
+  double at_seconds = 0;  // When the last of them was complete.
 };
 
 // Keeps the last iterations of one job. One thread at a time.
