@@ -46,6 +46,16 @@ def test_streams_go_on_where_they_were(server: Server) -> None:
         if event["event"] == "straggler":
             told.append(json.loads(event["data"])["straggler_id"])
     assert told == ids
+    # One event for all that are cleared at once.
+    assert server.call("DELETE", path + "/stragglers")[0] == 204
+    event = stream.next()
+    while event["event"] != "straggler":
+        event = stream.next()
+    cleared = json.loads(event["data"])
+    check(server, "StragglerEvent", cleared)
+    assert (cleared["straggler_id"], cleared["gone"]) == (ids[0], 2)
+    for _ in range(2):
+        server.call("POST", path + "/stragglers", {"pipeline": 1, "factor": 1.3})
     stream.close()
     # Of another process.
     stream = Stream(server, "/api/v1/events", "00000000-7")

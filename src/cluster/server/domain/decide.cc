@@ -6,9 +6,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "common/json_text.h"
 #include "server/domain/draft.h"
@@ -91,6 +93,15 @@ std::vector<Announcement> NewsOf(const Phase& before, const Phase& after) {
   for (const store::StragglerRecord& straggler : after.stragglers) {
     if (straggler.id <= before.last_straggler) continue;
     news.push_back({EventKind::kStraggler, FormatCompact({{"straggler_id", straggler.id}})});
+  }
+  // One event, also for thousands that are cleared at once: a stream keeps only so many.
+  std::vector<store::StragglerRecord> gone;
+  std::set_difference(before.stragglers.begin(), before.stragglers.end(), after.stragglers.begin(),
+                      after.stragglers.end(), std::back_inserter(gone),
+                      [](const auto& one, const auto& other) { return one.id < other.id; });
+  if (!gone.empty()) {
+    news.push_back({EventKind::kStraggler,
+                    FormatCompact({{"straggler_id", gone.front().id}, {"gone", gone.size()}})});
   }
   return news;
 }

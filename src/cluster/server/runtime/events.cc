@@ -24,7 +24,10 @@ constexpr Member kJobMembers[] = {kOfJob, Text("name").Sometimes().Says("Of a ne
                                   Boolean("deleted").Sometimes().Says("Of one that is gone.")};
 constexpr Member kStateMembers[] = {kOfJob, Choice("state", store::kJobStateNames), Text("reason")};
 constexpr Member kPlanMembers[] = {kOfJob, Integer("version"), Text("reason")};
-constexpr Member kStragglerMembers[] = {kOfJob, Integer("straggler_id")};
+constexpr Member kStragglerMembers[] = {
+    kOfJob, Integer("straggler_id"),
+    Integer("gone").Sometimes().Says(
+        "How many were cleared or have expired; the id is that of the first.")};
 constexpr Member kDetectionMembers[] = {
     kOfJob,
     Choice("kind",
