@@ -203,8 +203,10 @@ export class JobsView {
       ? fitting.sort((a, b) => b.created_at - a.created_at || (a.id < b.id ? -1 : 1))
       : sorted(fitting, this.sort, this.descending);
     const pages = Math.max(1, Math.ceil(order.length / rowsOfPage));
-    this.page = Math.min(this.page, pages - 1);
-    const shown = order.slice(this.page * rowsOfPage, (this.page + 1) * rowsOfPage);
+    // Before all jobs are read, the page of the address may not be there yet.
+    const page = Math.min(this.page, pages - 1);
+    if (this.isComplete) this.page = page;
+    const shown = order.slice(page * rowsOfPage, (page + 1) * rowsOfPage);
     this.drawHeads();
     const elements = shown.map((job) => this.rowOf(job));
     const isSame = elements.length === this.body.children.length &&
@@ -215,7 +217,7 @@ export class JobsView {
       if (active instanceof HTMLElement && this.body.contains(active)) active.focus();
     }
     for (const id of this.rows.keys()) if (!this.jobs.has(id)) this.rows.delete(id);
-    this.drawPages(pages);
+    this.drawPages(page, pages);
     const total = plural(this.jobs.size, 'job');
     const shownOf = order.length === this.jobs.size ? total : `${order.length} of ${total}`;
     setText(this.tally, this.isComplete ? shownOf : `${shownOf}, reading\u2026`);
@@ -252,19 +254,19 @@ export class JobsView {
     }));
   }
 
-  private drawPages(pages: number): void {
+  private drawPages(page: number, pages: number): void {
     if (pages === 1) return replace(this.pages);
     const step = (by: number, text: string, key: string) => h('button', {
       type: 'button', 'data-key': key,
-      disabled: this.page + by < 0 || this.page + by >= pages,
+      disabled: page + by < 0 || page + by >= pages,
       click: () => {
-        this.page += by;
+        this.page = page + by;
         this.write();
         this.draw();
       },
     }, text);
     replace(this.pages, step(-1, 'Before', 'page-before'),
-        h('span', {}, `Page ${this.page + 1} of ${pages}`), step(1, 'Next', 'page-next'));
+        h('span', {}, `Page ${page + 1} of ${pages}`), step(1, 'Next', 'page-next'));
   }
 
   private drawEmpty(): void {
