@@ -95,6 +95,21 @@ def test_a_link_carries_filter_order_and_page(surfer: Surfer, server: Server) ->
     expect(copy.locator("#tally")).to_have_text("0 of 120 jobs")
 
 
+def test_the_page_of_a_link_stays_while_jobs_are_being_read(surfer: Surfer, server: Server) -> None:
+    """Events name jobs one by one, and may be here before the list of them."""
+    page = surfer.open("#/jobs/none")
+    held: list[Any] = []
+    page.route("**/api/v1/jobs?*", lambda route: held.append(route))
+    page.goto(f"{surfer.url}/#/jobs?q=job&sort=name&page=2")
+    for i in range(101):
+        create(server, name=f"job {i:03}", client_key=f"held-{i}")
+    expect(page.locator("tbody tr")).not_to_have_count(0)  # Of the stream: the list is held.
+    assert held
+    page.unroute("**/api/v1/jobs?*")  # What is held goes on.
+    expect(page.locator("#tally")).to_have_text("101 jobs")
+    expect(page.locator("tbody tr")).to_have_count(1)
+
+
 def test_a_lost_connection_is_shown_with_its_age(
     surfer: Surfer, server: Server, tmp_path: Path
 ) -> None:
