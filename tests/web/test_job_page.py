@@ -112,7 +112,8 @@ def test_a_tab_that_was_hidden_gets_the_events_that_it_missed(
     server.call("DELETE", path + "/stragglers")
     server.call("POST", path + "/stragglers", {"pipeline": 0, "factor": 1.2})
     page.evaluate(hide, False)
-    expect(kinds.filter(has_text="straggler")).to_have_count(2)
+    expect(kinds.filter(has_text="straggler")).to_have_count(3)  # One tells what is over.
+    expect(page.locator(".events")).to_contain_text("straggler 1 is over")
 
 
 def test_the_grid_shows_ranks_by_mouse_and_by_keyboard(surfer: Surfer, server: Server) -> None:

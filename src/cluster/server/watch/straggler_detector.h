@@ -107,7 +107,7 @@ class StragglerDetector {
   void Reset();
 
   std::map<int, SlowRank> SlowRanks() const;
-  // How many times as long as usual each rank computed lately; only ranks whose usual pace is known.
+  // How many times as long as usual each rank whose usual pace is known computed lately.
   std::map<int, double> Lateness() const;
   std::size_t learned() const { return learned_; }  // Number of ranks that are watched.
   double drift_factor() const;                      // Slowdown by drift; 1: none.

@@ -9,14 +9,16 @@ import type { ServerEvent } from './stream';
 const most = 200;
 
 function sentenceOf(event: ServerEvent): string {
-  const { sentence, state, reason, version, rank } = event.data;
+  const { sentence, state, reason, version, rank, gone, straggler_id } = event.data;
   if (typeof sentence === 'string') return typeof rank === 'number' && event.name === 'trouble'
     ? `rank ${rank}: ${sentence}` : sentence;
   if (event.name === 'plan') return `plan ${String(version)} (${String(reason)})`;
   if (event.name === 'state') {
     return `${String(state)}${reason === '' ? '' : `: ${String(reason)}`}`;
   }
-  return event.name === 'straggler' ? 'the stragglers have changed' : '';
+  if (event.name !== 'straggler') return '';
+  if (typeof gone !== 'number') return `straggler ${String(straggler_id)} was reported`;
+  return gone === 1 ? `straggler ${String(straggler_id)} is over` : `${gone} stragglers are over`;
 }
 
 export class EventList {
