@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -44,6 +45,18 @@ TEST_F(MetricsTest, MethodsThatClientsMakeUpShareOneSeries) {
         "perseus_http_connections_limit 7\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
+}
+
+TEST_F(MetricsTest, WhatRanksMeasuredIsOfAJobsId) {
+  const std::shared_ptr<ManagedJob> job = Create();
+  const Metrics metrics;
+  const std::string before = metrics.Text(*service_, http::Counters{}, {});
+  EXPECT_THAT(before,
+              HasSubstr(fmt::format("perseus_job_info{{job_id=\"{}\",job_name=\"", job->id())));
+  EXPECT_THAT(before, Not(HasSubstr("perseus_job_energy_joules_total{")));
+  EXPECT_THAT(before, Not(HasSubstr("perseus_certificate")));
+  EXPECT_THAT(metrics.Text(*service_, http::Counters{}, {.certificate_expires_at_seconds = 2e9}),
+              HasSubstr("perseus_certificate_expiry_timestamp_seconds 2000000000\n"));
 }
 
 }  // namespace

@@ -133,4 +133,10 @@ void Server::Post(std::function<void()> f) { core_->workers.Post(std::move(f)); 
 void Server::After(double seconds, std::function<void()> f) { core_->After(seconds, std::move(f)); }
 Counters Server::counters() const { return core_->Snapshot(); }
 
+std::optional<double> Server::certificate_expires_at_seconds() const {
+  const std::optional<TlsContext> tls = core_->tls();
+  if (!tls) return std::nullopt;
+  return tls->expires_at_seconds();
+}
+
 }  // namespace perseus::http

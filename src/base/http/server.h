@@ -225,6 +225,8 @@ class Server {
   void After(double seconds, std::function<void()> f);
 
   Counters counters() const;
+  // When the TLS certificate expires, in seconds since 1970. None: it has none.
+  std::optional<double> certificate_expires_at_seconds() const;
 
  private:
   explicit Server(std::shared_ptr<ServerCore> core);

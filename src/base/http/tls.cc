@@ -10,6 +10,7 @@
 #include <openssl/x509v3.h>
 
 #include <array>
+#include <ctime>
 #include <string_view>
 #include <utility>
 
@@ -106,6 +107,12 @@ Result<void> UseKey(SSL_CTX* context, const std::string& path, const std::string
 }
 
 }  // namespace
+
+double TlsContext::expires_at_seconds() const {
+  std::tm end = {};
+  ASN1_TIME_to_tm(X509_get0_notAfter(SSL_CTX_get0_certificate(context_.get())), &end);
+  return static_cast<double>(timegm(&end));
+}
 
 Result<TlsContext> TlsContext::ForServer(const std::string& certificate_file,
                                          const std::string& key_file) {

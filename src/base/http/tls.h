@@ -28,6 +28,8 @@ class TlsContext {
   // "": the system's certificates.
   static Result<TlsContext> ForClient(const std::string& ca_file);
 
+  // When the server's certificate expires, in seconds since 1970. Only of ForServer().
+  double expires_at_seconds() const;
   // Null: out of memory.
   std::unique_ptr<Transport> Accept(FileDescriptor socket) const;
   // The handshake fails unless the server's certificate is for `host`, a name or an IP address.

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "common/belief.h"
+#include "perseus/version.h"
 #include "store/facts.h"
 
 namespace perseus::server {
@@ -29,6 +30,9 @@ namespace {
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
+
+// Not "job": in Prometheus that is what was scraped.
+constexpr const char* kJob = "job_id";
 
 // Seconds; the longest are long polls.
 const prometheus::Histogram::BucketBoundaries kSeconds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
@@ -71,38 +75,68 @@ class WatchFamilies {
   void Add(const JobView& view) {
     const WatchView& watch = view.watch;
     const std::string& job = view.record.id;
+    AddIterations(job, watch);
     for (const auto& [kind, count] : watch.counts) {
-      AddValue(&findings_, static_cast<double>(count), {{"job", job}, {"kind", kind}});
+      AddValue(&findings_, static_cast<double>(count), {{kJob, job}, {"kind", kind}});
     }
     if (watch.settings.mode != DetectionMode::kOff) {
-      AddValue(&watched_, static_cast<double>(watch.watched_ranks), {{"job", job}});
-      AddValue(&slow_, static_cast<double>(watch.slow.size()), {{"job", job}});
-      AddValue(&drift_, watch.drift_factor - 1, {{"job", job}});
-      AddValue(&longer_, watch.slow_factor - 1, {{"job", job}});
+      AddValue(&watched_, static_cast<double>(watch.watched_ranks), {{kJob, job}});
+      AddValue(&slow_, static_cast<double>(watch.slow.size()), {{kJob, job}});
+      AddValue(&drift_, watch.drift_factor - 1, {{kJob, job}});
+      AddValue(&longer_, watch.slow_factor - 1, {{kJob, job}});
     }
     if (watch.realised.empty()) return;
     const Realised& newest = watch.realised.back();
-    AddValue(&pairs_, static_cast<double>(newest.pairs), {{"job", job}});
+    AddValue(&pairs_, static_cast<double>(newest.pairs), {{kJob, job}});
     AddEstimate(&saving_, job, newest.saving);
     AddEstimate(&time_, job, newest.slowdown);
   }
 
   void Append(std::vector<MetricFamily>* families) {
     for (MetricFamily* const family :
-         {&findings_, &watched_, &slow_, &drift_, &longer_, &pairs_, &saving_, &time_}) {
+         {&iterations_, &measured_, &joules_, &iteration_time_, &power_, &last_, &findings_,
+          &watched_, &slow_, &drift_, &longer_, &pairs_, &saving_, &time_}) {
       if (!family->metric.empty()) families->push_back(std::move(*family));
     }
   }
 
  private:
+  void AddIterations(const std::string& job, const WatchView& watch) {
+    if (!watch.recent) return;
+    AddValue(&iterations_, static_cast<double>(watch.totals.iterations), {{kJob, job}});
+    AddValue(&measured_, static_cast<double>(watch.totals.with_energy), {{kJob, job}});
+    AddValue(&joules_, watch.totals.joules, {{kJob, job}});
+    AddValue(&iteration_time_, watch.recent->iteration_seconds, {{kJob, job}});
+    if (watch.recent->watts) AddValue(&power_, *watch.recent->watts, {{kJob, job}});
+    AddValue(&last_, watch.recent->at_seconds, {{kJob, job}});
+  }
+
   static void AddEstimate(MetricFamily* family, const std::string& job,
                           const std::optional<ShareEstimate>& estimate) {
     if (!estimate) return;
-    AddValue(family, estimate->share, {{"job", job}, {"bound", "mean"}});
-    AddValue(family, estimate->least, {{"job", job}, {"bound", "least"}});
-    AddValue(family, estimate->most, {{"job", job}, {"bound", "most"}});
+    AddValue(family, estimate->share, {{kJob, job}, {"bound", "mean"}});
+    AddValue(family, estimate->least, {{kJob, job}, {"bound", "least"}});
+    AddValue(family, estimate->most, {{kJob, job}, {"bound", "most"}});
   }
 
+  MetricFamily iterations_ =
+      Family("perseus_job_iterations_total",
+             "Iterations that ranks reported to this server since it began.", MetricType::Counter);
+  MetricFamily measured_ =
+      Family("perseus_job_measured_iterations_total",
+             "Of these, those of which all ranks reported their energy.", MetricType::Counter);
+  MetricFamily joules_ =
+      Family("perseus_job_energy_joules_total",
+             "Energy of all GPUs in these, as their counters measured it.", MetricType::Counter);
+  MetricFamily iteration_time_ = Family(
+      "perseus_job_iteration_time_seconds",
+      "Median of the last 16 iterations; of each the slowest rank, measured.", MetricType::Gauge);
+  MetricFamily power_ =
+      Family("perseus_job_power_watts", "Power of all GPUs in the last 16 iterations, measured.",
+             MetricType::Gauge);
+  MetricFamily last_ =
+      Family("perseus_job_last_iteration_timestamp_seconds",
+             "When the last iteration was over, seconds since 1970.", MetricType::Gauge);
   MetricFamily findings_ =
       Family("perseus_job_findings_total",
              "Findings of straggler detection and comparison, by kind.", MetricType::Counter);
@@ -132,6 +166,10 @@ class WatchFamilies {
 // Of the jobs, as they are now.
 std::vector<MetricFamily> JobFamilies(const JobService& service) {
   MetricFamily states = Family("perseus_jobs", "Jobs by state.", MetricType::Gauge);
+  MetricFamily infos =
+      Family("perseus_job_info", "1, with the id and the name of a job.", MetricType::Gauge);
+  MetricFamily complaining =
+      Family("perseus_job_complaining_ranks", "Ranks that report an error.", MetricType::Gauge);
   MetricFamily versions =
       Family("perseus_job_plan_version", "Version of a job's plan.", MetricType::Gauge);
   MetricFamily savings =
@@ -151,13 +189,15 @@ std::vector<MetricFamily> JobFamilies(const JobService& service) {
     const JobView view = job->View();
     ++counts[static_cast<std::size_t>(view.record.state)];
     if (view.record.state == store::JobState::kFinished) continue;
-    const std::vector<ClientMetric::Label> labels = {{"job", view.record.id}};
+    const std::vector<ClientMetric::Label> labels = {{kJob, view.record.id}};
+    AddValue(&infos, 1, {{kJob, view.record.id}, {"job_name", view.record.name}});
+    AddValue(&complaining, static_cast<double>(view.complaining_clients), labels);
     AddValue(&ranks, static_cast<double>(view.ranks_registered), labels);
     AddValue(&stragglers, static_cast<double>(view.stragglers.size()), labels);
     watch.Add(view);
     AddValue(&waiting, static_cast<double>(job->board().waiting()), labels);
     for (const auto& [kind, count] : view.client_counts) {
-      AddValue(&clients, count, {{"job", view.record.id}, {"kind", kind}});
+      AddValue(&clients, count, {{kJob, view.record.id}, {"kind", kind}});
     }
     if (view.plan == nullptr) continue;
     AddValue(&versions, static_cast<double>(view.plan->version.version), labels);
@@ -169,8 +209,8 @@ std::vector<MetricFamily> JobFamilies(const JobService& service) {
   for (std::size_t i = 0; i < counts.size(); ++i) {
     AddValue(&states, counts[i], {{"state", std::string(store::kJobStateNames[i])}});
   }
-  std::vector<MetricFamily> families = {states,     versions, savings, ranks,
-                                        stragglers, waiting,  clients};
+  std::vector<MetricFamily> families = {states,     infos,   versions, savings,    ranks,
+                                        stragglers, waiting, clients,  complaining};
   watch.Append(&families);
   return families;
 }
@@ -225,6 +265,14 @@ std::string Metrics::Text(const JobService& service, const http::Counters& http,
   counter("perseus_store_commits_total", "Commits; one commit writes all waiting facts.",
           store.commits);
   counter("perseus_store_failures_total", "Requests that the store refused.", store.failures);
+  MetricFamily build = Family("perseus_build_info", "1, with the version.", MetricType::Gauge);
+  AddValue(&build, 1, {{"version", PERSEUS_VERSION_STRING}});
+  families.push_back(std::move(build));
+  if (figures.certificate_expires_at_seconds) {
+    gauge("perseus_certificate_expiry_timestamp_seconds",
+          "When the server's certificate expires, seconds since 1970.",
+          *figures.certificate_expires_at_seconds);
+  }
   gauge("perseus_store_up", "1: the store takes writes; 0: the last write failed.",
         figures.is_store_up ? 1 : 0);
   gauge("perseus_jobs_limit", "Jobs that may be unfinished at once (--max-jobs).",

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "http/server.h"
@@ -17,6 +18,7 @@ namespace perseus::server {
 struct ServerFigures {
   std::size_t max_connections = 0;
   bool is_store_up = true;
+  std::optional<double> certificate_expires_at_seconds = {};  // None: no TLS.
 };
 
 // The metrics of /metrics. Thread-safe.

@@ -264,8 +264,10 @@ class Process {
     route.pattern = "/metrics";
     route.at_least = Role::kRead;
     route.handle = [this](const Request&, const auto&, const Responder& responder) {
-      const ServerFigures figures = {.max_connections = server_->max_connections(),
-                                     .is_store_up = store_watch_.is_up()};
+      const ServerFigures figures = {
+          .max_connections = server_->max_connections(),
+          .is_store_up = store_watch_.is_up(),
+          .certificate_expires_at_seconds = server_->certificate_expires_at_seconds()};
       Response response;
       response.content_type = "text/plain; version=0.0.4; charset=utf-8";
       response.body = std::make_shared<const std::string>(

@@ -79,6 +79,7 @@ struct WatchView {
   std::map<std::string, std::int64_t> counts;  // Number of events, by kind.
   std::vector<Realised> realised;
   std::optional<RecentFigures> recent;  // None: no iteration was reported to this server yet.
+  IterationTotals totals;
   std::int64_t dropped_cycles = 0;
 };
 

@@ -106,6 +106,7 @@ WatchView JobWatch::View(double now_seconds) const {
   view.counts = counts_;
   view.realised = savings_.All();
   view.recent = recent_.Figures();
+  view.totals = recent_.totals();
   view.dropped_cycles = savings_.dropped_cycles();
   return view;
 }

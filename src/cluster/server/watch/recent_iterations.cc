@@ -12,6 +12,10 @@ void RecentIterations::Add(double seconds, std::optional<double> joules, double 
   if (last_.size() == kMost) last_.pop_front();
   last_.push_back({seconds, joules});
   at_seconds_ = now_seconds;
+  ++totals_.iterations;
+  if (!joules) return;
+  ++totals_.with_energy;
+  totals_.joules += *joules;
 }
 
 std::optional<RecentFigures> RecentIterations::Figures() const {

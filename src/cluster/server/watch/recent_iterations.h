@@ -5,6 +5,7 @@
 #define PERSEUS_SERVER_WATCH_RECENT_ITERATIONS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <optional>
 
@@ -19,6 +20,13 @@ struct RecentFigures {
   double at_seconds = 0;  // When the last of them was complete.
 };
 
+// Of all iterations that one server heard of since it began.
+struct IterationTotals {
+  std::int64_t iterations = 0;
+  std::int64_t with_energy = 0;  // Of these, all ranks told their energy:
+  double joules = 0;
+};
+
 // Keeps the last iterations of one job. One thread at a time.
 class RecentIterations {
  public:
@@ -28,6 +36,7 @@ class RecentIterations {
   void Add(double seconds, std::optional<double> joules, double now_seconds);
   // None: there was no iteration yet.
   std::optional<RecentFigures> Figures() const;
+  const IterationTotals& totals() const { return totals_; }
 
  private:
   struct Iteration {
@@ -36,6 +45,7 @@ class RecentIterations {
   };
   std::deque<Iteration> last_;
   double at_seconds_ = 0;
+  IterationTotals totals_;
 };
 
 }  // namespace perseus::server
