@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <ctime>
 #include <memory>
 #include <vector>
 
@@ -296,6 +297,17 @@ TEST_F(TlsTest, TalksToClientsThatTrustIt) {
   }
   EXPECT_EQ(server->counters().accepted, 1u);
   EXPECT_TRUE(CallWith(options.ca_file, "https://localhost:" + std::to_string(server->port())));
+}
+
+TEST_F(TlsTest, TellsWhenItsCertificateExpires) {
+  constexpr double kDay = 86400;
+  const std::unique_ptr<Server> server = StartServer({Get("/", Echo())}, WithTls());
+  const double expires = server->certificate_expires_at_seconds().value_or(0);
+  EXPECT_NEAR(expires, static_cast<double>(std::time(nullptr)) + 30 * kDay, 3600);
+  MakeCertificate(folder_, "server", 90);
+  EXPECT_TRUE(server->Reload());
+  EXPECT_NEAR(server->certificate_expires_at_seconds().value_or(0), expires + 60 * kDay, 3600);
+  EXPECT_FALSE(StartServer({Get("/", Echo())})->certificate_expires_at_seconds());
 }
 
 TEST_F(TlsTest, ClientsRefuseOtherCertificatesAndNames) {
