@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from api_calls import BINARY, RANKS, await_running, create, register_all
+from api_calls import BINARY, await_running, create, register_all
+from drill import RANKS
 from serving import Server
 
 ROOT = Path(__file__).resolve().parents[2]
