@@ -260,9 +260,7 @@ class MeasuredConditionsTest : public ServiceTest {
       clients.push_back({.rank = rank, .state = "following"});
       clients.back().conditions = Measured(noise, latency);
     }
-    std::optional<bool> taken;
-    job->Report({}, std::move(clients), [&](const auto& outcome) { taken = outcome.has_value(); });
-    ASSERT_EQ(taken, true);
+    ASSERT_TRUE(sync::Report(*job, {}, clients).has_value());
   }
   static bool Settles(const std::shared_ptr<ManagedJob>& job, double latency) {
     return Eventually([&] {
