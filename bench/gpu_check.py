@@ -146,7 +146,7 @@ class Stage:
 class Times:
     """A client that keeps the device times that `Job` gives it."""
 
-    state, plan_version = perseus.State.FOLLOWING, 1
+    state, plan_version, listens, compiled = perseus.State.FOLLOWING, 1, True, None
     job_id = last_error = ""
 
     def __init__(self) -> None:
@@ -256,7 +256,7 @@ def energies(stage: Stage, nvml: Nvml, cuda: bool, seconds: float) -> dict[str, 
 def cost(stage: Stage, cuda: bool, groups: int = 60) -> dict[str, float]:
     """Return what `Job` costs a step: paired medians, with a control."""
     idle: Any = Times()
-    idle.state, idle.plan_version = perseus.State.WAITING, 0
+    idle.state, idle.plan_version, idle.listens = perseus.State.WAITING, 0, False
     kinds: dict[str, Any] = {"without": idle, "control": idle, "following": Times()}
     jobs = {
         kind: perseus.Job(
