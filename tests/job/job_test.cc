@@ -270,6 +270,29 @@ TEST(JobTest, AnOddNumberOfStagesIsNotedUnlessItIsStated) {
 }
 
 // Microbatches, seconds of a forward at the highest clock, and what is said of the iteration.
+// A clock takes 5 to 200 ms, and an iteration may be shorter; seconds for milliseconds are not
+// that.
+TEST(JobTest, ALatencyLongerThanAnIterationIsAnErrorOnlyWhereNoClockTakesThatLong) {
+  const auto notes = [](double latency_seconds) {
+    ProfileBuilder builder("p.csv");
+    for (const ComputationType type : {ComputationType::kForward, ComputationType::kBackward}) {
+      builder.Add(0, type, 1400, 0.0005, 0.15);
+      builder.Add(0, type, 1200, 0.00055, 0.145);
+    }
+    JobFile settings = SmallJob();
+    settings.microbatches = 4;
+    settings.switch_latency_seconds = latency_seconds;
+    return Job::Make(builder.Build().value(), settings).value().notes;
+  };
+  ASSERT_EQ(notes(0.02).size(), 1U);
+  EXPECT_EQ(notes(0.02).front().severity, Severity::kOdd);
+  EXPECT_THAT(notes(0.02).front().text, Mentions("latency", "0.02"));
+  EXPECT_THAT(notes(0.02).front().text, ::testing::Not(Mentions("0.02ms")));
+  ASSERT_EQ(notes(2).size(), 1U);
+  EXPECT_EQ(notes(2).front().severity, Severity::kImplausible);
+  EXPECT_THAT(notes(2).front().text, Mentions("2ms"));
+}
+
 TEST(JobTest, IterationsOfManyMinutesAreNotBelieved) {
   const auto notes = [](int microbatches, double seconds) {
     ProfileBuilder builder("p.csv");
