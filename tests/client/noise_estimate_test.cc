@@ -147,6 +147,55 @@ TEST(NoiseEstimate, NeitherDriftNorWorkNorPausesAreNoise) {
   EXPECT_LT(std::sqrt(std::max(0.0, figures->rank_variance.value)), 3e-4);
 }
 
+TEST(NoiseEstimate, RareLongComputationsAreAFigureOfTheirOwn) {
+  constexpr double kShare = 0.01;
+  constexpr double kLonger = 0.15;
+  constexpr double kRare = kShare * kLonger * kLonger;
+  Coverage rare;
+  Coverage variance;
+  for (int seed = 0; seed < 200; ++seed) {
+    std::mt19937_64 random(static_cast<std::uint64_t>(seed));
+    std::normal_distribution<double> normal(1, 0.01);
+    std::bernoulli_distribution is_long(kShare);
+    NoiseEstimate estimate;
+    for (int i = 0; i < 200; ++i) {
+      Times times;
+      for (int row = 0; row < 32; ++row) {
+        times.push_back({row, 1000, 1e7 * normal(random) * (is_long(random) ? 1 + kLonger : 1)});
+      }
+      estimate.AddIteration(i, 1, std::move(times));
+    }
+    const auto figures = estimate.Figures();
+    ASSERT_TRUE(figures);
+    rare.Add(figures->rare_variance, kRare);
+    variance.Add(figures->variance, 1e-4);
+    const NoiseFigures with = WithRare(*figures);
+    EXPECT_DOUBLE_EQ(with.variance.value, figures->variance.value + figures->rare_variance.value);
+    if (!figures->correlation) continue;
+    EXPECT_DOUBLE_EQ(with.correlation->value * with.variance.value,
+                     figures->correlation->value * figures->variance.value);
+  }
+  EXPECT_GE(rare.share(), 0.92);
+  EXPECT_GE(variance.share(), 0.92);
+}
+
+TEST(NoiseEstimate, APauseCountsNoMoreThanAFifth) {
+  NoiseEstimate estimate;
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> normal(1, 0.01);
+  for (int i = 0; i < 200; ++i) {
+    Times times;
+    for (int row = 0; row < 32; ++row) {
+      times.push_back({row, 1000, 1e7 * normal(random) * (i == 80 && row == 7 ? 1000 : 1)});
+    }
+    estimate.AddIteration(i, 1, std::move(times));
+  }
+  const auto figures = estimate.Figures();
+  ASSERT_TRUE(figures);
+  // One computation of 200 iterations.
+  EXPECT_NEAR(figures->rare_variance.value, 0.2 * 0.2 / (200 * 32), 1e-9);
+}
+
 TEST(NoiseEstimate, ComparesOnlyWhatRanAlike) {
   const auto times = [](int mhz, double ns) {
     Times all;

@@ -24,16 +24,24 @@ struct NoiseFigures {
   Estimated variance;                    // Drawn for each computation,
   Estimated rank_variance;               // and for all of an iteration together.
   std::optional<Estimated> correlation;  // From one computation to the next; none: not to be told.
+  // What computations add that now and then take much longer (or shorter); not in `variance`. What
+  // one is off counts up to a fifth of its time: a pause is no noise.
+  Estimated rare_variance;
   std::int64_t iterations = 0;
   std::int64_t computations = 0;
 };
 
+// The same with the rare ones in `variance` and `correlation`: what plans are made for. Of the same
+// variance, seldom and long makes iterations no later than often and short
+// (docs/evidence/goal.md).
+NoiseFigures WithRare(NoiseFigures figures);
+
 // Estimates the noise of a rank's computations from their times. Compares each computation with the
 // same one of the iteration before, so neither the work of each nor slow drift counts as noise. The
 // products of such differences at several distances within an iteration tell apart what each
-// computation draws, what follows from one to the next, and what all share. Computations and
-// iterations that stand out (a pause, a checkpoint, a straggler that begins) are left out. For one
-// thread.
+// computation draws, what follows from one to the next, and what all share. Computations that stand
+// out are in none of these three. Iterations that stand out (a checkpoint, a straggler that begins)
+// are left out. For one thread.
 class NoiseEstimate {
  public:
   // A computation whose clock was in effect from its begin to its end.
@@ -63,6 +71,8 @@ class NoiseEstimate {
   // Two iterations, one after the other.
   struct Pair {
     Moments moments;
+    double rare = 0;         // Sum of squares of the differences that stand out.
+    double differences = 0;  // All.
     double median = 0;
     double scale = 0;  // Of the differences around their median.
   };

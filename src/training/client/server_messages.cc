@@ -87,11 +87,12 @@ void PutEstimated(const char* name, const std::optional<Estimated>& figure, Json
 Json ConditionsJson(const RankConditions& conditions) {
   Json json = Json::object();
   if (conditions.noise) {
-    PutEstimated("noise_variance", conditions.noise->variance, &json);
-    PutEstimated("rank_noise_variance", conditions.noise->rank_variance, &json);
-    PutEstimated("noise_correlation", conditions.noise->correlation, &json);
-    json["iterations"] = conditions.noise->iterations;
-    json["computations"] = conditions.noise->computations;
+    const NoiseFigures noise = WithRare(*conditions.noise);
+    PutEstimated("noise_variance", noise.variance, &json);
+    PutEstimated("rank_noise_variance", noise.rank_variance, &json);
+    PutEstimated("noise_correlation", noise.correlation, &json);
+    json["iterations"] = noise.iterations;
+    json["computations"] = noise.computations;
   }
   if (conditions.latency) {
     PutEstimated("switch_latency_s", conditions.latency->seconds, &json);
