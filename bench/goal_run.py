@@ -1,0 +1,378 @@
+#!/usr/bin/env python3
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of promises on machines with more effects than a plan knows, with no flag given.
+
+Eight jobs of measured tables run on the independent simulator of tests/oracle, on GPUs with every
+effect of EFFECTS at once. A job's first plan is for what the server assumes. Its ranks' times and
+clock calls then go through the client's and the server's own estimators, and its next plan is for
+what these say. Each plan runs for 200 iterations with new draws, beside all maximum clocks with the
+same draws. Then one job runs with each effect alone.
+
+    ninja -C build/release perseus estimate_conditions
+    PYTHONPATH=tests python bench/goal_run.py [--effort 0.25] [--iterations 200] [--jobs NAME,...]
+
+Writes tables in Markdown. "Late": the mean iteration against maximum clocks, with twice its
+standard error; plans accept +0.1 %. "Off": realised minus promised saving, in points.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import random
+import statistics
+import subprocess
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from oracle.binary import REPOSITORY, perseus, read_frontier, shared_data
+from oracle.cases import A40_BLOCKING_WATTS, A100_BLOCKING_WATTS
+from oracle.dag import Fixed, Pipeline, build_dag, cost_pipeline, parse_schedule
+from oracle.emulation import Simulator
+from oracle.emulation_calls import Clock
+from oracle.emulation_scenario import Scenario
+from oracle.tables import Option, Profile, read_profile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NAMES = ("noise", "rank_noise", "noise_correlation", "switch_latency", "switch_latency_spread")
+# What the client does: docs/reference/client.md.
+CLIENT_INTERVAL = 0.010
+SETTLING = 20  # Iterations that nobody counts: the plan is new.
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What the machine does. Shares, seconds. docs/evidence/goal.md has the sources."""
+
+    noise: float = 0.009
+    correlation: float = 0.65
+    rank_noise: float = 0.004
+    latency: float = 0.025
+    latency_spread: float = 0.008
+    spikes: float = 0.015  # Share of computations that take longer,
+    spike_length: float = 0.05  # by so much in the mean.
+    first: float = 0.12  # The first computation of an iteration on the first rank takes longer.
+    stall: float = 0.0001  # A rank does nothing before a change of clock.
+    gpu_spread: float = 0.005  # Of the factor of each GPU, for good.
+    time_errors: float = 0.0016  # Of the profile, by option; it states them.
+    energy_errors: float = 0.0037
+    drift: float = 0.009  # All becomes slower while GPUs become warm.
+    transfer: float = 0.0003  # Between stages; the plan knows none.
+
+
+NONE = Effects(**dict.fromkeys(vars(Effects()), 0.0))
+# What is one effect.
+TOGETHER = {
+    "noise, correlated": ("noise", "correlation"),
+    "noise of a rank": ("rank_noise",),
+    "late clocks": ("latency", "latency_spread"),
+    "rare long computations": ("spikes", "spike_length"),
+    "a slow first computation": ("first",),
+    "calls that stall": ("stall",),
+    "GPUs that differ": ("gpu_spread",),
+    "errors of the profile": ("time_errors", "energy_errors"),
+    "warming up": ("drift",),
+    "unknown transfers": ("transfer",),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A measured table and a schedule."""
+
+    name: str
+    table: str
+    watts: float
+    schedule: str
+    virtual_stages: int = 1
+    microbatches: int = 12
+
+    def path(self) -> Path:
+        """Where the table is."""
+        return shared_data() / "sosp24" / self.table
+
+    def arguments(self, profile: Path, stages: int) -> list[str]:
+        """Describe the pipeline to perseus."""
+        return [
+            str(profile),
+            *("--schedule", self.schedule, "--stages", str(stages)),
+            *("--virtual-stages", str(self.virtual_stages)),
+            *("--microbatches", str(self.microbatches), "--blocking-power", repr(self.watts)),
+        ]
+
+
+_STAGE = "sosp24_data/emulation/stage_profile"
+JOBS = (
+    Job("GPT-3 175B, A100", f"{_STAGE}/gpt3-175b+a100_sxm_bf16.csv", A100_BLOCKING_WATTS, "1f1b"),
+    Job("Bloom 176B, A40", f"{_STAGE}/bloom+a40_bf16.csv", A40_BLOCKING_WATTS, "1f1b"),
+    Job(
+        "BERT, A100",
+        "derived/A100_bert-huge-uncased_dp1_tp1_pp4_mbs8_nmb32.csv",
+        A100_BLOCKING_WATTS,
+        "1f1b",
+    ),
+    Job(
+        "GPT-3 1.3B, A100",
+        "derived/A100_gpt3-xl_dp1_tp1_pp4_mbs8_nmb128.csv",
+        A100_BLOCKING_WATTS,
+        "1f1b",
+    ),
+    Job(
+        "Bloom 3B, A40",
+        "derived/A40_bloom-3b_dp1_tp1_pp8_mbs4_nmb128.csv",
+        A40_BLOCKING_WATTS,
+        "1f1b",
+    ),
+    Job(
+        "WideResNet, A40",
+        "derived/A40_wide-resnet101_8_dp1_tp1_pp8_mbs32_nmb48.csv",
+        A40_BLOCKING_WATTS,
+        "1f1b",
+    ),
+    Job(
+        "GPT-3 175B, interleaved",
+        f"{_STAGE}/gpt3-175b+a100_sxm_bf16.csv",
+        A100_BLOCKING_WATTS,
+        "interleaved-1f1b",
+        2,
+    ),
+    Job(
+        "Bloom 176B, ZBV",
+        f"{_STAGE}/bloom+a40_bf16.csv",
+        A40_BLOCKING_WATTS,
+        "zbv-zero-bubble",
+        2,
+    ),
+)
+
+
+class Machine(Simulator):
+    """The simulator, with what the emulator does not know; keeps each computation's time."""
+
+    def __init__(self, effects: Effects, ranks: int, pipeline: Pipeline, *rest: Any) -> None:
+        super().__init__(pipeline, 1, *rest)
+        self._effects = effects
+        chance = random.Random(f"gpus {self._scenario.seed // 1000}")
+        self._own = [1 + effects.gpu_spread * chance.gauss(0, 1) for _ in range(ranks)]
+        self.seen: list[tuple[int, int, int, float, float]] = []  # rank, iteration, row, MHz, s.
+        self.calls: list[tuple[int, float]] = []
+
+    def _factors(self, n: int, p: int, slow: Any, per_gpu: Any) -> list[float]:
+        factors = super()._factors(n, p, slow, per_gpu)
+        effects, dag = self._effects, self._pipeline.dag
+        chance = random.Random(f"{self._scenario.seed} {n}")  # The same for every plan.
+        warm = 1 + effects.drift * (1 - math.exp(-n / 40))
+        for i, rank in enumerate(dag.rank):
+            length = chance.expovariate(1) * effects.spike_length
+            spike = length if chance.random() < effects.spikes else 0.0
+            first = effects.first if rank == 0 and i == dag.rank_order[0][0] else 0.0
+            factors[i] *= warm * self._own[rank] * (1 + spike) * (1 + first)
+        return factors
+
+    def _computing(self, run: Any, factors: list[float]) -> tuple[list[list[float]], float]:
+        n = len(self._history) - 1
+        for rank, order in enumerate(self._pipeline.dag.rank_order):
+            for row, i in enumerate(order):
+                if len(run.pieces[i]) == 1:  # One clock, from begin to end.
+                    piece = run.pieces[i][0]
+                    length = piece.end - piece.start
+                    self.seen.append((rank, n, row, float(piece.option.knob), length))
+        return super()._computing(run, factors)
+
+
+class Recorder:
+    """Keeps the latency of each clock call of a machine."""
+
+    def __init__(self, calls: list[tuple[int, float]]) -> None:
+        self._calls = calls
+        self._latency = Clock._latency
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+        def latency(clock: Clock) -> float:
+            drawn = self._latency(clock)
+            if not clock.scenario.at_once() and clock.knob != clock.wanted:
+                self._calls.append((clock.rank, drawn))
+            return drawn
+
+        Clock._latency = latency  # type: ignore[assignment, method-assign]
+
+    def __exit__(self, *_: object) -> None:
+        """End."""
+        Clock._latency = self._latency  # type: ignore[method-assign]
+
+
+@dataclass
+class Realised:
+    """A plan's iterations beside those of maximum clocks."""
+
+    saving: float
+    late: float
+    late_error: float
+
+
+def write_measured(path: Path, truth: Profile, effects: Effects) -> None:
+    """Write what a sweep of the machine would: the truth with errors, and how large they are."""
+    chance = random.Random("profile")
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        columns = ("time", "energy", "time_std", "energy_std")
+        writer.writerow(["stage", "instruction", "frequency", *columns])
+        for (stage, instruction), options in sorted(truth.tables.items()):
+            for option in options:
+                time = option.time * (1 + effects.time_errors * chance.gauss(0, 1))
+                energy = option.energy * (1 + effects.energy_errors * chance.gauss(0, 1))
+                errors = (effects.time_errors * option.time, effects.energy_errors * option.energy)
+                numbers = (repr(number) for number in (time, energy, *errors))
+                writer.writerow([stage, instruction, option.knob, *numbers])
+
+
+class Run:
+    """One job on one machine."""
+
+    def __init__(self, job: Job, effects: Effects, folder: Path, options: Any) -> None:
+        self.job, self.effects, self.folder, self.options = job, effects, folder, options
+        truth = read_profile(job.path())
+        measured = folder / "profile.csv"
+        write_measured(measured, truth, effects)
+        self.arguments = job.arguments(measured, truth.num_stages)
+        ranks = truth.num_stages // job.virtual_stages
+        shape = [*("--stages", str(truth.num_stages), "--microbatches", str(job.microbatches))]
+        shape += ["--virtual-stages", str(job.virtual_stages), "--format", "csv"]
+        schedule = parse_schedule(perseus(["schedule", job.schedule, *shape]))
+        dag = build_dag(schedule, Fixed(comm_delay=[effects.transfer]))
+        self.pipeline = cost_pipeline(truth, dag, [job.watts] * ranks, 1)
+        self.ranks = ranks
+
+    def plan(self, conditions: dict[str, float]) -> tuple[list[Option], dict[str, Any]]:
+        """Plan as the server does for these conditions."""
+        flags = ["--noise", repr(conditions["noise"])]
+        flags += ["--rank-noise", repr(conditions["rank_noise"])]
+        if conditions["noise"] > 0:
+            flags += ["--noise-correlation", repr(conditions["noise_correlation"])]
+        spread = min(conditions["switch_latency_spread"], conditions["switch_latency"])
+        flags += ["--switch-latency", f"{conditions['switch_latency']!r}s"]
+        flags += ["--switch-latency-spread", f"{spread!r}s", "--call-ahead", "predicted"]
+        flags += ["--min-call-interval", f"{CLIENT_INTERVAL}s"]
+        out = self.folder / "out"
+        at = ["--at", "1.0x", "--effort", str(self.options.effort)]
+        perseus(["plan", *self.arguments, *flags, *at, "-o", out])
+        plan: dict[str, Any] = json.loads((out / "plan.json").read_text(encoding="utf-8"))
+        self.curve = read_frontier(out / "frontier.csv")
+        return self._chosen(plan), plan
+
+    def _chosen(self, plan: dict[str, Any]) -> list[Option]:
+        chosen = self.pipeline.baseline()
+        for entry, order in zip(plan["ranks"], self.pipeline.dag.rank_order, strict=True):
+            for computation, i in zip(entry["computations"], order, strict=True):
+                knob = float(computation["knob"])
+                (chosen[i],) = (o for o in self.pipeline.options[i] if float(o.knob) == knob)
+        return chosen
+
+    def machine(self, plan: list[Option], seed: int, iterations: int) -> Machine:
+        """Return the machine, at the start of a run of a plan."""
+        effects = self.effects
+        scenario = Scenario(
+            target=1.0,
+            iterations=iterations,
+            seed=seed,
+            computation_noise=effects.noise,
+            rank_noise=effects.rank_noise,
+            correlation=effects.correlation,
+            latency=effects.latency,
+            latency_spread=effects.latency_spread,
+            stall=effects.stall,
+            interval=CLIENT_INTERVAL,
+            ahead="predicted",
+            reacts=False,
+        )
+        return Machine(effects, self.ranks, self.pipeline, scenario, lambda _: plan, self.curve)
+
+    def realised(self, plan: list[Option], seed: int) -> tuple[Realised, Machine]:
+        """Run a plan, and maximum clocks with the same draws."""
+        count = SETTLING + self.options.iterations
+        machine = self.machine(plan, seed, count)
+        with Recorder(machine.calls):
+            ours = machine.run().iterations[SETTLING:]
+        base = self.machine(self.pipeline.baseline(), seed, count).run().iterations[SETTLING:]
+        base_time = statistics.fmean(each.time for each in base)
+        late = [100 * (a.time - b.time) / base_time for a, b in zip(ours, base, strict=True)]
+        joules = math.fsum(each.drawn for each in ours) / math.fsum(each.drawn for each in base)
+        error = statistics.stdev(late) / math.sqrt(len(late))
+        return Realised(100 * (1 - joules), statistics.fmean(late), error), machine
+
+    def estimated(self, machine: Machine) -> tuple[dict[str, float], dict[str, float]]:
+        """Return what ranks and server measured, and what they plan for."""
+        lines = [
+            f"time {rank} {n} {row} {mhz:.0f} {1e9 * length!r}"
+            for rank, n, row, mhz, length in sorted(machine.seen)
+        ]
+        lines += [f"call {rank} {int(1e9 * length)}" for rank, length in machine.calls]
+        tool = REPOSITORY / "build/release/bench/estimate_conditions"
+        said = subprocess.run(
+            [tool], input="\n".join(lines) + "\n", capture_output=True, text=True, check=True
+        ).stdout
+        rows = [line.split() for line in said.splitlines()]
+        return {r[0]: float(r[1]) for r in rows}, {r[0]: float(r[3]) for r in rows}
+
+
+ASSUMED = dict(zip(NAMES, (0.01, 0.0, 0.0, 0.020, 0.005), strict=True))
+
+
+def rows_of(job: Job, effects: Effects, options: Any) -> Iterator[tuple[str, str]]:
+    """Yield a table row of the assumed conditions, and one of those that were measured."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(job, effects, Path(folder), options)
+        conditions = measured = ASSUMED
+        for turn, name in enumerate(("assumed", "measured")):
+            plan, document = run.plan(conditions)
+            result, machine = run.realised(plan, 1000 + turn)
+            promised = document["expected"]["saving_percent"]
+            cells = (
+                f"{promised:.2f} | {result.saving:.2f} | {result.saving - promised:+.2f} | "
+                f"{result.late:+.3f} +- {2 * result.late_error:.3f}"
+            )
+            if turn == 0:
+                measured, conditions = run.estimated(machine)
+            yield name, cells
+        yield "figures", ", ".join(f"{name} {measured[name]:.4f}" for name in NAMES)
+
+
+def main() -> None:
+    """Write the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--effort", type=float, default=0.25)
+    parser.add_argument("--iterations", type=int, default=200)
+    parser.add_argument("--jobs", default="", help="only jobs whose names contain one of these")
+    parser.add_argument("--alone", default="BERT", help="the job that has each effect alone")
+    options = parser.parse_args()
+    wanted = [word for word in options.jobs.split(",") if word]
+    heading = "planned for | promised % | realised % | off | late % |"
+    print(f"| job | {heading}\n|---|---|---|---|---|---|")
+    for job in JOBS:
+        if wanted and not any(word in job.name for word in wanted):
+            continue
+        for name, cells in rows_of(job, Effects(), options):
+            print(
+                f"<!-- {cells} -->" if name == "figures" else f"| {job.name} | {name} | {cells} |"
+            )
+    print(f"\n| effect alone | {heading}\n|---|---|---|---|---|---|", flush=True)
+    for job in JOBS:
+        if options.alone and options.alone in job.name:
+            for effect, fields in TOGETHER.items():
+                alone = replace(NONE, **{field: getattr(Effects(), field) for field in fields})
+                for name, cells in rows_of(job, alone, options):
+                    if name != "figures":
+                        print(f"| {effect} | {name} | {cells} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
