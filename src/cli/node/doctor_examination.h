@@ -4,11 +4,11 @@
 #ifndef PERSEUS_CLI_NODE_DOCTOR_EXAMINATION_H_
 #define PERSEUS_CLI_NODE_DOCTOR_EXAMINATION_H_
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/framework/findings.h"
 #include "cli/node/doctor_flags.h"
 #include "device/device.h"
 #include "device/effect_probe.h"
@@ -16,21 +16,6 @@
 #include "perseus/result.h"
 
 namespace perseus::cli {
-
-enum class FindingLevel : std::uint8_t {
-  kOk,
-  kNote,     // Good to know.
-  kWarning,  // Plans work, but save less or are measured worse.
-  kFault,    // Why this node cannot follow plans.
-};
-
-// One thing that was looked at.
-struct Finding {
-  FindingLevel level = FindingLevel::kOk;
-  std::string about;    // "driver", "GPU 3", ...
-  std::string message;  // A sentence.
-  std::string fix;      // What to do; empty where nothing is to be done.
-};
 
 struct ExaminedGpu {
   device::GpuInfo info;

@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "cli/framework/server_flags.h"
+
 namespace perseus::cli {
 
 struct DoctorFlags {
@@ -13,6 +15,7 @@ struct DoctorFlags {
   std::string agent_socket;     // Empty: the agent's own default.
   double seconds = 2;           // How long energy counters are read.
   bool set_clocks = false;
+  ServerFlags server;  // With a URL, it is looked at in place of this node.
   bool json = false;
 };
 

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "cli/framework/table.h"
@@ -21,20 +20,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kUnknown = "-";
-
-std::string_view LevelName(FindingLevel level) {
-  switch (level) {
-    case FindingLevel::kOk:
-      return "ok";
-    case FindingLevel::kNote:
-      return "note";
-    case FindingLevel::kWarning:
-      return "warning";
-    case FindingLevel::kFault:
-      break;
-  }
-  return "fault";
-}
 
 std::string Milliseconds(double seconds) { return WithThousands(1e3 * seconds, 1) + " ms"; }
 
@@ -100,23 +85,8 @@ std::string TableNotes(const Examination& examination, const Style& style) {
   return Wrap(text, style.columns, 0) + "\n";
 }
 
-std::string FindingText(const Finding& finding, const Style& style) {
-  constexpr int kIndent = 20;
-  std::string head = fmt::format("{:<8} {:<10} ", LevelName(finding.level), finding.about);
-  if (finding.level == FindingLevel::kFault) head = style.Bold(head);
-  std::string text = fmt::format("{}{}\n", head, Wrap(finding.message, style.columns, kIndent));
-  if (!finding.fix.empty()) {
-    text += fmt::format("{:{}}{}\n", "", kIndent,
-                        Wrap("To do: " + finding.fix, style.columns, kIndent));
-  }
-  return text;
-}
-
 std::string Answer(const Examination& examination, const Style& style) {
-  const auto count = [&](FindingLevel level) {
-    return std::count_if(examination.findings.begin(), examination.findings.end(),
-                         [&](const Finding& finding) { return finding.level == level; });
-  };
+  const auto count = [&](FindingLevel level) { return CountOfLevel(examination.findings, level); };
   if (!examination.can_follow_plans()) {
     return style.Bold("This node cannot follow plans") +
            fmt::format(": see {} above.\n", CountOf(count(FindingLevel::kFault), "fault"));
@@ -173,8 +143,7 @@ std::string FormatExamination(const Examination& examination, const Style& style
     text += style.Bold("GPUs of this node") + "\n" + GpuTable(examination, style) +
             TableNotes(examination, style) + "\n";
   }
-  for (const Finding& finding : examination.findings) text += FindingText(finding, style);
-  return text + "\n" + Answer(examination, style);
+  return text + FormatFindings(examination.findings, style) + "\n" + Answer(examination, style);
 }
 
 std::string ExaminationJson(const Examination& examination) {
@@ -187,13 +156,7 @@ std::string ExaminationJson(const Examination& examination) {
        {{"socket", examination.agent_socket}, {"sets_clocks", examination.agent_sets_clocks}}}};
   json["gpus"] = Json::array();
   for (const ExaminedGpu& gpu : examination.gpus) json["gpus"].push_back(GpuJson(gpu));
-  json["findings"] = Json::array();
-  for (const Finding& finding : examination.findings) {
-    json["findings"].push_back({{"level", LevelName(finding.level)},
-                                {"about", finding.about},
-                                {"message", finding.message},
-                                {"fix", finding.fix}});
-  }
+  json["findings"] = FindingsJson(examination.findings);
   return FormatByLine(json);
 }
 

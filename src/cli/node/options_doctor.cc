@@ -15,14 +15,16 @@ namespace perseus::cli {
 void AddDoctorCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
       Command::kDoctor, "doctor",
-      "Check whether this node's GPUs can follow a plan, and what is missing.\n\nLooks for the "
-      "driver, the right to set clocks, an agent, and whatever else changes the GPUs' clocks "
-      "(power limits, power profiles, throttling). Measures how often their energy counters step. "
-      "Changes nothing on a GPU without --set-clocks. The exit code is 0 if the node can follow "
-      "plans, and 2 if it cannot.",
+      "Check whether this node's GPUs can follow a plan, or whether a server is well.\n\nOn a "
+      "node: looks for the driver, the right to set clocks, an agent, and whatever else changes "
+      "the GPUs' clocks (power limits, power profiles, throttling). Measures how often their "
+      "energy counters step. Changes nothing on a GPU without --set-clocks.\n\nWith --server: "
+      "looks at a server's store, certificate and limits, and at what its jobs complain of. "
+      "Changes nothing.\n\nThe exit code is 2 if something is a fault, else 0.",
       {{"look at this node", "perseus doctor"},
        {"also measure how long setting a clock takes, as root and without jobs",
         "perseus doctor --set-clocks"},
+       {"look at a server and its jobs", "perseus doctor --server https://perseus.example:7787"},
        {"for a program", "perseus doctor --json"}});
   DoctorFlags* flags = &invocation->doctor;
   const auto add_name = [&](std::string* target, const std::string& name, const std::string& value,
@@ -53,6 +55,9 @@ void AddDoctorCommand(CommandParser* parser, Invocation* invocation) {
       &flags->set_clocks, "--set-clocks",
       "Set clocks ten times on each GPU, measure how long that takes, and give the clocks back. "
       "This disturbs running jobs, and removes a lock that somebody else has set on a clock.");
+  AddServerOptions(parser, &flags->server,
+                   "Look at this server in place of this node: http://HOST:PORT, "
+                   "https://HOST:PORT or unix:PATH.");
   parser->SetGroup("Output");
   parser->AddFlag(&flags->json, "--json", "Print one JSON document instead of text.");
 }

@@ -1,0 +1,117 @@
+# Copyright 2026 The Perseus Authors
+# SPDX-License-Identifier: Apache-2.0
+"""`perseus doctor --server`: what it finds of a server and its jobs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from api_calls import BINARY, await_running, create, register_all
+from drill import PROFILE, SETTINGS
+from serving import Server
+
+pytest_plugins = ["server_fixture"]
+
+
+def doctor(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run it; check its exit code."""
+    command = [str(BINARY), "doctor", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def examined(server: Server, code: int = 0) -> dict[str, Any]:
+    """Return what it says of a server as JSON."""
+    found: dict[str, Any] = json.loads(doctor("--server", server.url, "--json", code=code).stdout)
+    assert found["schema_version"] == 1
+    assert found["is_well"] is (code == 0)
+    return found
+
+
+def levels(found: dict[str, Any], about: str) -> list[str]:
+    """Return the levels of the findings about a thing."""
+    return [each["level"] for each in found["findings"] if each["about"] == about]
+
+
+def test_a_server_without_jobs_is_well(server: Server) -> None:
+    """Text and JSON say so, and which version it is."""
+    assert "This server is well." in doctor("--server", server.url).stdout
+    found = examined(server)
+    assert found["version"] == server.call("GET", "/openapi.json")[1]["info"]["version"]
+    assert levels(found, "server") == levels(found, "store") == ["ok"]
+    assert found["jobs"] == 0
+
+
+def test_what_jobs_complain_of_is_said(server: Server) -> None:
+    """Ranks that report an error, stragglers, and a profile that nobody can believe."""
+    path = create(server, name="troubled")
+    register_all(server, path)
+    await_running(server, path)
+    assert levels(examined(server), "job") == []
+    report = {"rank": 0, "state": "following", "error": "the driver refused 1410 MHz"}
+    body: dict[str, Any] = {"reports": [], "clients": [report]}
+    status, answer = server.call("POST", path + "/iterations", body)
+    assert status == 202, answer
+    assert server.call("POST", path + "/stragglers", {"pipeline": 1, "factor": 1.3})[0] == 201
+    lines = [line.split(",") for line in PROFILE.splitlines()]
+    scaled = [lines[0], *([*row[:3], str(1e3 * float(row[3])), row[4]] for row in lines[1:])]
+    text = "\n".join(",".join(row) for row in scaled) + "\n"
+    body = {"job": SETTINGS, "profile_csv": text, "name": "wrong units"}
+    assert server.call("POST", "/api/v1/jobs", body)[0] == 201
+    found = examined(server)
+    assert found["jobs"] == 2
+    said = {each["message"]: each for each in found["findings"] if each["about"] == "job"}
+    (complaint,) = (each for message, each in said.items() if "complain" in message)
+    assert complaint["message"].startswith("troubled: 1 rank")
+    assert "runbook.md#a-rank-has-no-plan" in complaint["fix"]
+    (straggler,) = (each for message, each in said.items() if "straggler" in message)
+    assert straggler["level"] == "note"
+    assert any(message.startswith("wrong units: ") for message in said)
+    # Jobs that are over are nobody's trouble.
+    assert server.call("POST", path + "/finish")[0] == 200
+    assert examined(server)["jobs"] == 1
+
+
+def test_each_link_leads_into_the_runbook() -> None:
+    """Its headings are what the findings name."""
+    root = Path(__file__).resolve().parents[2]
+    source = (root / "src/cli/cluster/server_examination.cc").read_text(encoding="utf-8")
+    headings = [
+        "".join(c for c in line[3:].lower().replace(" ", "-") if c.isalnum() or c in "-_")
+        for line in (root / "docs/how-to/runbook.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("## ")
+    ]
+    named = [part.split('"')[1] for part in source.split("Case(")[1:] if '"' in part.split(",")[0]]
+    assert len(named) >= 6
+    for anchor in named:
+        assert anchor in headings, anchor
+
+
+def test_what_cannot_be_asked_is_a_fault_or_a_sentence(server: Server, tmp_path: Path) -> None:
+    """No server, another server, and options that do not go together."""
+    said = doctor("--server", "http://127.0.0.1:9", code=2).stdout
+    assert "nobody listens there" in " ".join(said.split())
+    assert "This server is not well" in said
+    assert "--set-clocks" in doctor("--server", server.url, "--set-clocks", code=2).stderr
+    assert "--server URL" in doctor("--token-file", str(tmp_path / "none"), code=2).stderr
+    assert doctor("--server", "nonsense:", code=2).stderr
+
+
+def test_a_wrong_token_is_a_fault(tmp_path: Path) -> None:
+    """The server answers, and refuses."""
+    files = {"right": "b" * 40, "wrong": "x" * 40, "tokens": f"read {'b' * 40} reader\n"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o600)
+    server = Server(BINARY, tmp_path / "jobs.db", "--token-file", str(tmp_path / "tokens"))
+    doctor("--server", server.url, "--token-file", str(tmp_path / "right"))
+    words = ("--server", server.url, "--token-file", str(tmp_path / "wrong"), "--json")
+    found = json.loads(doctor(*words, code=2).stdout)
+    assert levels(found, "token") == ["fault"]
+    assert server.stop() == 0, server.log()
