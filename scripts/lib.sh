@@ -80,16 +80,16 @@ use_ccache() {
 # A Python with the packages of a requirements file, in build/venv:
 # make_venv REQUIREMENTS. Does nothing when that was done before.
 make_venv() {
-  local stamp
+  local stamp common=(tests/requirements.txt scripts/requirements-site.txt)
   stamp="build/venv/$(basename "$1").done"
-  if [[ -x build/venv/bin/python && -f $stamp ]] && cmp -s <(cat "$1" tests/requirements.txt) "$stamp"; then
+  if [[ -x build/venv/bin/python && -f $stamp ]] && cmp -s <(cat "$1" "${common[@]}") "$stamp"; then
     return
   fi
-  say "Installing from PyPI into build/venv: $(grep -hvE '^(#|-r)' "$1" tests/requirements.txt | sort -u | tr '\n' ' ')"
+  say "Installing from PyPI into build/venv: $(grep -hvE '^(#|-r)' "$1" "${common[@]}" | sort -u | tr '\n' ' ')"
   [[ -x build/venv/bin/python ]] || quietly build/log/venv.log python3 -m venv build/venv
   quietly build/log/pip.log build/venv/bin/python -m pip install --quiet \
     --disable-pip-version-check -r "$1"
-  cat "$1" tests/requirements.txt >"$stamp"
+  cat "$1" "${common[@]}" >"$stamp"
 }
 
 # The LLVM version whose compiler and tools are all here (the unversioned

@@ -58,6 +58,24 @@ TEST(Router, PrefersFixedSegmentsInAnyOrderOfRoutes) {
   }
 }
 
+TEST(Router, GivesTheRestOfAPathToTheLastName) {
+  const Router router =
+      MakeRouter({To("GET", "/docs/{file*}"), To("GET", "/docs"), To("GET", "/docs/{a}/all")});
+  const auto file_of = [&router](const std::vector<std::string>& segments) {
+    const RouteMatch match = router.Match("GET", segments);
+    EXPECT_EQ(PatternOf(match), "/docs/{file*}");
+    return match.parameters.empty() ? "none" : match.parameters.back();
+  };
+  EXPECT_EQ(file_of({"docs", "a.html"}), "a.html");
+  EXPECT_EQ(file_of({"docs", "a", "b", "c.js"}), "a/b/c.js");
+  EXPECT_EQ(file_of({"docs", "a", ""}), "a/");
+  EXPECT_EQ(file_of({"docs", ""}), "");
+  EXPECT_EQ(PatternOf(router.Match("GET", {"docs"})), "/docs");
+  EXPECT_EQ(PatternOf(router.Match("GET", {"docs", "x", "all"})), "/docs/{a}/all");
+  EXPECT_EQ(router.Match("GET", {"other", "a"}).route, nullptr);
+  EXPECT_EQ(router.Match("PUT", {"docs", "a", "b"}).allow, "GET, HEAD");
+}
+
 TEST(Router, SaysWhichMethodsAreAllowed) {
   const Router router = MakeRouter({To("GET", "/a"), To("POST", "/a"), To("POST", "/b")});
   EXPECT_EQ(router.Match("PUT", {"a"}).allow, "GET, HEAD, POST");
@@ -67,7 +85,8 @@ TEST(Router, SaysWhichMethodsAreAllowed) {
 }
 
 TEST(Router, RefusesBadPatterns) {
-  for (const char* pattern : {"", "a", "/a/", "//", "/{", "/{}", "/a{b}", "/a?b", "/%41"}) {
+  for (const char* pattern :
+       {"", "a", "/a/", "//", "/{", "/{}", "/a{b}", "/a?b", "/%41", "/{a*}/b"}) {
     EXPECT_FALSE(Router::Make({To("GET", pattern)})) << pattern;
   }
   EXPECT_THAT(Router::Make({To("GET", "/{a}"), To("GET", "/{b}")}).error().message,

@@ -34,6 +34,7 @@ class Router {
  private:
   struct Segment {
     bool is_parameter = false;  // Matches any segment that is not empty.
+    bool is_rest = false;       // Likewise, but all segments that are left, one at least.
     std::string text;           // Of a fixed segment.
     bool operator==(const Segment&) const = default;
   };

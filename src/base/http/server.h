@@ -97,15 +97,17 @@ class Responder {
 // Handles a request. Called on worker threads, several at a time. `request` and `parameters` live
 // until it returns. `parameters` has the values for the {names} of the pattern, in order and
 // percent-decoded: valid UTF-8, never empty, never "." or "..", without '/' and control characters.
+// That of {name*} is several such segments, joined by '/'; each may be empty.
 // An exception gives 500. If this process was stopped (SIGSTOP) after a client sent a change (any
 // method but GET), the handler is not called and the client gets 503.
 using Handler = std::function<void(
     const Request& request, const std::vector<std::string>& parameters, Responder responder)>;
 
 struct Route {
-  std::string method;              // "GET" (answers HEAD, too), "POST", ...
-  std::string pattern;             // "/api/v1/jobs/{id}/plan"; fixed segments win over {names}.
-  Role at_least = Role::kOperate;  // kNone: without a token.
+  std::string method;   // "GET" (answers HEAD, too), "POST", ...
+  std::string pattern;  // "/api/v1/jobs/{id}/plan"; fixed segments win over {names}, these
+                        // over a last {name*}, which takes one segment or more.
+  Role at_least = Role::kOperate;             // kNone: without a token.
   std::optional<std::size_t> max_body_bytes;  // None: ServerOptions::max_body_bytes.
   // The answer may take long. A client that closes its sending side then counts as disconnected.
   bool long_poll = false;

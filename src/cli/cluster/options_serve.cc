@@ -29,13 +29,15 @@ void AddServeCommand(CommandParser* parser, Invocation* invocation) {
   ServeFlags* flags = &invocation->serve;
   for (const ServeSetting& setting : ServeSettings()) {
     const std::string name(setting.name);
-    const bool is_file = setting.value == "FILE";
+    const ValueKind kind = setting.value == "FILE"  ? ValueKind::kFile
+                           : setting.value == "DIR" ? ValueKind::kDirectory
+                                                    : ValueKind::kText;
     parser->AddText("--" + name, std::string(setting.value), std::string(setting.help),
                     [flags, name](const std::string& text) -> Result<void> {
                       flags->values[name] = text;
                       return {};
                     },
-                    {is_file ? ValueKind::kFile : ValueKind::kText, {}});
+                    {kind, {}});
   }
   parser->AddFlag(&flags->openapi, "--openapi",
                   "Print the OpenAPI document of the server's API and end.");

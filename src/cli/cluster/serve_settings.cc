@@ -57,7 +57,7 @@ std::optional<double> ParseKeep(std::string_view text) {
   return *number * unit;
 }
 
-const std::array<ServeSetting, 14> kSettings = {{
+const std::array<ServeSetting, 15> kSettings = {{
     {"listen", "ADDRESS",
      "Where to listen: HOST:PORT (default 127.0.0.1:7787), port 0 for a free one, or unix:PATH. An "
      "address that others can reach needs --token-file and TLS.",
@@ -78,6 +78,10 @@ const std::array<ServeSetting, 14> kSettings = {{
      "The plan for jobs of Zeus' client that have its shape: plan.json, or a list as Zeus' "
      "PointSolution reads it.",
      SetText<&ServeOptions::zeus_plan_file>},
+    {"docs", "DIR",
+     "The documentation's site, shown at /docs (default: share/doc/perseus/site of the "
+     "installation, if it is there).",
+     SetText<&ServeOptions::docs_folder>},
     {"log-format", "text|json", "Format of the log on standard error (default text).",
      [](const std::string& text, ServeOptions* options) -> Result<void> {
        if (text != "text" && text != "json") {

@@ -3,11 +3,6 @@
 
 #include "web/page_routes.h"
 
-#include <fmt/format.h>
-#include <openssl/sha.h>
-
-#include <cstddef>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,64 +10,17 @@
 #include <utility>
 
 #include "web/page_files.h"
+#include "web/served_file.h"
 
 namespace perseus::web {
 namespace {
-
-// Only what this server sends is run or shown; no other site may frame the page or get its forms.
-constexpr std::string_view kPolicy =
-    "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "object-src 'none'";
-
-// The same bytes have the same tag, on every server.
-std::string EntityTagOf(std::string_view bytes) {
-  constexpr std::size_t kTagBytes = 12;
-  unsigned char digest[SHA256_DIGEST_LENGTH];
-  ::SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest);
-  std::string tag = "\"";
-  for (std::size_t i = 0; i < kTagBytes; ++i)
-    fmt::format_to(std::back_inserter(tag), "{:02x}", digest[i]);
-  return tag + "\"";
-}
-
-// "*", or a list of tags, each perhaps marked as weak (RFC 9110, 13.1.2).
-bool Names(std::string_view list, std::string_view tag) {
-  return list == "*" || list.find(tag) != std::string_view::npos;
-}
-
-struct ServedFile {
-  explicit ServedFile(const PageFile& file) : entity_tag(EntityTagOf(file.bytes)) {
-    answer.content_type = file.content_type;
-    answer.body = std::make_shared<const std::string>(file.bytes);
-    answer.headers = {{"ETag", entity_tag},
-                      {"Cache-Control", "no-cache"},
-                      {"Content-Security-Policy", std::string(kPolicy)},
-                      {"X-Frame-Options", "DENY"},
-                      {"Referrer-Policy", "no-referrer"},
-                      {"Cross-Origin-Opener-Policy", "same-origin"},
-                      {"Cross-Origin-Resource-Policy", "same-origin"}};
-  }
-
-  http::Response AnswerTo(const http::Request& request) const {
-    http::Response response = answer;
-    const std::string* known = http::FindHeader(request.headers, "If-None-Match");
-    if (known != nullptr && Names(*known, entity_tag)) {
-      response.status = 304;
-      response.body = nullptr;
-    }
-    return response;
-  }
-
-  std::string entity_tag;
-  http::Response answer;
-};
 
 class ServedPage {
  public:
   ServedPage() {
     for (const PageFile& file : PageFiles()) {
       if (first_.empty()) first_ = file.name;
-      files_.emplace(file.name, ServedFile(file));
+      files_.emplace(file.name, ServedFile(file, kPolicy));
     }
   }
 

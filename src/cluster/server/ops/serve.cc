@@ -31,6 +31,7 @@
 #include "server/ops/store_watch.h"
 #include "server/runtime/job_service.h"
 #include "store/store.h"
+#include "web/docs_routes.h"
 #include "web/page_routes.h"
 
 namespace perseus::server {
@@ -165,9 +166,11 @@ class Ending {
 class Process {
  public:
   Process(const ServeOptions& options, std::optional<GivenPlan> given_plan,
+          std::vector<http::Route> docs_routes,
           const std::function<void(const std::string&)>& ready)
       : options_(options),
         given_plan_(std::move(given_plan)),
+        docs_routes_(std::move(docs_routes)),
         ready_(ready),
         log_(Log::WriteToStandardError,
              {.format = options.log_format, .least = options.log_level, .lines_per_second = 0}),
@@ -254,8 +257,9 @@ class Process {
   }
 
   // The page is there before the jobs are, and says that the server is starting.
-  static void AddPageRoutes(std::vector<http::Route>* routes) {
+  void AddPageRoutes(std::vector<http::Route>* routes) const {
     for (http::Route& route : web::PageRoutes()) routes->push_back(std::move(route));
+    routes->insert(routes->end(), docs_routes_.begin(), docs_routes_.end());
   }
 
   void AddMetricsRoute(std::vector<http::Route>* routes) {
@@ -311,6 +315,7 @@ class Process {
 
   const ServeOptions& options_;
   std::optional<GivenPlan> given_plan_;
+  const std::vector<http::Route> docs_routes_;
   const std::function<void(const std::string&)>& ready_;
   Log log_;
   const std::shared_ptr<Ending> ending_ = std::make_shared<Ending>();
@@ -334,8 +339,10 @@ Result<void> Serve(const ServeOptions& options,
     if (!plan) return tl::unexpected(plan.error());
     given_plan = *std::move(plan);
   }
+  Result<std::vector<http::Route>> docs_routes = web::DocsRoutes(options.docs_folder);
+  if (!docs_routes) return tl::unexpected(docs_routes.error());
   if (auto good = store::Store::Check(options.store); !good) return good;
-  Process process(options, std::move(given_plan), ready);
+  Process process(options, std::move(given_plan), *std::move(docs_routes), ready);
   Result<void> listening = process.Listen();
   if (!listening) return listening;
   return process.Run(signals);

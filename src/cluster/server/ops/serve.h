@@ -20,6 +20,7 @@ struct ServeOptions {
   std::string tls_certificate_file = {};
   std::string tls_key_file = {};
   std::string zeus_plan_file = {};
+  std::string docs_folder = {};  // The documentation's site. "": there is none.
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
   int max_connections = 12'000;
