@@ -71,3 +71,12 @@ install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" TYPE DOC)
 # Headers name pages of docs/, pages name examples.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" "${PROJECT_SOURCE_DIR}/examples" TYPE DOC
         PATTERN "__pycache__" EXCLUDE)
+
+# What `perseus serve` shows at /docs. The build does not make it: its generator comes from PyPI.
+set(PERSEUS_DOCS_SITE "" CACHE PATH "The site that scripts/site has made of docs/, to be installed")
+if(PERSEUS_DOCS_SITE)
+  if(NOT EXISTS "${PERSEUS_DOCS_SITE}/index.html")
+    message(FATAL_ERROR "PERSEUS_DOCS_SITE has no index.html: run scripts/site ${PERSEUS_DOCS_SITE}")
+  endif()
+  install(DIRECTORY "${PERSEUS_DOCS_SITE}/" DESTINATION "${CMAKE_INSTALL_DOCDIR}/site")
+endif()
