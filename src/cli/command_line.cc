@@ -25,6 +25,7 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddFrontierCommand(parser, invocation);
   AddScheduleCommand(parser, invocation);
   AddExplainCommand(parser, invocation);
+  AddDiffCommand(parser, invocation);
   AddCheckCommand(parser, invocation);
   AddSynthCommand(parser, invocation);
   AddEmulateCommand(parser, invocation);

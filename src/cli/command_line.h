@@ -34,6 +34,7 @@ enum class Command : std::uint8_t {
   kFrontier,
   kSchedule,
   kExplain,
+  kDiff,
   kCheck,
   kTrace,
   kSynth,
@@ -77,6 +78,12 @@ struct ScheduleFlags {
 
 struct ExplainFlags {
   std::string input;
+  bool json = false;
+};
+
+struct DiffFlags {
+  std::string before;
+  std::string after;
   bool json = false;
 };
 
@@ -128,6 +135,7 @@ struct Invocation {
   FrontierFlags frontier;
   ScheduleFlags schedule;
   ExplainFlags explain;
+  DiffFlags diff;
   TraceFlags trace;
   SynthFlags synth;
   EmulateFlags emulate;

@@ -17,6 +17,7 @@ void AddPlanCommand(CommandParser* parser, Invocation* invocation);
 void AddFrontierCommand(CommandParser* parser, Invocation* invocation);
 void AddScheduleCommand(CommandParser* parser, Invocation* invocation);
 void AddExplainCommand(CommandParser* parser, Invocation* invocation);
+void AddDiffCommand(CommandParser* parser, Invocation* invocation);
 void AddCheckCommand(CommandParser* parser, Invocation* invocation);
 void AddSynthCommand(CommandParser* parser, Invocation* invocation);
 void AddEmulateCommand(CommandParser* parser, Invocation* invocation);

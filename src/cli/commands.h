@@ -19,6 +19,7 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style);
 Result<Printout> RunFrontier(const Invocation& invocation, const Style& style);
 Result<Printout> RunSchedule(const ScheduleFlags& flags);
 Result<Printout> RunExplain(const ExplainFlags& flags, const Style& style);
+Result<Printout> RunDiff(const DiffFlags& flags, const Style& style);
 Result<Printout> RunCheck(const Invocation& invocation, const Style& style);
 Result<Printout> RunTrace(const TraceFlags& flags, const Style& style);
 Result<Printout> RunSynth(const SynthFlags& flags, const Style& style);

@@ -41,6 +41,8 @@ Result<Printout> Run(const Invocation& invocation, const Style& style) {
       return perseus::cli::RunSchedule(invocation.schedule);
     case Command::kExplain:
       return perseus::cli::RunExplain(invocation.explain, style);
+    case Command::kDiff:
+      return perseus::cli::RunDiff(invocation.diff, style);
     case Command::kCheck:
       return perseus::cli::RunCheck(invocation, style);
     case Command::kTrace:

@@ -279,6 +279,7 @@ TEST_P(ChecksTest, PlanAndItsFiles) {
   ExpectSaidFirst(explained, "slowed");
   const RunResult as_json = RunPerseus({"explain", folder_.Path("out/plan.json"), "--json"});
   EXPECT_EQ(json::parse(as_json.out)["notes"], notes);
+  ExpectSaidFirst(RunPerseus({"diff", folder_.Path("out"), folder_.Path("out")}), "Result");
 }
 
 TEST_P(ChecksTest, PlanAsJson) {

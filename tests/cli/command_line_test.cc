@@ -199,9 +199,9 @@ TEST(CommandLineTest, EveryCommandHasHelpWithExamples) {
     EXPECT_NE(help->text->find("\nExample"), std::string::npos) << command.name;
   }
   EXPECT_EQ(names,
-            (std::vector<std::string>{"plan", "frontier", "schedule", "explain", "check", "synth",
-                                      "emulate", "fleet", "trace", "agent", "doctor", "demo",
-                                      "serve", "job", "profile", "completion", "man"}));
+            (std::vector<std::string>{"plan", "frontier", "schedule", "explain", "diff", "check",
+                                      "synth", "emulate", "fleet", "trace", "agent", "doctor",
+                                      "demo", "serve", "job", "profile", "completion", "man"}));
 }
 
 // An example of the help that the parser refuses would teach an error.
