@@ -58,7 +58,9 @@ TEST_F(DiffTest, FoldersAndFilesGiveTheSameFigures) {
 
 TEST_F(DiffTest, PlansOfDifferentJobsAreRefused) {
   const std::string before = Plan("a", {});
-  const std::string other = Plan("b", {"--schedule", "gpipe"});
+  const std::string other = folder_.Path("b");
+  RunPerseus({"plan", profile_, "--schedule", "gpipe", "--microbatches", "4", "--blocking-power",
+              "20", "-o", other});
   const RunResult run = RunPerseus({"diff", before, other});
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_EQ(run.out, "");

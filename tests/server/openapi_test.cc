@@ -38,8 +38,8 @@ TEST_F(OpenapiTest, EveryRowHasAHandler) {
     EXPECT_TRUE(rows.insert(name).second) << name;
   }
   // Those of the process, which serve.cc adds.
-  for (const char* const own :
-       {"GET /", "GET /page/{file}", "GET /metrics", "GET /healthz", "GET /readyz"}) {
+  for (const char* const own : {"GET /", "GET /page/{file}", "GET /docs", "GET /docs/{file}",
+                                "GET /metrics", "GET /healthz", "GET /readyz"}) {
     routes.insert(own);
   }
   EXPECT_EQ(rows, routes);

@@ -31,7 +31,7 @@ constexpr std::string_view kImages = "; img-src 'self' data:";
 
 constexpr std::string_view kNoSite =
     "This server carries no documentation. It is in the folder docs of Perseus' source; "
-    "scripts/site there makes a site of it, and perseus serve --docs DIR shows that here.\n";
+    "scripts/site there makes a site of it, and perseus serve --docs DIR shows that here.";
 
 std::string_view ContentTypeOf(const fs::path& name) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kTypes = {{
@@ -76,13 +76,7 @@ Result<Site> ReadSite(const std::string& folder) {
 }
 
 http::Response Answer(const Site& site, const http::Request& request, std::string name) {
-  if (site.empty()) {
-    http::Response response;
-    response.status = 404;
-    response.content_type = "text/plain; charset=utf-8";
-    response.body = std::make_shared<const std::string>(kNoSite);
-    return response;
-  }
+  if (site.empty()) return http::ErrorResponse(404, http::ErrorCodeOf(404), kNoSite);
   if (request.path == "/docs") {  // Links in the first page are relative to the folder.
     http::Response response;
     response.status = 302;
