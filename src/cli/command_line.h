@@ -84,6 +84,9 @@ struct ExplainFlags {
 struct DiffFlags {
   std::string before;
   std::string after;
+  bool frontiers = false;
+  std::vector<std::string> others;  // More plans whose frontiers are compared.
+  std::string output_file;
   bool json = false;
 };
 

@@ -53,6 +53,19 @@ void ExpectGood(const std::string& html) {
   EXPECT_EQ(html.find("inf"), std::string::npos);
 }
 
+TEST(LineChartTest, ALegendMayLeaveSeriesOut) {
+  LineChart chart;
+  chart.id = "x";
+  chart.series = {{"curve", "c1", {{0, 3}, {2, 3}}},
+                  {"its end", "c1", {{2, 3}}, false, true, false}};
+  const std::string html = DrawLineChart(chart);
+  ExpectGood(html);
+  const std::string legend = html.substr(0, html.find("</p>"));
+  EXPECT_NE(legend.find("curve"), std::string::npos);
+  EXPECT_EQ(legend.find("its end"), std::string::npos);
+  EXPECT_NE(html.find("its end"), std::string::npos);
+}
+
 TEST(LineChartTest, AreasLieBehindTheLines) {
   LineChart chart;
   chart.id = "x";

@@ -117,11 +117,14 @@ std::string TypeText(const ComputationId& id, const std::optional<ComputationId>
   return text;
 }
 
-Result<CheckedPlan> ReadCheckedPlan(const std::string& path) {
+std::string PlanPathOf(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
-  const std::string file =
-      fs::is_directory(path, error) ? (fs::path(path) / kPlanFileName).string() : path;
+  return fs::is_directory(path, error) ? (fs::path(path) / kPlanFileName).string() : path;
+}
+
+Result<CheckedPlan> ReadCheckedPlan(const std::string& path) {
+  const std::string file = PlanPathOf(path);
   Result<PlanDocument> plan = ReadPlan(file);
   if (!plan) {
     Error fault = plan.error();

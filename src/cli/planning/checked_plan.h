@@ -24,6 +24,9 @@ struct CheckedPlan {
 // contradicts itself.
 Result<CheckedPlan> ReadCheckedPlan(const std::string& path);
 
+// The plan.json of a folder; else the path itself.
+std::string PlanPathOf(const std::string& path);
+
 // "forward", or "forward+backward" of two that run as one.
 std::string TypeText(const ComputationId& id, const std::optional<ComputationId>& fused);
 

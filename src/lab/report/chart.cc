@@ -217,7 +217,7 @@ std::string DrawLines(const LineChart& chart) {
   }
   for (const ChartSeries& series : chart.series) {
     DrawSeries(series, x, y, &drawing);
-    if (!series.points.empty()) keys.emplace_back(series.css, series.name);
+    if (!series.points.empty() && series.in_legend) keys.emplace_back(series.css, series.name);
   }
   if (!chart.bands.empty()) keys.emplace_back("band", chart.band_name);
   if (!chart.spans.empty()) keys.emplace_back("span", chart.span_name);

@@ -24,6 +24,7 @@ struct ChartSeries {
   std::vector<ChartPoint> points;
   bool line = true;
   bool dots = false;  // With their figures under the pointer.
+  bool in_legend = true;
 };
 
 // An area between two values, as over the values that share a pixel.
