@@ -101,6 +101,17 @@ def test_a_reader_may_have_it_dark(reader: Surfer) -> None:
     expect(body).to_have_attribute("data-md-color-scheme", "default")
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(reader: Surfer, scheme: str) -> None:
+    """Contrast, names and landmarks, of a page of links, one of code and one of tables."""
+    axe_module = pytest.importorskip("axe_playwright_python.sync_playwright")
+    for name in ("index", "how-to/install", "how-to/hooks", "reference/metrics"):
+        page = reader.open(f"docs/{name}.html", color_scheme=scheme, reduced_motion="reduce")
+        expect(page.locator("article h1")).to_be_visible()
+        results = axe_module.Axe().run(page)
+        assert results.violations_count == 0, results.generate_report()
+
+
 def test_the_search_works_in_a_file(browser: Browser, site: Path) -> None:
     """The same site without any server."""
     surfer = Surfer(browser, f"file://{site}")
