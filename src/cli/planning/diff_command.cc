@@ -30,6 +30,7 @@ Result<Printout> CompareFrontiers(const DiffFlags& flags, const Style& style) {
   }
   if (!flags.output_file.empty()) {
     std::vector<InputFile> inputs;
+    inputs.reserve(paths.size());
     for (const std::string& path : paths) inputs.push_back({"the plan", PlanPathOf(path)});
     const auto good = CheckOutputFile(flags.output_file, inputs);
     if (!good) return tl::unexpected(good.error());

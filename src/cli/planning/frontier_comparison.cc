@@ -109,6 +109,7 @@ report::Table ForPage(TextTable table, std::string caption) {
   page.columns = std::move(table.head);
   for (std::vector<std::string>& row : table.rows) {
     std::vector<report::Cell> cells;
+    cells.reserve(row.size());
     for (std::string& text : row) cells.push_back({.text = std::move(text)});
     page.Add(std::move(cells));
   }
