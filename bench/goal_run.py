@@ -353,14 +353,17 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=200)
     parser.add_argument("--jobs", default="", help="only jobs whose names contain one of these")
     parser.add_argument("--alone", default="BERT", help="the job that has each effect alone")
+    parser.add_argument("--without", choices=TOGETHER, action="append", default=[])
     options = parser.parse_args()
+    absent = [field for effect in options.without for field in TOGETHER[effect]]
+    effects = replace(Effects(), **dict.fromkeys(absent, 0.0))
     wanted = [word for word in options.jobs.split(",") if word]
     heading = "planned for | promised % | realised % | off | late % |"
     print(f"| job | {heading}\n|---|---|---|---|---|---|")
     for job in JOBS:
         if wanted and not any(word in job.name for word in wanted):
             continue
-        for name, cells in rows_of(job, Effects(), options):
+        for name, cells in rows_of(job, effects, options):
             print(
                 f"<!-- {cells} -->" if name == "figures" else f"| {job.name} | {name} | {cells} |"
             )
