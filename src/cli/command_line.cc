@@ -36,6 +36,7 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddDemoCommand(parser, invocation);
   AddServeCommand(parser, invocation);
   AddJobCommand(parser, invocation);
+  AddTopCommand(parser, invocation);
   AddProfileCommand(parser, invocation);
   AddCompletionCommand(parser, invocation);
   AddManCommand(parser, invocation);

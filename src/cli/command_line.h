@@ -12,6 +12,7 @@
 #include "cli/cluster/job_client_flags.h"
 #include "cli/cluster/profile_flags.h"
 #include "cli/cluster/serve_flags.h"
+#include "cli/cluster/top_flags.h"
 #include "cli/demo/demo_flags.h"
 #include "cli/fleet/fleet_flags.h"
 #include "cli/framework/option_data.h"
@@ -45,6 +46,7 @@ enum class Command : std::uint8_t {
   kDemo,
   kServe,
   kJob,
+  kTop,
   kProfile,
   kCompletion,
   kMan,
@@ -148,6 +150,7 @@ struct Invocation {
   DemoFlags demo;
   ServeFlags serve;
   JobClientFlags job_client;
+  TopFlags top;
   ProfileFlags profile;
   std::string shell;  // completion
   // What was given of what `plan` takes too, but for --at, --effort and the

@@ -32,6 +32,7 @@ Result<Printout> RunDemo(const DemoFlags& flags, const Style& style);
 // Ends when a signal asks it to.
 Result<Printout> RunServe(const ServeFlags& flags);
 Result<Printout> RunJob(const JobClientFlags& flags, const Style& style);
+Result<Printout> RunTop(const TopFlags& flags, const Style& style);
 Result<Printout> RunProfile(const ProfileFlags& flags, const Style& style);
 Result<Printout> RunCompletion(const std::string& shell);
 Result<Printout> RunMan();

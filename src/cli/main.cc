@@ -63,6 +63,8 @@ Result<Printout> Run(const Invocation& invocation, const Style& style) {
       return perseus::cli::RunServe(invocation.serve);
     case Command::kJob:
       return perseus::cli::RunJob(invocation.job_client, style);
+    case Command::kTop:
+      return perseus::cli::RunTop(invocation.top, style);
     case Command::kProfile:
       return perseus::cli::RunProfile(invocation.profile, style);
     case Command::kCompletion:

@@ -281,8 +281,7 @@ class JobClient {
 std::string JobNames(const ServerFlags& flags) {
   constexpr int kMostOfAState = 200;
   std::vector<std::string> queries;
-  for (const char* const state :
-       {"registering", "profiling", "characterizing", "running", "failed"}) {
+  for (const char* const state : kUnfinishedStates) {
     queries.push_back(fmt::format("?state={}&limit={}", state, kMostOfAState));
   }
   return NamesFrom(flags, "jobs", {"id", "name", "client_key"}, queries);

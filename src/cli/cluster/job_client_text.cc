@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "cli/cluster/job_values.h"
 #include "cli/cluster/json_values.h"
 #include "cli/framework/table.h"
 #include "common/belief.h"
@@ -35,53 +36,12 @@ std::string SecondsOf(const Json& object, const char* key) {
   return number ? FormatSeconds(*number) : "";
 }
 
-std::string SavingOf(const Json& plan) {
-  const auto percent = NumberOf(plan, "saving_percent");
-  return percent ? FormatPercent(*percent, 2) : "";
-}
-
 // " (10.3 to 10.8 %)": where the saving is by the errors of the profile.
 std::string IntervalOf(const Json& plan) {
   const Json& interval = ObjectOf(plan, "saving_interval");
   const auto least = NumberOf(interval, "least_percent");
   const auto most = NumberOf(interval, "most_percent");
   return least && most ? fmt::format(" ({})", report::IntervalText({*least, *most})) : "";
-}
-
-// Of all pipelines together; a server of before says the plan's alone.
-const Json& WholeJobOf(const Json& plan) {
-  const Json& whole = ObjectOf(plan, "whole_job");
-  return whole.empty() ? plan : whole;
-}
-
-// Whether its trainers have ended; a run with the same name goes on.
-bool HasEnded(const Json& job) { return job.value("ended", Json()) == true; }
-
-// "profiling"; "profiling, ended".
-std::string StateOf(const Json& job) {
-  return MemberText(job, "state") +
-         (HasEnded(job) && MemberText(job, "state") != "finished" ? ", ended" : "");
-}
-
-// Whether ranks have reported, and none of them follows the plan, which then saves nothing.
-bool NobodyFollows(const Json& job) {
-  return NumberOf(job, "following") == 0 && MemberText(job, "state") != "finished" &&
-         !HasEnded(job);
-}
-
-// Of a job, or of what its plan promises. A server of before does not say.
-bool IsBelievable(const Json& object) { return object.value("believable", Json()) != false; }
-
-// What a job saves now, as far as its plan says.
-std::string SavingNow(const Json& job) {
-  std::string saving = SavingOf(WholeJobOf(ObjectOf(job, "plan")));
-  if (saving.empty()) return saving;
-  if (NobodyFollows(job)) return "none now";
-  return IsBelievable(job) ? saving : "not believable";
-}
-
-std::string CountText(const Json& value) {
-  return value.is_array() ? std::to_string(value.size()) : Printable(value.dump());
 }
 
 // Percent with its interval.

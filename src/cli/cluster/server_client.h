@@ -4,6 +4,7 @@
 #ifndef PERSEUS_CLI_CLUSTER_SERVER_CLIENT_H_
 #define PERSEUS_CLI_CLUSTER_SERVER_CLIENT_H_
 
+#include <array>
 #include <initializer_list>
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
@@ -17,6 +18,10 @@
 #include "perseus/result.h"
 
 namespace perseus::cli {
+
+// The states of jobs but "finished", of which there may be thousands.
+inline constexpr std::array<const char*, 5> kUnfinishedStates = {
+    "registering", "profiling", "characterizing", "running", "failed"};
 
 // A server, asked until one answer is an error. One thread.
 class ServerClient {

@@ -56,15 +56,19 @@ class ServerExaminer {
     if (!Answers()) return found_;
     LookAtVersion();
     LookAtStore();
-    const auto jobs = client_.Jobs("");
-    if (!jobs) {
-      Add(FindingLevel::kFault, "token", jobs.error().message,
-          "give a token of the role read or higher with --token-file "
-          "(docs/how-to/cluster.md#2-the-server)");
-      return found_;
+    Json jobs = Json::array();
+    for (const char* const state : kUnfinishedStates) {
+      const auto found = client_.Jobs(ServerClient::Filter("state", state));
+      if (!found) {
+        Add(FindingLevel::kFault, "token", found.error().message,
+            "give a token of the role read or higher with --token-file "
+            "(docs/how-to/cluster.md#2-the-server)");
+        return found_;
+      }
+      jobs.insert(jobs.end(), found->at("jobs").begin(), found->at("jobs").end());
     }
     LookAtMetrics();
-    for (const Json& job : jobs->at("jobs")) LookAtJob(job);
+    for (const Json& job : jobs) LookAtJob(job);
     if (skipped_ > 0) {
       Add(FindingLevel::kWarning, "jobs",
           fmt::format("{} more like these are not shown", CountOf(skipped_, "finding")),
@@ -180,12 +184,10 @@ class ServerExaminer {
   }
 
   void LookAtJob(const Json& job) {
-    const std::string state = job.value("state", "");
-    if (state == "finished") return;
     ++found_.jobs;
     const std::string id = job.value("id", "");
     const std::string show = fmt::format("'perseus job show {}' says more", id);
-    if (state == "failed") {
+    if (job.value("state", "") == "failed") {
       AddOfJob(FindingLevel::kWarning, job, "failed: " + job.value("reason", ""), show);
     }
     if (job.contains("believable") && !job.value("believable", true)) {

@@ -47,6 +47,12 @@ int TerminalColumns() {
   return std::clamp(columns, kNarrowest, kWidest);
 }
 
+int TerminalRows() {
+  constexpr int kUsual = 24;
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : kUsual;
+}
+
 // errno of the first failure, 0 when everything was written.
 int WriteAll(int descriptor, std::string_view text) {
   while (!text.empty()) {
@@ -76,6 +82,7 @@ Style DetectStyle() {
   style.color = isatty(STDOUT_FILENO) == 1 && Environment("NO_COLOR").empty() && !is_dumb;
   style.utf8 = LocaleIsUtf8() && !is_dumb;
   style.columns = TerminalColumns();
+  style.rows = TerminalRows();
   return style;
 }
 

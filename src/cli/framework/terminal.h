@@ -19,6 +19,7 @@ struct Style {
   bool color = false;  // A terminal, and neither NO_COLOR nor TERM=dumb.
   bool utf8 = false;   // The locale's character set is UTF-8.
   int columns = 80;
+  int rows = 24;
 
   std::string_view rule() const { return utf8 ? "\u2500" : "-"; }
   std::string Bold(std::string_view text) const;

@@ -1,0 +1,58 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/cluster/job_values.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "cli/cluster/json_values.h"
+#include "cli/framework/table.h"
+#include "common/printable.h"
+
+namespace perseus::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+}  // namespace
+
+std::string SavingOf(const Json& plan) {
+  const auto percent = NumberOf(plan, "saving_percent");
+  return percent ? FormatPercent(*percent, 2) : "";
+}
+
+const Json& WholeJobOf(const Json& plan) {
+  const Json& whole = ObjectOf(plan, "whole_job");
+  return whole.empty() ? plan : whole;
+}
+
+bool HasEnded(const Json& job) { return job.value("ended", Json()) == true; }
+
+std::string StateOf(const Json& job) {
+  return MemberText(job, "state") +
+         (HasEnded(job) && MemberText(job, "state") != "finished" ? ", ended" : "");
+}
+
+bool NobodyFollows(const Json& job) {
+  return NumberOf(job, "following") == 0 && MemberText(job, "state") != "finished" &&
+         !HasEnded(job);
+}
+
+bool IsBelievable(const Json& object) { return object.value("believable", Json()) != false; }
+
+std::string SavingNow(const Json& job) {
+  std::string saving = SavingOf(WholeJobOf(ObjectOf(job, "plan")));
+  if (saving.empty()) return saving;
+  if (NobodyFollows(job)) return "none now";
+  return IsBelievable(job) ? saving : "not believable";
+}
+
+std::string CountText(const Json& value) {
+  return value.is_array() ? std::to_string(value.size()) : Printable(value.dump());
+}
+
+}  // namespace perseus::cli

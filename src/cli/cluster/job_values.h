@@ -1,0 +1,39 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_CLI_CLUSTER_JOB_VALUES_H_
+#define PERSEUS_CLI_CLUSTER_JOB_VALUES_H_
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+// What a server's answer says of a job, as lists and descriptions of jobs show it.
+namespace perseus::cli {
+
+// Of a plan's figures: "12.30 %"; empty where it has none.
+std::string SavingOf(const nlohmann::ordered_json& plan);
+
+// Of a plan: the figures of all pipelines together; a server of before says the plan's alone.
+const nlohmann::ordered_json& WholeJobOf(const nlohmann::ordered_json& plan);
+
+// Whether its trainers have ended; a run with the same name goes on.
+bool HasEnded(const nlohmann::ordered_json& job);
+
+// "profiling"; "profiling, ended".
+std::string StateOf(const nlohmann::ordered_json& job);
+
+// Whether ranks have reported, and none of them follows the plan, which then saves nothing.
+bool NobodyFollows(const nlohmann::ordered_json& job);
+
+// Of a job, or of what its plan promises. A server of before does not say.
+bool IsBelievable(const nlohmann::ordered_json& object);
+
+// What a job saves now, as far as its plan says.
+std::string SavingNow(const nlohmann::ordered_json& job);
+
+// Of a list or of a number.
+std::string CountText(const nlohmann::ordered_json& value);
+
+}  // namespace perseus::cli
+
+#endif  // PERSEUS_CLI_CLUSTER_JOB_VALUES_H_
