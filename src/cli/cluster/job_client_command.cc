@@ -281,6 +281,7 @@ class JobClient {
 std::string JobNames(const ServerFlags& flags) {
   constexpr int kMostOfAState = 200;
   std::vector<std::string> queries;
+  queries.reserve(kUnfinishedStates.size());
   for (const char* const state : kUnfinishedStates) {
     queries.push_back(fmt::format("?state={}&limit={}", state, kMostOfAState));
   }
