@@ -110,6 +110,21 @@ def test_the_page_of_a_link_stays_while_jobs_are_being_read(surfer: Surfer, serv
     expect(page.locator("tbody tr")).to_have_count(1)
 
 
+def test_the_list_is_read_once_at_a_time(surfer: Surfer, server: Server) -> None:
+    """Many events while it is read do not begin a second round of looks beside the first."""
+    page = surfer.open("#/jobs/none")
+    held: list[Any] = []
+    page.route("**/api/v1/jobs?*", lambda route: held.append(route))
+    page.goto(f"{surfer.url}/#/jobs")
+    for i in range(20):  # More than are read one by one.
+        create(server, name=f"job {i:02}", client_key=f"once-{i}")
+    expect(page.locator("tbody tr")).to_have_count(20)
+    page.wait_for_timeout(1000)  # Longer than the page gathers events.
+    assert len(held) == 1
+    page.unroute("**/api/v1/jobs?*")  # What is held goes on.
+    expect(page.locator("#tally")).to_have_text("20 jobs")
+
+
 def test_a_lost_connection_is_shown_with_its_age(
     surfer: Surfer, server: Server, tmp_path: Path
 ) -> None:

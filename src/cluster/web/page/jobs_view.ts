@@ -30,6 +30,7 @@ export class JobsView {
   private redraw = 0;
   private soon = 0;
   private isComplete = false;
+  private isLooking = false;
   private search = '';
   private state = '';
   private sort = 'name';
@@ -109,9 +110,14 @@ export class JobsView {
     });
   }
 
+  // One look at a time, or each of two would begin others for ever.
   private async look(): Promise<void> {
+    if (this.isLooking) return;
+    this.isLooking = true;
+    clearTimeout(this.timer);
     const begin = performance.now();
     try {
+      const known = [...this.jobs.keys()];
       const seen = new Set<string>();
       let next: string | null = '';
       while (next !== null) {
@@ -125,7 +131,8 @@ export class JobsView {
         next = list.next;
         this.drawSoon();
       }
-      for (const id of this.jobs.keys()) if (!seen.has(id)) this.jobs.delete(id);
+      // What came by an event since may be younger than the answer.
+      for (const id of known) if (!seen.has(id)) this.jobs.delete(id);
       this.isComplete = true;
       heard('answers');
       this.drawSoon();
@@ -134,6 +141,7 @@ export class JobsView {
       lost('answers', error);
       if (error instanceof ApiError && error.status === 401) return this.onError(error);
     }
+    this.isLooking = false;
     const rest = Math.max(shortestRest, restPerLook * (performance.now() - begin));
     this.timer = window.setTimeout(() => {
       if (!document.hidden) void this.look();
@@ -168,10 +176,7 @@ export class JobsView {
     this.soon = 0;
     const ids = [...this.changed];
     this.changed.clear();
-    if (ids.length > mostSingle) {
-      clearTimeout(this.timer);
-      return await this.look();
-    }
+    if (ids.length > mostSingle) return await this.look();
     for (const id of ids) {
       try {
         const job = await get<Job>(jobPath(id), this.stop.signal);
