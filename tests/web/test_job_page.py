@@ -150,6 +150,30 @@ def test_the_timeline_is_the_servers_plan(surfer: Surfer, server: Server) -> Non
     assert f"{first['knob']} MHz" in title.text_content()
 
 
+def test_a_late_answer_does_not_replace_a_newer_one(surfer: Surfer, server: Server) -> None:
+    """The plan that is shown is that of the pipeline that was chosen last."""
+    path = running_job(server)
+    server.call("POST", path + "/stragglers", {"pipeline": 1, "factor": 1.3})
+    page = open_job(surfer, path)
+    expect(page.locator(".lanes")).to_have_count(2)
+    expect(page.locator("#pipeline")).to_contain_text("1 (its own plan)")
+    titles = page.locator("h3")
+    plan = server.call("GET", path + "/plan.json?pipeline=0")[1]
+    of_first = f"{plan['iteration_time_s']:.2f} s"
+    expect(titles.nth(1)).to_contain_text(of_first)
+    held: list[Any] = []
+    page.route("**/plan.json?pipeline=1", lambda route: held.append(route))
+    page.select_option("#pipeline", "1")
+    page.wait_for_timeout(200)
+    assert held
+    with page.expect_response("**/plan.json?pipeline=0"):
+        page.select_option("#pipeline", "0")
+    with page.expect_response("**/plan.json?pipeline=1"):
+        held[0].continue_()
+    page.wait_for_timeout(500)
+    assert of_first in titles.nth(1).text_content()
+
+
 def test_what_is_measured_is_marked_as_measured(surfer: Surfer, server: Server) -> None:
     """What was not measured is n/a; what was says so."""
     path = running_job(server)

@@ -31,6 +31,7 @@ export class RankGrid {
   private buttons: HTMLButtonElement[][] = [];
   private drawn = '';
   private place: [number, number] | null = null;
+  private newest = 0;  // What was asked for last; older answers may come later.
   private active: [number, number] = [0, 0];
 
   constructor(private readonly id: string, private readonly signal: AbortSignal) {
@@ -92,7 +93,8 @@ export class RankGrid {
         this.activate(row, column);
         this.place = [row * grid.pipelines_each, column * grid.stages_each];
         remember((query) => query.set('place', this.place!.join('.')));
-        void this.showPlace(grid, this.place);
+        // If it fails, so does the next look, which says so.
+        this.showPlace(grid, this.place).catch(() => undefined);
       },
     }, text, troubles === '' ? '' : '!');
     return button;
@@ -119,8 +121,11 @@ export class RankGrid {
   }
 
   private async showPlace(grid: Grid, [pipeline, stage]: [number, number]): Promise<void> {
+    this.newest += 1;
+    const asked = this.newest;
     const { ranks } = await get<{ ranks: Rank[] }>(
         `${jobPath(this.id)}/ranks?pipeline=${pipeline}&stage=${stage}`, this.signal);
+    if (asked !== this.newest) return;
     const of = (rank: Rank, name: string) => (rank.counts === undefined ? unknown
       : count(rank.counts[name] ?? 0));
     const each = grid.pipelines_each > 1 || grid.stages_each > 1

@@ -46,6 +46,7 @@ export class TimelineSection {
   private readonly select = h('select', { id: 'pipeline' });
   private version = -1;
   private pipeline = 0;
+  private newest = 0;  // What was asked for last; older answers may come later.
 
   constructor(private readonly signal: AbortSignal) {
     this.pipeline = Number(parse(location.hash).query.get('pipeline') ?? '0') || 0;
@@ -90,12 +91,14 @@ export class TimelineSection {
       h('code', {}, `perseus job plan ${job.id}`), ' writes the plan to a file, of which ',
       h('code', {}, 'perseus report'), ' makes a page.'));
     }
+    this.newest += 1;
+    const asked = this.newest;
     try {
       const plan = await get<PlanFile>(`${jobPath(job.id)}/plan.json?pipeline=${this.pipeline}`,
           this.signal);
-      replace(this.content, ...this.draw(plan));
+      if (asked === this.newest) replace(this.content, ...this.draw(plan));
     } catch (error) {
-      if (this.signal.aborted) return;
+      if (this.signal.aborted || asked !== this.newest) return;
       this.version = -1;
       const isAtMaximum = error instanceof ApiError && error.status === 409;
       replace(this.content, h('p', {}, isAtMaximum
