@@ -1,3 +1,6 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // The frontier as points, and what a point of it comes to. No drawing.
 
 import type { Job, Plan } from './types';

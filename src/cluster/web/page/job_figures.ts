@@ -1,3 +1,6 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
 // The figures at the head of a job's page; each says where it comes from.
 
 import { Child, h } from './dom';
