@@ -3,6 +3,7 @@
 
 // Detection and comparison of a whole job: reports in, plans out.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,6 +17,7 @@
 
 #include "server/api/job_json.h"
 #include "server/api/watch_json.h"
+#include "server/ops/metrics.h"
 #include "server/service_testing.h"
 #include "server/watch/busy_times.h"
 #include "support/mentions.h"
@@ -212,6 +214,9 @@ TEST_F(WatchTest, AComparisonIsANewVersionThatRanksHearOf) {
   EXPECT_GT(realised["saving_percent"]["most"].get<double>(), 11.8);
   EXPECT_NEAR(realised["with_plan_j_per_gpu"].get<double>(), 880, 5);
   EXPECT_TRUE(json["promised"].is_object());
+  EXPECT_THAT(Metrics().Text(*service_, http::Counters{}, {}),
+              HasSubstr(fmt::format("perseus_job_compared_plan_version{{job_id=\"{}\"}} {}\n",
+                                    job_->id(), version + 1)));
   // The sums of iterations keep the two apart.
   for (const auto& summary : job_->View().iterations) {
     EXPECT_TRUE(summary.plan_version == 0 || summary.plan_version == version + 1);

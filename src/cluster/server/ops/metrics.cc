@@ -88,6 +88,7 @@ class WatchFamilies {
     if (watch.realised.empty()) return;
     const Realised& newest = watch.realised.back();
     AddValue(&pairs_, static_cast<double>(newest.pairs), {{kJob, job}});
+    AddValue(&compared_, static_cast<double>(newest.plan_version), {{kJob, job}});
     AddEstimate(&saving_, job, newest.saving);
     AddEstimate(&time_, job, newest.slowdown);
   }
@@ -95,7 +96,7 @@ class WatchFamilies {
   void Append(std::vector<MetricFamily>* families) {
     for (MetricFamily* const family :
          {&iterations_, &measured_, &joules_, &iteration_time_, &power_, &last_, &findings_,
-          &watched_, &slow_, &drift_, &longer_, &pairs_, &saving_, &time_}) {
+          &watched_, &slow_, &drift_, &longer_, &pairs_, &compared_, &saving_, &time_}) {
       if (!family->metric.empty()) families->push_back(std::move(*family));
     }
   }
@@ -153,6 +154,9 @@ class WatchFamilies {
   MetricFamily pairs_ = Family("perseus_job_compared_pairs",
                                "Stretches with the plan and at maximum clocks that were compared.",
                                MetricType::Gauge);
+  MetricFamily compared_ =
+      Family("perseus_job_compared_plan_version",
+             "Version of the plan that the realised saving is of.", MetricType::Gauge);
   MetricFamily saving_ =
       Family("perseus_job_realised_saving_ratio",
              "Energy that the plan was measured to save, with its 95 % confidence interval.",
