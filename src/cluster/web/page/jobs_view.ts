@@ -176,7 +176,8 @@ export class JobsView {
     this.soon = 0;
     const ids = [...this.changed];
     this.changed.clear();
-    if (ids.length > mostSingle) return await this.look();
+    // During a look, one by one: its answers may be older.
+    if (ids.length > mostSingle && !this.isLooking) return await this.look();
     for (const id of ids) {
       try {
         const job = await get<Job>(jobPath(id), this.stop.signal);
