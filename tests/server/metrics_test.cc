@@ -42,7 +42,8 @@ TEST_F(MetricsTest, MethodsThatClientsMakeUpShareOneSeries) {
   EXPECT_THAT(text, Not(HasSubstr("MADEUP")));
   for (const char* const line :
        {"perseus_store_up 0\n", "perseus_jobs_limit 10000\n", "perseus_jobs_damaged 0\n",
-        "perseus_http_connections_limit 7\n"}) {
+        "perseus_http_connections_limit 7\n", "# TYPE process_cpu_seconds_total counter\n",
+        "# TYPE process_resident_memory_bytes gauge\n", "perseus_http_body_bytes 0\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
 }
@@ -54,6 +55,7 @@ TEST_F(MetricsTest, WhatRanksMeasuredIsOfAJobsId) {
   EXPECT_THAT(before,
               HasSubstr(fmt::format("perseus_job_info{{job_id=\"{}\",job_name=\"", job->id())));
   EXPECT_THAT(before, Not(HasSubstr("perseus_job_energy_joules_total{")));
+  EXPECT_THAT(before, Not(HasSubstr("perseus_job_promised_saved_joules_total{")));
   EXPECT_THAT(before, Not(HasSubstr("perseus_certificate")));
   EXPECT_THAT(metrics.Text(*service_, http::Counters{}, {.certificate_expires_at_seconds = 2e9}),
               HasSubstr("perseus_certificate_expiry_timestamp_seconds 2000000000\n"));

@@ -43,5 +43,18 @@ TEST(RecentIterationsTest, OldIterationsAreForgotten) {
   EXPECT_EQ(recent.Figures()->watts, 50);
 }
 
+TEST(RecentIterationsTest, WhatWasSavedAndWhatWasLostNeverFall) {
+  RecentIterations recent;
+  recent.AddSaved(10, std::nullopt);
+  EXPECT_EQ(recent.totals().promised_joules, 10);
+  EXPECT_EQ(recent.totals().realised_saved_joules, 0);
+  EXPECT_EQ(recent.totals().realised_lost_joules, 0);
+  recent.AddSaved(10, 7);
+  recent.AddSaved(10, -3);
+  EXPECT_EQ(recent.totals().promised_joules, 30);
+  EXPECT_EQ(recent.totals().realised_saved_joules, 7);
+  EXPECT_EQ(recent.totals().realised_lost_joules, 3);
+}
+
 }  // namespace
 }  // namespace perseus::server

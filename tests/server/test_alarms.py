@@ -114,13 +114,19 @@ def prometheus(server: Server, tmp_path: Path) -> Iterator[Prometheus]:
 
 def test_alarms_are_on_metrics_that_there_are() -> None:
     """A name that the server does not have would never fire."""
-    source = (ROOT / "src/cluster/server/ops/metrics.cc").read_text()
+    files = [
+        "src/cluster/server/ops/metrics.cc",
+        "src/base/metrics/process.cc",
+        "src/cli/node/agent_metrics.cc",
+        "src/cli/node/relay_metrics.cc",
+    ]
+    source = "".join((ROOT / file).read_text() for file in files)
     reference = (ROOT / "docs/reference/metrics.md").read_text()
     names = set(re.findall(r"\bperseus_\w+", RULES.read_text()))
     assert len(names) >= 13
     for name in names:
         assert f'"{name}"' in source, name
-    for name in re.findall(r'"(perseus_\w+)"', source):
+    for name in re.findall(r'"((?:perseus|process)_\w+)"', source):
         assert f"`{name}" in reference, name
 
 
@@ -159,6 +165,10 @@ def test_a_real_scrape_tells_jobs_apart_and_knows_what_they_draw(
     )
     assert prometheus.await_series("perseus_job_power_watts")["value"][1] == str(200 * RANKS)
     assert prometheus.await_series("perseus_job_iteration_time_seconds")["value"][1] == "0.5"
+    assert prometheus.await_series("perseus_job_promised_saved_joules_total")["value"][1] == "0"
+    # Nobody compared it, so nobody knows what was saved.
+    assert not prometheus.ask("perseus_job_realised_saved_joules_total")
+    assert prometheus.await_series("process_start_time_seconds < time()")
 
 
 @needs_prometheus

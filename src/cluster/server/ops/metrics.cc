@@ -8,7 +8,6 @@
 #include <prometheus/histogram.h>
 #include <prometheus/metric_family.h>
 #include <prometheus/registry.h>
-#include <prometheus/text_serializer.h>
 
 #include <algorithm>
 #include <array>
@@ -21,15 +20,18 @@
 #include <vector>
 
 #include "common/belief.h"
-#include "perseus/version.h"
+#include "metrics/families.h"
+#include "metrics/process.h"
 #include "store/facts.h"
 
 namespace perseus::server {
 namespace {
 
-using prometheus::ClientMetric;
+using metrics::AddValue;
+using metrics::Counter;
+using metrics::Families;
+using metrics::Gauge;
 using prometheus::MetricFamily;
-using prometheus::MetricType;
 
 // Not "job": in Prometheus that is what was scraped.
 constexpr const char* kJob = "job_id";
@@ -37,28 +39,6 @@ constexpr const char* kJob = "job_id";
 // Seconds; the longest are long polls.
 const prometheus::Histogram::BucketBoundaries kSeconds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                                           0.05,   0.1,   0.25,   0.5,   1,    60};
-
-MetricFamily Family(const char* name, const char* help, MetricType type) {
-  MetricFamily family;
-  family.name = name;
-  family.help = help;
-  family.type = type;
-  return family;
-}
-
-void AddValue(MetricFamily* family, double value, std::vector<ClientMetric::Label> labels = {}) {
-  ClientMetric metric;
-  metric.label = std::move(labels);
-  metric.counter.value = value;
-  metric.gauge.value = value;
-  family->metric.push_back(std::move(metric));
-}
-
-MetricFamily Single(const char* name, const char* help, MetricType type, double value) {
-  MetricFamily family = Family(name, help, type);
-  AddValue(&family, value);
-  return family;
-}
 
 // Clients may send any token as a method, without a token of ours; each label of its own
 // would cost memory for ever.
@@ -69,13 +49,14 @@ std::string MethodLabel(std::string_view method) {
   return is_known ? std::string(method) : "other";
 }
 
-// What jobs find out by themselves. A family without values is not shown.
+// What jobs find out by themselves.
 class WatchFamilies {
  public:
   void Add(const JobView& view) {
     const WatchView& watch = view.watch;
     const std::string& job = view.record.id;
     AddIterations(job, watch);
+    AddSaved(job, watch, AreBelievable(view.notes));
     for (const auto& [kind, count] : watch.counts) {
       AddValue(&findings_, static_cast<double>(count), {{kJob, job}, {"kind", kind}});
     }
@@ -93,11 +74,12 @@ class WatchFamilies {
     AddEstimate(&time_, job, newest.slowdown);
   }
 
-  void Append(std::vector<MetricFamily>* families) {
+  void Append(Families* families) {
     for (MetricFamily* const family :
-         {&iterations_, &measured_, &joules_, &iteration_time_, &power_, &last_, &findings_,
-          &watched_, &slow_, &drift_, &longer_, &pairs_, &compared_, &saving_, &time_}) {
-      if (!family->metric.empty()) families->push_back(std::move(*family));
+         {&iterations_, &measured_, &joules_, &promised_, &realised_, &lost_, &iteration_time_,
+          &power_, &last_, &findings_, &watched_, &slow_, &drift_, &longer_, &pairs_, &compared_,
+          &saving_, &time_}) {
+      families->push_back(std::move(*family));
     }
   }
 
@@ -112,6 +94,16 @@ class WatchFamilies {
     AddValue(&last_, watch.recent->at_seconds, {{kJob, job}});
   }
 
+  // What nobody measured is not there, rather than 0.
+  void AddSaved(const std::string& job, const WatchView& watch, bool is_believable) {
+    const IterationTotals& totals = watch.totals;
+    if (totals.with_energy == 0) return;
+    if (is_believable) AddValue(&promised_, totals.promised_joules, {{kJob, job}});
+    if (totals.realised_saved_joules == 0 && totals.realised_lost_joules == 0) return;
+    AddValue(&realised_, totals.realised_saved_joules, {{kJob, job}});
+    AddValue(&lost_, totals.realised_lost_joules, {{kJob, job}});
+  }
+
   static void AddEstimate(MetricFamily* family, const std::string& job,
                           const std::optional<ShareEstimate>& estimate) {
     if (!estimate) return;
@@ -121,79 +113,69 @@ class WatchFamilies {
   }
 
   MetricFamily iterations_ =
-      Family("perseus_job_iterations_total",
-             "Iterations that ranks reported to this server since it began.", MetricType::Counter);
-  MetricFamily measured_ =
-      Family("perseus_job_measured_iterations_total",
-             "Of these, those of which all ranks reported their energy.", MetricType::Counter);
-  MetricFamily joules_ =
-      Family("perseus_job_energy_joules_total",
-             "Energy of all GPUs in these, as their counters measured it.", MetricType::Counter);
-  MetricFamily iteration_time_ = Family(
-      "perseus_job_iteration_time_seconds",
-      "Median of the last 16 iterations; of each the slowest rank, measured.", MetricType::Gauge);
+      Counter("perseus_job_iterations_total",
+              "Iterations that ranks reported to this server since it began.");
+  MetricFamily measured_ = Counter("perseus_job_measured_iterations_total",
+                                   "Of these, those of which all ranks reported their energy.");
+  MetricFamily joules_ = Counter("perseus_job_energy_joules_total",
+                                 "Energy of all GPUs in these, as their counters measured it.");
+  MetricFamily promised_ =
+      Counter("perseus_job_promised_saved_joules_total",
+              "What these saved against maximum clocks, if their plan keeps what it promises.");
+  MetricFamily realised_ = Counter(
+      "perseus_job_realised_saved_joules_total",
+      "What those of them saved whose plan was compared with maximum clocks, by that comparison.");
+  MetricFamily lost_ =
+      Counter("perseus_job_realised_lost_joules_total",
+              "What those of them used beyond maximum clocks whose plan was measured to use more.");
+  MetricFamily iteration_time_ =
+      Gauge("perseus_job_iteration_time_seconds",
+            "Median of the last 16 iterations; of each the slowest rank, measured.");
   MetricFamily power_ =
-      Family("perseus_job_power_watts", "Power of all GPUs in the last 16 iterations, measured.",
-             MetricType::Gauge);
-  MetricFamily last_ =
-      Family("perseus_job_last_iteration_timestamp_seconds",
-             "When the last iteration was over, seconds since 1970.", MetricType::Gauge);
-  MetricFamily findings_ =
-      Family("perseus_job_findings_total",
-             "Findings of straggler detection and comparison, by kind.", MetricType::Counter);
-  MetricFamily watched_ =
-      Family("perseus_job_watched_ranks", "Ranks whose normal pace is known.", MetricType::Gauge);
-  MetricFamily slow_ =
-      Family("perseus_job_slow_ranks", "Ranks that are slow now.", MetricType::Gauge);
+      Gauge("perseus_job_power_watts", "Power of all GPUs in the last 16 iterations, measured.");
+  MetricFamily last_ = Gauge("perseus_job_last_iteration_timestamp_seconds",
+                             "When the last iteration was over, seconds since 1970.");
+  MetricFamily findings_ = Counter("perseus_job_findings_total",
+                                   "Findings of straggler detection and comparison, by kind.");
+  MetricFamily watched_ = Gauge("perseus_job_watched_ranks", "Ranks whose normal pace is known.");
+  MetricFamily slow_ = Gauge("perseus_job_slow_ranks", "Ranks that are slow now.");
   MetricFamily drift_ =
-      Family("perseus_job_drift_ratio", "By how much nearly all ranks are slow together.",
-             MetricType::Gauge);
-  MetricFamily longer_ =
-      Family("perseus_job_iteration_excess_ratio",
-             "By how much iterations are longer than planned.", MetricType::Gauge);
-  MetricFamily pairs_ = Family("perseus_job_compared_pairs",
-                               "Stretches with the plan and at maximum clocks that were compared.",
-                               MetricType::Gauge);
-  MetricFamily compared_ =
-      Family("perseus_job_compared_plan_version",
-             "Version of the plan that the realised saving is of.", MetricType::Gauge);
+      Gauge("perseus_job_drift_ratio", "By how much nearly all ranks are slow together.");
+  MetricFamily longer_ = Gauge("perseus_job_iteration_excess_ratio",
+                               "By how much iterations are longer than planned.");
+  MetricFamily pairs_ = Gauge("perseus_job_compared_pairs",
+                              "Stretches with the plan and at maximum clocks that were compared.");
+  MetricFamily compared_ = Gauge("perseus_job_compared_plan_version",
+                                 "Version of the plan that the realised saving is of.");
   MetricFamily saving_ =
-      Family("perseus_job_realised_saving_ratio",
-             "Energy that the plan was measured to save, with its 95 % confidence interval.",
-             MetricType::Gauge);
+      Gauge("perseus_job_realised_saving_ratio",
+            "Energy that the plan was measured to save, with its 95 % confidence interval.");
   MetricFamily time_ =
-      Family("perseus_job_realised_time_ratio",
-             "Time that the plan was measured to cost, with its 95 % confidence interval.",
-             MetricType::Gauge);
+      Gauge("perseus_job_realised_time_ratio",
+            "Time that the plan was measured to cost, with its 95 % confidence interval.");
 };
 
 // Of the jobs, as they are now.
-std::vector<MetricFamily> JobFamilies(const JobService& service) {
-  MetricFamily states = Family("perseus_jobs", "Jobs by state.", MetricType::Gauge);
-  MetricFamily infos =
-      Family("perseus_job_info", "1, with the id and the name of a job.", MetricType::Gauge);
-  MetricFamily complaining =
-      Family("perseus_job_complaining_ranks", "Ranks that report an error.", MetricType::Gauge);
-  MetricFamily versions =
-      Family("perseus_job_plan_version", "Version of a job's plan.", MetricType::Gauge);
-  MetricFamily savings =
-      Family("perseus_job_planned_saving_ratio",
-             "Share of the energy at maximum clocks that the plan saves.", MetricType::Gauge);
-  MetricFamily ranks = Family("perseus_job_ranks", "Ranks that joined a job.", MetricType::Gauge);
-  MetricFamily stragglers = Family("perseus_job_stragglers",
-                                   "Stragglers that are recorded for a job.", MetricType::Gauge);
-  MetricFamily waiting =
-      Family("perseus_job_waiting", "Requests that wait for a job's plan.", MetricType::Gauge);
+Families JobFamilies(const JobService& service) {
+  MetricFamily states = Gauge("perseus_jobs", "Jobs by state.");
+  MetricFamily infos = Gauge("perseus_job_info", "1, with the id and the name of a job.");
+  MetricFamily complaining = Gauge("perseus_job_complaining_ranks", "Ranks that report an error.");
+  MetricFamily versions = Gauge("perseus_job_plan_version", "Version of a job's plan.");
+  MetricFamily savings = Gauge("perseus_job_planned_saving_ratio",
+                               "Share of the energy at maximum clocks that the plan saves.");
+  MetricFamily ranks = Gauge("perseus_job_ranks", "Ranks that joined a job.");
+  MetricFamily stragglers =
+      Gauge("perseus_job_stragglers", "Stragglers that are recorded for a job.");
+  MetricFamily waiting = Gauge("perseus_job_waiting", "Requests that wait for a job's plan.");
   MetricFamily clients =
-      Family("perseus_job_client_events", "Counts of a job's clients since they started, by kind.",
-             MetricType::Gauge);
+      Gauge("perseus_job_client_events", "Counts of a job's clients since they started, by kind.");
   WatchFamilies watch;
   std::array<int, store::kJobStateNames.size()> counts = {};
   for (const auto& job : service.Jobs()) {
     const JobView view = job->View();
     ++counts[static_cast<std::size_t>(view.record.state)];
     if (view.record.state == store::JobState::kFinished) continue;
-    const std::vector<ClientMetric::Label> labels = {{kJob, view.record.id}};
+    const metrics::Labels labels = {{kJob, view.record.id}};
     AddValue(&infos, 1, {{kJob, view.record.id}, {"job_name", view.record.name}});
     AddValue(&complaining, static_cast<double>(view.complaining_clients), labels);
     AddValue(&ranks, static_cast<double>(view.ranks_registered), labels);
@@ -213,8 +195,8 @@ std::vector<MetricFamily> JobFamilies(const JobService& service) {
   for (std::size_t i = 0; i < counts.size(); ++i) {
     AddValue(&states, counts[i], {{"state", std::string(store::kJobStateNames[i])}});
   }
-  std::vector<MetricFamily> families = {states,     infos,   versions, savings,    ranks,
-                                        stragglers, waiting, clients,  complaining};
+  Families families = {states,     infos,   versions, savings,    ranks,
+                       stragglers, waiting, clients,  complaining};
   watch.Append(&families);
   return families;
 }
@@ -232,7 +214,7 @@ class Metrics::Impl {
     seconds_.Add({{"route", route}}, kSeconds).Observe(record.seconds);
   }
 
-  std::vector<MetricFamily> Collect() const { return registry_.Collect(); }
+  Families Collect() const { return registry_.Collect(); }
 
  private:
   prometheus::Registry registry_;
@@ -256,22 +238,20 @@ void Metrics::Count(const http::AccessRecord& record) { impl_->Count(record); }
 
 std::string Metrics::Text(const JobService& service, const http::Counters& http,
                           const ServerFigures& figures) const {
-  std::vector<MetricFamily> families = impl_->Collect();
+  Families families = impl_->Collect();
   for (MetricFamily& family : JobFamilies(service)) families.push_back(std::move(family));
   const store::StoreCounters store = service.store_counters();
   const auto counter = [&](const char* name, const char* help, auto value) {
-    families.push_back(Single(name, help, MetricType::Counter, static_cast<double>(value)));
+    families.push_back(Counter(name, help, static_cast<double>(value)));
   };
   const auto gauge = [&](const char* name, const char* help, auto value) {
-    families.push_back(Single(name, help, MetricType::Gauge, static_cast<double>(value)));
+    families.push_back(Gauge(name, help, static_cast<double>(value)));
   };
   counter("perseus_store_facts_total", "Facts made durable.", store.facts);
   counter("perseus_store_commits_total", "Commits; one commit writes all waiting facts.",
           store.commits);
   counter("perseus_store_failures_total", "Requests that the store refused.", store.failures);
-  MetricFamily build = Family("perseus_build_info", "1, with the version.", MetricType::Gauge);
-  AddValue(&build, 1, {{"version", PERSEUS_VERSION_STRING}});
-  families.push_back(std::move(build));
+  families.push_back(metrics::BuildInfo("perseus_build_info"));
   if (figures.certificate_expires_at_seconds) {
     gauge("perseus_certificate_expiry_timestamp_seconds",
           "When the server's certificate expires, seconds since 1970.",
@@ -292,15 +272,23 @@ std::string Metrics::Text(const JobService& service, const http::Counters& http,
         figures.max_connections);
   gauge("perseus_http_parked", "Long polls that wait.", http.parked_now);
   gauge("perseus_http_streams", "Open streams of events.", http.streams_now);
+  gauge("perseus_http_body_bytes", "Bodies of requests in memory.", http.body_bytes_now);
+  gauge("perseus_http_body_bytes_limit", "Beyond it, requests are refused.",
+        http::ServerOptions().max_bodies_bytes);
   counter("perseus_http_connections_total", "Connections that were taken.", http.accepted);
   counter("perseus_http_refused_connections_total", "Connections beyond the limit.",
           http.refused_connections);
   counter("perseus_http_outdated_requests_total",
           "Changes that were refused because the server was stopped after they were sent.",
           http.outdated);
+  counter("perseus_http_dropped_streams_total",
+          "Streams of events closed because the client read too slowly.", http.dropped_streams);
+  counter("perseus_http_failed_handshakes_total", "Connections that ended before TLS was set up.",
+          http.failed_handshakes);
   counter("perseus_http_timed_out_total", "Connections closed because the client was too slow.",
           http.timed_out);
-  return prometheus::TextSerializer().Serialize(families);
+  for (MetricFamily& family : metrics::ProcessFamilies()) families.push_back(std::move(family));
+  return metrics::Text(std::move(families));
 }
 
 }  // namespace perseus::server

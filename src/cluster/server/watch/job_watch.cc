@@ -147,6 +147,27 @@ void JobWatch::CountRecent(const std::vector<WatchedIteration>& reports, std::si
   }
   const bool has_energy = ranks > 0 && with_energy >= ranks;
   recent_.Add(seconds, has_energy ? std::optional(joules) : std::nullopt, now_seconds);
+  if (has_energy) CountSaved(reports, joules);
+}
+
+void JobWatch::CountSaved(const std::vector<WatchedIteration>& reports, double joules) {
+  // A share of what maximum clocks would have used, of which `used` is the rest.
+  const auto saved = [](double used, double share) { return used * share / (1 - share); };
+  const std::int64_t version = reports.front().plan_version;
+  const PublishedPlan* const published = PlanOfVersion(version);
+  if (published == nullptr || published->curve == nullptr) return;
+  double promised = 0;
+  for (const WatchedIteration& report : reports) {
+    if (report.clocks != ReportedClocks::kPlan || report.plan_version != version) return;
+    // None: this pipeline runs at maximum clocks.
+    const CurvePlan* const plan = published->PlanOf(report.dp_rank);
+    if (plan == nullptr || plan->saving_percent >= 100) continue;
+    promised += saved(report.energy_joules.value_or(0), plan->saving_percent / 100);
+  }
+  const auto compared = compared_.find(version);
+  const bool has_realised = compared != compared_.end() && compared->second < 1;
+  recent_.AddSaved(promised,
+                   has_realised ? std::optional(saved(joules, compared->second)) : std::nullopt);
 }
 
 const PublishedPlan* JobWatch::PlanOfVersion(std::int64_t version) const {

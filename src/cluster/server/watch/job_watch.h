@@ -126,6 +126,7 @@ class JobWatch {
   void Settle(const WatchState& before);
   void CountRecent(const std::vector<WatchedIteration>& reports, std::size_t ranks,
                    double now_seconds);
+  void CountSaved(const std::vector<WatchedIteration>& reports, double joules);
   void Process(std::int64_t iteration, const std::vector<WatchedIteration>& reports);
   void Detect(std::int64_t iteration, const std::vector<WatchedIteration>& reports);
   void Compare(std::int64_t iteration, const std::vector<WatchedIteration>& reports);
@@ -156,6 +157,7 @@ class JobWatch {
   std::optional<std::pair<std::int64_t, Finding>> slow_at_;  // To be announced then.
   RealisedSavings savings_;
   RecentIterations recent_;
+  std::map<std::int64_t, double> compared_;  // The realised saving of a version, as it was last.
   std::vector<WatchEvent> untold_;
   std::deque<WatchEvent> last_;
   std::map<std::string, std::int64_t> counts_;

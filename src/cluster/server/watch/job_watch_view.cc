@@ -39,6 +39,8 @@ void JobWatch::Compare(std::int64_t iteration, const std::vector<WatchedIteratio
   std::string sentence = fmt::format("plan {} against maximum clocks, {} pairs: time {:+.2f} %",
                                      *version, realised->pairs, 100 * realised->slowdown->share);
   if (realised->saving) {
+    compared_[*version] = realised->saving->share;
+    if (compared_.size() > RealisedSavings::kMostVersions) compared_.erase(compared_.begin());
     sentence +=
         fmt::format(", energy {:+.2f} % ({:+.2f} to {:+.2f})", -100 * realised->saving->share,
                     -100 * realised->saving->most, -100 * realised->saving->least);

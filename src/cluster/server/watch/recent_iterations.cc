@@ -18,6 +18,12 @@ void RecentIterations::Add(double seconds, std::optional<double> joules, double 
   totals_.joules += *joules;
 }
 
+void RecentIterations::AddSaved(double promised_joules, std::optional<double> realised_joules) {
+  totals_.promised_joules += std::max(promised_joules, 0.0);
+  totals_.realised_saved_joules += std::max(realised_joules.value_or(0), 0.0);
+  totals_.realised_lost_joules += std::max(-realised_joules.value_or(0), 0.0);
+}
+
 std::optional<RecentFigures> RecentIterations::Figures() const {
   if (last_.empty()) return std::nullopt;
   std::vector<double> sorted;

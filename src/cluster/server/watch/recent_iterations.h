@@ -25,6 +25,10 @@ struct IterationTotals {
   std::int64_t iterations = 0;
   std::int64_t with_energy = 0;  // Of these, all ranks told their energy:
   double joules = 0;
+  // Of those that all ranks ran with the plan: what they saved against maximum clocks.
+  double promised_joules = 0;        // By what the plan promises.
+  double realised_saved_joules = 0;  // By a comparison of this plan with maximum clocks,
+  double realised_lost_joules = 0;   // or lost, where the plan was measured to need more.
 };
 
 // Keeps the last iterations of one job. One thread at a time.
@@ -34,6 +38,9 @@ class RecentIterations {
 
   // Adds one iteration. `joules`: of all ranks; none: not all told theirs.
   void Add(double seconds, std::optional<double> joules, double now_seconds);
+  // Of an iteration that was added: what the plan promises to have saved in it and, where that was
+  // compared, what it saved. Negative: it needed more.
+  void AddSaved(double promised_joules, std::optional<double> realised_joules);
   // None: there was no iteration yet.
   std::optional<RecentFigures> Figures() const;
   const IterationTotals& totals() const { return totals_; }
