@@ -114,6 +114,8 @@ TEST(Protocol, AnswersAreReadAsTheyWereWritten) {
   gpu.owner = OwnerStatus{4, 1000, "alice (uid 1000)", "trainer", 1.5, 0.25};
   gpu.locked_mhz = 900;
   gpu.sets = 3;
+  status.leases = 5;
+  status.refused = {{Refusal::kHeld, 2}, {Refusal::kDevice, 1}};
   status.gpus = {gpu, {}};
   const Answer answers[] = {
       {1, Operation::kHello, hello},

@@ -127,10 +127,10 @@ def test_each_option_in_the_prose_exists() -> None:
 
 
 def test_the_page_of_metrics_names_each_metric() -> None:
-    """docs/reference/metrics.md has the metrics of the server, and no other."""
-    ours = set(
-        re.findall(r'"(perseus_[a-z_]+)"', (ROOT / "src/cluster/server/ops/metrics.cc").read_text())
-    )
+    """docs/reference/metrics.md has the metrics of server, agent and relay, and no other."""
+    files = ("cluster/server/ops/metrics", "cli/node/agent_metrics", "cli/node/relay_metrics")
+    source = "".join((ROOT / f"src/{file}.cc").read_text() for file in files)
+    ours = set(re.findall(r'"(perseus_[a-z_]+)"', source))
     page = (ROOT / "docs/reference/metrics.md").read_text()
     assert set(re.findall(r"perseus_[a-z_]+", page)) == ours
 

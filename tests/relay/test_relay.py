@@ -10,6 +10,8 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -85,11 +87,15 @@ class Node:
                 [
                     *(str(BINARY), "agent", "run", "--driver", f"simulated:{self.gpus}"),
                     *("--socket", str(self.agent), "--journal", str(folder / "journal")),
+                    *("--metrics-file", str(folder / "agent.prom")),
                 ],
                 stderr=log,
+                umask=0o077,  # As packaging/perseus-agent.service has it.
             )
             command = [str(BINARY), "agent", "relay", "--server", server]
+            command += ["--metrics-file", str(folder / "relay.prom")]
             self.relay = subprocess.Popen([*command, "--socket", str(self.server)], stderr=log)
+        self.figures = [folder / "agent.prom", folder / "relay.prom"]
 
     def status(self) -> Any:
         """Return what `perseus agent status --json` says."""
@@ -99,6 +105,12 @@ class Node:
             check=False,
         )
         return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def figure(self, name: str) -> float:
+        """Return the sum of a metric over its labels, of agent or relay; -1 where it is not."""
+        text = "".join(file.read_text() for file in self.figures if file.exists())
+        found = re.findall(rf"^{name}(?:{{.*}})? (\S+)$", text, re.MULTILINE)
+        return sum(map(float, found)) if found else -1
 
 
 class Rank:
@@ -130,6 +142,15 @@ class Rank:
         self.process.stdin.write("x\n")
         self.process.stdin.close()
         return self.process.wait(PATIENCE)
+
+
+def check_with_promtool(file: Path) -> None:
+    """Fail where promtool finds a fault in the figures; it may not be there."""
+    if shutil.which("promtool"):
+        done = subprocess.run(
+            ["promtool", "check", "metrics"], input=file.read_bytes(), capture_output=True
+        )
+        assert done.returncode == 0, done.stderr.decode() + done.stdout.decode()
 
 
 @pytest.fixture
@@ -224,6 +245,21 @@ def test_a_node_of_real_clients(server: Server, tmp_path: Path) -> None:
         owners = {gpu["owner"]["pid"] for gpu in status["gpus"] if gpu["owner"]}
         assert owners == {rank.says["pid"] for rank in ranks}
 
+        assert eventually(lambda: node.figure("perseus_agent_gpu_leased") == RANKS)
+        assert node.figure("perseus_agent_leases_total") >= RANKS
+        assert node.figure("perseus_agent_connections") == RANKS
+        assert eventually(lambda: node.figure("perseus_agent_gpu_clock_sets_total") > RANKS)
+        assert (
+            time.time() - node.figure("perseus_agent_gpu_owner_heard_timestamp_seconds") / RANKS
+            < 60
+        )
+        assert eventually(lambda: node.figure("perseus_relay_ranks") == RANKS)
+        assert node.figure("perseus_relay_server_up") == 1
+        assert node.figure("perseus_relay_forwarded_requests_total") > 0
+        for file in node.figures:
+            assert file.stat().st_mode & 0o777 == 0o644
+            check_with_promtool(file)
+
         # The node is a connection or two, and this one that asks.
         def connections() -> int:
             text = server.call("GET", "/metrics")[1]
@@ -240,6 +276,9 @@ def test_a_node_of_real_clients(server: Server, tmp_path: Path) -> None:
         ranks[3].process.kill()
         ranks[3].process.wait()
         assert eventually(lambda: node.status()["gpus"][3]["owner"] is None)
+        assert eventually(lambda: node.figure("perseus_agent_gpu_leased") == RANKS - 1)
+        assert eventually(lambda: node.figure("perseus_agent_gpu_clock_restores_total") >= 1)
+        assert node.figure("perseus_agent_gpu_restore_pending") == 0
         ranks.pop()
 
         # The server ends: training does not notice.
@@ -247,6 +286,7 @@ def test_a_node_of_real_clients(server: Server, tmp_path: Path) -> None:
         enough = max(rank.says["iteration"] for rank in ranks) + 20
         assert eventually(lambda: all(r.says["iteration"] > enough for r in ranks))
         assert ask(node.server, "GET", "/healthz")[0] == 200
+        assert eventually(lambda: node.figure("perseus_relay_server_up") == 0)
 
         # So do relay and agent: clocks are back, sockets gone, in time.
         for process in (node.relay, node.process):
@@ -254,6 +294,7 @@ def test_a_node_of_real_clients(server: Server, tmp_path: Path) -> None:
             assert process.wait(PATIENCE) == 0, node.log.read_text()
         assert not node.server.exists()
         assert not node.agent.exists()
+        assert not any(file.exists() for file in node.figures)
         for rank in ranks:
             assert rank.stop() == 0
     finally:
@@ -294,6 +335,9 @@ def test_what_a_relay_needs(tmp_path: Path) -> None:
         return done.stderr
 
     assert "--server" in fault("--socket", str(tmp_path / "s"))
+    somewhere = ("--server", "http://127.0.0.1:9", "--socket", str(tmp_path / "s"))
+    assert "must end in .prom" in fault(*somewhere, "--metrics-file", str(tmp_path / "m.txt"))
+    assert "no/where" in fault(*somewhere, "--metrics-file", str(tmp_path / "no/where/m.prom"))
     taken = tmp_path / "taken"
     taken.write_text("")
     assert "taken" in fault("--server", "http://127.0.0.1:9", "--socket", str(taken))

@@ -20,7 +20,9 @@
 #include "cli/commands.h"
 #include "cli/framework/table.h"
 #include "cli/node/agent_flags.h"
+#include "cli/node/agent_metrics.h"
 #include "cli/node/agent_relay.h"
+#include "cli/node/metrics_file.h"
 #include "common/signal_hold.h"
 #include "device/device.h"
 
@@ -89,15 +91,46 @@ Result<agent::AgentOptions> AgentOptionsOf(const AgentFlags& flags) {
   return options;
 }
 
+Result<agent::StatusAnswer> StatusOf(const std::string& socket, const std::string& name) {
+  Result<agent::Control> control = agent::Control::Connect(socket, name, kReleasePatience);
+  if (!control) return tl::unexpected(control.error());
+  agent::Request request;
+  request.operation = agent::Operation::kStatus;
+  const Result<agent::Answer> answer = control->Ask(request);
+  if (!answer) return tl::unexpected(answer.error());
+  const auto* status = std::get_if<agent::StatusAnswer>(&answer->body);
+  if (status == nullptr) return MakeError(ErrorCode::kIo, "the agent does not say how it is");
+  return *status;
+}
+
+// Figures come through the agent's socket, as for everybody: an agent that hangs writes none.
+MetricsFile::Collect AgentFigures(const std::string& socket) {
+  return [socket](double now_seconds) -> Result<metrics::Families> {
+    const Result<agent::StatusAnswer> status = StatusOf(socket, "metrics file");
+    if (!status) return tl::unexpected(status.error());
+    return AgentFamilies(*status, now_seconds);
+  };
+}
+
 Result<Printout> ServeAgent(const AgentFlags& flags) {
   const Result<agent::AgentOptions> options = AgentOptionsOf(flags);
   if (!options) return tl::unexpected(options.error());
+  if (!flags.metrics_file.empty()) {
+    const Result<void> good = CheckMetricsFile(flags.metrics_file);
+    if (!good) return tl::unexpected(good.error());
+  }
   const StopSignals signals;  // Before the driver makes threads.
   Result<std::unique_ptr<device::Driver>> driver = device::OpenDriver(options->driver);
   if (!driver) return tl::unexpected(driver.error());
   const auto log = std::make_shared<Log>([](const std::string& line) { WriteStandardError(line); });
   const auto agent = agent::Agent::Start(*options, *std::move(driver), log);
   if (!agent) return tl::unexpected(agent.error());
+  std::unique_ptr<MetricsFile> file;
+  if (!flags.metrics_file.empty()) {
+    auto started = MetricsFile::Start(flags.metrics_file, AgentFigures(options->socket_path), log);
+    if (!started) return tl::unexpected(started.error());
+    file = *std::move(started);
+  }
   if (auto ended = (*agent)->Run(signals.descriptor()); !ended) {
     return tl::unexpected(ended.error());
   }
@@ -189,20 +222,15 @@ std::string AgentStatusText(const agent::StatusAnswer& status, const Style& styl
 Result<Printout> ShowAgentStatus(const AgentFlags& flags, const Style& style) {
   const agent::AgentOptions defaults;
   const std::string socket = GivenOr(flags.socket, defaults.socket_path);
-  Result<agent::Control> control =
-      agent::Control::Connect(socket, "perseus agent status", kReleasePatience);
-  if (!control) {
-    if (control.error().code != ErrorCode::kIo) return tl::unexpected(control.error());
+  const Result<agent::StatusAnswer> status = StatusOf(socket, "perseus agent status");
+  if (!status && status.error().code != ErrorCode::kIo) return tl::unexpected(status.error());
+  if (!status) {
     return MakeError(ErrorCode::kIo,
-                     fmt::format("{}; 'perseus agent run' starts one", control.error().message));
+                     fmt::format("{}; 'perseus agent run' starts one", status.error().message));
   }
-  agent::Request request;
-  request.operation = agent::Operation::kStatus;
-  const Result<agent::Answer> answer = control->Ask(request);
-  if (!answer) return tl::unexpected(answer.error());
-  const auto* status = std::get_if<agent::StatusAnswer>(&answer->body);
-  if (status == nullptr) return MakeError(ErrorCode::kIo, "the agent does not say how it is");
-  if (flags.json) return Printout(agent::FormatAnswer({std::nullopt, answer->operation, *status}));
+  if (flags.json) {
+    return Printout(agent::FormatAnswer({std::nullopt, agent::Operation::kStatus, *status}));
+  }
   return Printout(AgentStatusText(*status, style));
 }
 

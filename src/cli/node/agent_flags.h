@@ -33,6 +33,8 @@ struct AgentFlags {
   // relay
   ServerFlags server;
 
+  std::string metrics_file;  // run, relay
+
   // release
   bool all = false;
   bool journaled = false;

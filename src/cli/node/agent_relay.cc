@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "cli/framework/terminal.h"
+#include "cli/node/metrics_file.h"
+#include "cli/node/relay_metrics.h"
 #include "common/signal_hold.h"
 #include "relay/relay.h"
 
@@ -30,6 +32,12 @@ relay::RelayOptions RelayOptionsOf(const ServerFlags& server, const agent::Acces
   return options;
 }
 
+MetricsFile::Collect RelayFigures(const relay::Relay* relay) {
+  return [relay](double now_seconds) -> Result<metrics::Families> {
+    return RelayFamilies(relay->counts(), now_seconds);
+  };
+}
+
 }  // namespace
 
 Result<Printout> ServeRelay(const AgentFlags& flags, const agent::AccessList& access) {
@@ -44,12 +52,19 @@ Result<Printout> ServeRelay(const AgentFlags& flags, const agent::AccessList& ac
   const std::string socket = flags.socket.empty() ? kDefaultRelaySocket : flags.socket;
   const auto relay = relay::Relay::Start(RelayOptionsOf(server, access, socket, log));
   if (!relay) return tl::unexpected(relay.error());
+  std::unique_ptr<MetricsFile> file;
+  if (!flags.metrics_file.empty()) {
+    auto started = MetricsFile::Start(flags.metrics_file, RelayFigures(relay->get()), log);
+    if (!started) return tl::unexpected(started.error());
+    file = *std::move(started);
+  }
   // Whoever started us waits for this line; one that went away needs none.
   static_cast<void>(
       WriteStandardOutput(fmt::format("perseus agent relay: ready at {}\n", (*relay)->url())));
   pollfd stop = {signals.descriptor(), POLLIN, 0};
   while (::poll(&stop, 1, -1) != 1) {
   }
+  file.reset();
   (*relay)->Stop();
   return Printout("");
 }

@@ -69,6 +69,13 @@ void AddPlaceOptions(CommandParser* parser, AgentFlags* flags) {
                   NotEmpty(&flags->gpu_locks), {ValueKind::kDirectory, {}});
 }
 
+void AddMetricsOption(CommandParser* parser, AgentFlags* flags) {
+  parser->AddText("--metrics-file", "FILE",
+                  "Keep figures for Prometheus in this file, whose name ends in .prom: for the "
+                  "textfile collector of node_exporter (default: no file).",
+                  NotEmpty(&flags->metrics_file), {ValueKind::kFile, {}});
+}
+
 void AddAccessOptions(CommandParser* parser, AgentFlags* flags, const std::string& what) {
   parser->AddRepeated(
       "--allow-user", "NAME",
@@ -96,6 +103,7 @@ void AddRunOptions(CommandParser* parser, AgentFlags* flags) {
                            "How often to look for reasons why a GPU does not reach its locked "
                            "clock: power caps, heat (default 10s).",
                            [](std::string_view text) { return ParseAgentTime(text, 1, 86400); });
+  AddMetricsOption(parser, flags);
 }
 
 void AddRunAction(CommandParser* parser, AgentFlags* flags) {
@@ -148,6 +156,7 @@ void AddRelayAction(CommandParser* parser, AgentFlags* flags) {
         "trainers"}});
   AddSocketOption(parser, flags, "The relay's", kDefaultRelaySocket);
   AddAccessOptions(parser, flags, "reach the server through it");
+  AddMetricsOption(parser, flags);
   AddServerOptions(parser, &flags->server);
   parser->AddOldName("--server-token-file", "--token-file");
   parser->AddOldName("--server-ca", "--ca-file");

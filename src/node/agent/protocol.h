@@ -4,8 +4,10 @@
 #ifndef PERSEUS_AGENT_PROTOCOL_H_
 #define PERSEUS_AGENT_PROTOCOL_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -65,6 +67,9 @@ enum class Refusal : std::uint8_t {
   kBadRequest,  // Not a request of this protocol.
   kDevice,      // The driver, or the journal, refused.
 };
+inline constexpr std::array kAllRefusals = {Refusal::kHeld,       Refusal::kNotLeased,
+                                            Refusal::kDenied,     Refusal::kUnknownGpu,
+                                            Refusal::kBadRequest, Refusal::kDevice};
 std::string_view RefusalName(Refusal refusal);  // "held", "not_leased", ...
 
 struct Refused {
@@ -140,6 +145,8 @@ struct StatusAnswer {
   double min_interval_seconds = 0;
   double poll_seconds = 0;  // How often conditions of GPUs with a locked clock are read.
   int connections = 0;
+  std::int64_t leases = 0;                  // That were given since the start.
+  std::map<Refusal, std::int64_t> refused;  // Requests, since the start.
   std::vector<GpuStatus> gpus;
 };
 

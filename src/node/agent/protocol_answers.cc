@@ -118,6 +118,14 @@ StatusAnswer ReadStatus(const TreeCursor& root) {
   status.min_interval_seconds = root.Get("min_interval_s").Number(kNotNegative);
   status.poll_seconds = root.Get("poll_s").Number(kNotNegative);
   status.connections = root.Get("connections").Integer(0);
+  // Agents of before do not count them.
+  if (const auto leases = root.Find("leases")) status.leases = ReadWhole(*leases, 0);
+  if (const auto refused = root.Find("refused")) {
+    for (const Refusal code : kAllRefusals) {
+      const auto count = refused->Find(RefusalName(code));
+      if (count) status.refused[code] = ReadWhole(*count, 0);
+    }
+  }
   const TreeCursor gpus = root.Get("gpus");
   for (std::size_t i = 0; i < gpus.Size(); ++i) status.gpus.push_back(ReadGpuStatus(gpus.At(i)));
   return status;
@@ -246,6 +254,9 @@ void Write(const StatusAnswer& status, Json* out) {
   (*out)["min_interval_s"] = status.min_interval_seconds;
   (*out)["poll_s"] = status.poll_seconds;
   (*out)["connections"] = status.connections;
+  (*out)["leases"] = status.leases;
+  (*out)["refused"] = Json::object();
+  for (const auto& [code, count] : status.refused) (*out)["refused"][RefusalName(code)] = count;
   Json gpus = Json::array();
   for (const GpuStatus& gpu : status.gpus) {
     gpus.push_back({{"uuid", gpu.uuid},

@@ -66,6 +66,7 @@ Service::Slot* Service::Find(const std::string& uuid) {
 
 void Service::Answered(const Ticket& ticket, decltype(Answer::body) body) {
   const auto client = clients_.find(ticket.connection);
+  if (const auto* refused = std::get_if<Refused>(&body)) ++refused_[refused->code];
   if (client == clients_.end()) return;  // Gone meanwhile.
   --client->second.in_flight;
   send_(ticket.connection, {ticket.id, ticket.operation, std::move(body)});
@@ -195,6 +196,7 @@ void Service::Lease(const Client& client, Slot* slot, const Ticket& ticket, Cloc
   if (slot->owner == 0) {
     slot->owner = ticket.connection;
     slot->owned_since = now;
+    ++leases_;
     log_->Write(LogLevel::kInfo, "lease",
                 {{"gpu", slot->info.uuid},
                  {"pid", fmt::format("{}", client.identity.pid)},
@@ -322,6 +324,8 @@ StatusAnswer Service::Status(Clock::time_point now) const {
   status.min_interval_seconds = SecondsOf(settings_.min_interval);
   status.poll_seconds = SecondsOf(settings_.poll);
   status.connections = connections();
+  status.leases = leases_;
+  status.refused = refused_;
   for (const Slot& slot : slots_) {
     GpuStatus gpu = slot.worker->Status();
     if (slot.owner != 0) {

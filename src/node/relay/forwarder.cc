@@ -36,6 +36,7 @@ bool Forwarder::Send(Request request, Callback callback) {
   const std::size_t bytes = request.body.size();
   const bool fits = queue_.size() < options_.max_waiting &&
                     (queue_.empty() || queued_bytes_ + bytes <= options_.max_waiting_bytes);
+  if (!fits) ++counts_.refused;
   if (stopped_ || !fits) return false;
   const auto patience = std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double>(options_.deadline_seconds));
@@ -47,6 +48,14 @@ bool Forwarder::Send(Request request, Callback callback) {
     idle_.pop_back();
   }
   return true;
+}
+
+Forwarder::Counts Forwarder::counts() {
+  const MutexLock lock(mutex_);
+  Counts counts = counts_;
+  counts.waiting = queue_.size();
+  counts.limit = options_.max_waiting;
+  return counts;
 }
 
 bool Forwarder::Next(Worker* worker, Item* item) {
@@ -77,11 +86,19 @@ void Forwarder::Run(Worker* worker) {
   Item item;
   while (Next(worker, &item)) {
     try {
-      item.callback(Ask(worker, item));
+      const Result<http::Response> answer = Ask(worker, item);
+      Count(answer);
+      item.callback(answer);
     } catch (const std::exception&) {  // No memory: who waits is answered by the engine.
     }
     item = Item();  // What it holds is not kept until the next.
   }
+}
+
+void Forwarder::Count(const Result<http::Response>& answer) {
+  const MutexLock lock(mutex_);
+  ++counts_.sent;
+  if (!answer) ++counts_.unanswered;
 }
 
 Result<http::Response> Forwarder::Ask(Worker* worker, const Item& item) {

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -53,6 +54,14 @@ class Forwarder {
   // Never blocks. False: too many requests wait, or it has stopped; `callback` is then not called.
   bool Send(Request request, Callback callback);
 
+  struct Counts {
+    std::size_t waiting = 0, limit = 0;  // Requests.
+    std::uint64_t sent = 0;              // To the server, since the start,
+    std::uint64_t unanswered = 0;        // and those of them that it did not answer.
+    std::uint64_t refused = 0;           // As too many waited.
+  };
+  Counts counts();
+
   // Ends running and waiting requests with kCancelled. Must not be called from a callback.
   void Stop();
 
@@ -73,6 +82,7 @@ class Forwarder {
 
   void Run(Worker* worker);
   bool Next(Worker* worker, Item* item);
+  void Count(const Result<http::Response>& answer);
   Result<http::Response> Ask(Worker* worker, const Item& item);
 
   const ForwarderOptions options_;
@@ -82,6 +92,7 @@ class Forwarder {
   std::size_t queued_bytes_ PERSEUS_GUARDED_BY(mutex_) = 0;
   // The one that worked last is the last.
   std::vector<Worker*> idle_ PERSEUS_GUARDED_BY(mutex_);
+  Counts counts_ PERSEUS_GUARDED_BY(mutex_);  // Without `waiting` and `limit`.
   bool stopped_ PERSEUS_GUARDED_BY(mutex_) = false;
   std::vector<std::unique_ptr<Worker>> workers_;
 };

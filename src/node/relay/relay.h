@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,8 +58,14 @@ class Relay {
   struct Counts {
     PlanHub::Counts plans;
     http::Counters http;
+    Forwarder::Counts requests;
+    bool is_server_away = false;
+    std::optional<double> seconds_since_answer;  // Of the server; none: it has not answered yet.
   };
-  Counts counts() const { return {hub_->counts(), server_->counters()}; }
+  Counts counts() const {
+    return {hub_->counts(), server_->counters(), forwarder_->counts(), health_.is_away(),
+            health_.seconds_since_answer()};
+  }
 
  private:
   explicit Relay(RelayOptions options);

@@ -74,6 +74,12 @@ std::string ServerHealth::why() const {
   return why_;
 }
 
+std::optional<double> ServerHealth::seconds_since_answer() const {
+  const MutexLock lock(mutex_);
+  if (last_answer_ == Clock::time_point()) return std::nullopt;
+  return std::chrono::duration<double>(Clock::now() - last_answer_).count();
+}
+
 Result<std::shared_ptr<http::Client>> ServerLine::Open() {
   {
     const MutexLock lock(mutex_);

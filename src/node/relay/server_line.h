@@ -7,6 +7,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -45,6 +46,8 @@ class ServerHealth {
   // Whether calls failed until just now, so that a new call may fail without being tried.
   bool fails_fast() const;
   std::string why() const;
+  // None: it has not answered yet.
+  std::optional<double> seconds_since_answer() const;
 
  private:
   using Clock = std::chrono::steady_clock;
