@@ -4,25 +4,35 @@
 // What a job's ranks and its server make of times and calls: the client's estimates of each rank,
 // combined and judged as the server does. bench/goal_run.py writes the input:
 //
-//   time RANK ITERATION ROW MHZ NANOSECONDS     a computation whose clock was in effect
-//   call RANK NANOSECONDS                       a clock call, until the clock was in effect
+//   time RANK ITERATION ROW MHZ NANOSECONDS STAGE TYPE   a computation whose clock was in effect
+//   call RANK NANOSECONDS                                a clock call, until the clock was in
+//   effect
 //
 // The output has a line for each condition, "NAME VALUE ERROR PLANNED": what was measured, and what
-// the next plans are made for.
+// the next plans are made for. The arguments are a job's settings (JSON), its profile, and a file
+// for that profile as the server corrects it by these times.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "client/latency.h"
 #include "client/noise_estimate.h"
+#include "perseus/job.h"
+#include "perseus/job_file.h"
+#include "perseus/profile.h"
+#include "profile/error_sources.h"
 #include "server/domain/decide.h"
 #include "server/planning/conditions_state.h"
+#include "server/planning/measured_times.h"
 #include "server/watch/conditions_watch.h"
 
 namespace perseus::bench {
@@ -62,8 +72,45 @@ server::RankConditions ConditionsOf(const Rank& rank) {
   return told;
 }
 
-int Run(std::istream& input) {
+Result<void> WriteCorrected(const std::vector<server::MeasuredTime>& times,
+                            const char* settings_json, const char* path, const char* out) {
+  const Result<JobFile> settings = ParseJobFile(settings_json, "job", JobFileFormat::kJson);
+  if (!settings) return tl::unexpected(settings.error());
+  Result<Profile> profile = ReadProfile(path);
+  if (!profile) return tl::unexpected(profile.error());
+  const Result<Job> job = Job::Make(*profile, *settings);
+  if (!job) return tl::unexpected(job.error());
+  server::CorrectTimes(job->pipeline, times, &*profile);
+  std::ofstream file(out);
+  file << "stage,instruction,frequency,time,energy,error_sources\n";
+  for (const OptionTable& table : profile->tables) {
+    for (const Option& option : table.options) {
+      const auto errors = std::find_if(
+          profile->errors.begin(), profile->errors.end(), [&](const OptionErrors& each) {
+            return each.stage == table.stage && each.type == table.type && each.knob == option.knob;
+          });
+      file << fmt::format(
+          "{},{},{},{},{},{}\n", table.stage, ComputationTypeName(table.type),
+          profile->knobs[static_cast<std::size_t>(option.knob)].label, option.time_seconds,
+          option.energy_joules,
+          errors == profile->errors.end() ? "" : profile::FormatErrorSources(*errors));
+    }
+  }
+  return {};
+}
+
+int Run(std::istream& input, char** arguments) {
   std::map<int, Rank> ranks;
+  server::ConditionsWatch watch;
+  std::map<server::ProfileKey, server::KindReport> kinds;  // Of the iteration.
+  std::int64_t kinds_iteration = 0;
+  const auto report_kinds = [&] {
+    for (auto& [key, report] : kinds) {
+      report.time_seconds /= static_cast<double>(report.count);
+      watch.Take(report);
+    }
+    kinds.clear();
+  };
   for (std::string word; input >> word;) {
     int number = 0;
     input >> number;
@@ -76,7 +123,11 @@ int Run(std::istream& input) {
     }
     std::int64_t iteration = 0;
     client::NoiseEstimate::Time time;
-    input >> iteration >> time.row >> time.mhz >> time.ns;
+    server::ProfileKey key;
+    std::string type;
+    input >> iteration >> time.row >> time.mhz >> time.ns >> key.stage >> type;
+    key.type = ParseComputationType(type).value_or(ComputationType::kForward);
+    key.clock_mhz = time.mhz;
     if (!input) {
       fmt::print(stderr, "estimate_conditions: not a line of times or calls: '{}'\n", word);
       return 2;
@@ -84,8 +135,16 @@ int Run(std::istream& input) {
     if (iteration != rank.iteration) rank.EndIteration();
     rank.iteration = iteration;
     rank.times.push_back(time);
+    if (iteration != kinds_iteration) report_kinds();
+    kinds_iteration = iteration;
+    if (time.row == 0) continue;  // As the client.
+    server::KindReport& report = kinds[key];
+    report.key = key;
+    report.is_steady = true;  // goal_run.py tells only these.
+    ++report.count;
+    report.time_seconds += 1e-9 * time.ns;
   }
-  server::ConditionsWatch watch;
+  report_kinds();
   for (auto& [number, rank] : ranks) {
     rank.EndIteration();
     watch.Take(number, ConditionsOf(rank));
@@ -97,10 +156,15 @@ int Run(std::istream& input) {
     fmt::print("{} {} {} {}\n", server::kConditionNames[i], figure.value, figure.error,
                planned.values[i]);
   }
-  return 0;
+  const auto written = WriteCorrected(planned.times, arguments[1], arguments[2], arguments[3]);
+  if (!written) fmt::print(stderr, "estimate_conditions: {}\n", written.error().message);
+  return written ? 0 : 2;
 }
 
 }  // namespace
 }  // namespace perseus::bench
 
-int main() { return perseus::bench::Run(std::cin); }
+int main(int argc, char** argv) {
+  if (argc != 4) return 2;
+  return perseus::bench::Run(std::cin, argv);
+}

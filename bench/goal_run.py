@@ -4,10 +4,11 @@
 """What becomes of promises on machines with more effects than a plan knows, with no flag given.
 
 Eight jobs of measured tables run on the independent simulator of tests/oracle, on GPUs with every
-effect of EFFECTS at once. A job's first plan is for what the server assumes. Its ranks' times and
+effect of Effects at once. A job's first plan is for what the server assumes. Its ranks' times and
 clock calls then go through the client's and the server's own estimators, and its next plan is for
-what these say. Each plan runs for 200 iterations with new draws, beside all maximum clocks with the
-same draws. Then one job runs with each effect alone.
+what these say, with the profile as the server corrects it by these times; then once more. Each plan
+runs for 200 iterations with new draws, beside all maximum clocks with the same draws. Then one job
+runs with each effect alone.
 
     ninja -C build/release perseus estimate_conditions
     PYTHONPATH=tests python bench/goal_run.py [--effort 0.25] [--iterations 200] [--jobs NAME,...]
@@ -26,6 +27,7 @@ import random
 import statistics
 import subprocess
 import tempfile
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +47,7 @@ NAMES = ("noise", "rank_noise", "noise_correlation", "switch_latency", "switch_l
 # What the client does: docs/reference/client.md.
 CLIENT_INTERVAL = 0.010
 SETTLING = 20  # Iterations that nobody counts: the plan is new.
+STEADY = 0.95  # The client counts rows whose clock is in effect in so many iterations.
 
 
 @dataclass(frozen=True)
@@ -159,9 +162,11 @@ class Machine(Simulator):
     def __init__(self, effects: Effects, ranks: int, pipeline: Pipeline, *rest: Any) -> None:
         super().__init__(pipeline, 1, *rest)
         self._effects = effects
+        self.iterations = self._scenario.iterations
         chance = random.Random(f"gpus {self._scenario.seed // 1000}")
         self._own = [1 + effects.gpu_spread * chance.gauss(0, 1) for _ in range(ranks)]
-        self.seen: list[tuple[int, int, int, float, float]] = []  # rank, iteration, row, MHz, s.
+        # Rank, iteration, row, MHz, seconds.
+        self.seen: list[tuple[int, int, int, float, float]] = []
         self.calls: list[tuple[int, float]] = []
 
     def _factors(self, n: int, p: int, slow: Any, per_gpu: Any) -> list[float]:
@@ -224,15 +229,15 @@ def write_measured(path: Path, truth: Profile, effects: Effects) -> None:
     chance = random.Random("profile")
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        columns = ("time", "energy", "time_std", "energy_std")
+        columns = ("time", "energy", "error_sources")
         writer.writerow(["stage", "instruction", "frequency", *columns])
         for (stage, instruction), options in sorted(truth.tables.items()):
             for option in options:
                 time = option.time * (1 + effects.time_errors * chance.gauss(0, 1))
                 energy = option.energy * (1 + effects.energy_errors * chance.gauss(0, 1))
-                errors = (effects.time_errors * option.time, effects.energy_errors * option.energy)
-                numbers = (repr(number) for number in (time, energy, *errors))
-                writer.writerow([stage, instruction, option.knob, *numbers])
+                power_errors = math.hypot(effects.time_errors, effects.energy_errors)
+                errors = f"{effects.time_errors}|{power_errors}|0"
+                writer.writerow([stage, instruction, option.knob, repr(time), repr(energy), errors])
 
 
 class Run:
@@ -243,7 +248,11 @@ class Run:
         truth = read_profile(job.path())
         measured = folder / "profile.csv"
         write_measured(measured, truth, effects)
+        self.stages = truth.num_stages
+        self.profile = measured
         self.arguments = job.arguments(measured, truth.num_stages)
+        self.lines: list[str] = []  # Of computations, in all runs so far.
+        self.iterations = 0  # Of these.
         ranks = truth.num_stages // job.virtual_stages
         shape = [*("--stages", str(truth.num_stages), "--microbatches", str(job.microbatches))]
         shape += ["--virtual-stages", str(job.virtual_stages), "--format", "csv"]
@@ -311,15 +320,36 @@ class Run:
 
     def estimated(self, machine: Machine) -> tuple[dict[str, float], dict[str, float]]:
         """Return what ranks and server measured, and what they plan for."""
-        lines = [
-            f"time {rank} {n} {row} {mhz:.0f} {1e9 * length!r}"
-            for rank, n, row, mhz, length in sorted(machine.seen)
-        ]
-        lines += [f"call {rank} {int(1e9 * length)}" for rank, length in machine.calls]
+        dag = self.pipeline.dag
+        whole = Counter((rank, row) for rank, _, row, _, _ in machine.seen)
+        steady = {key for key, count in whole.items() if count >= STEADY * machine.iterations}
+        for rank, n, row, mhz, length in sorted(machine.seen):
+            if (rank, row) not in steady:
+                continue
+            action = dag.steps[dag.rank_order[rank][row]][0]
+            self.lines.append(
+                f"time {rank} {self.iterations + n} {row} {mhz:.0f} {1e9 * length!r} "
+                f"{action.stage} {action.type}"
+            )
+        self.iterations += SETTLING + self.options.iterations
+        lines = self.lines + [f"call {rank} {int(1e9 * length)}" for rank, length in machine.calls]
         tool = REPOSITORY / "build/release/bench/estimate_conditions"
+        settings = {
+            "schedule": self.job.schedule,
+            "stages": self.stages,
+            "virtual_stages": self.job.virtual_stages,
+            "microbatches": self.job.microbatches,
+            "blocking_power": self.job.watts,
+        }
+        corrected = self.folder / "corrected.csv"
         said = subprocess.run(
-            [tool], input="\n".join(lines) + "\n", capture_output=True, text=True, check=True
+            [tool, json.dumps(settings), self.profile, corrected],
+            input="\n".join(lines) + "\n",
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
+        self.arguments = self.job.arguments(corrected, self.stages)
         rows = [line.split() for line in said.splitlines()]
         return {r[0]: float(r[1]) for r in rows}, {r[0]: float(r[3]) for r in rows}
 
@@ -328,11 +358,11 @@ ASSUMED = dict(zip(NAMES, (0.01, 0.0, 0.0, 0.020, 0.005), strict=True))
 
 
 def rows_of(job: Job, effects: Effects, options: Any) -> Iterator[tuple[str, str]]:
-    """Yield a table row of the assumed conditions, and one of those that were measured."""
+    """Yield a table row of the assumed conditions, and those of plans for what was measured."""
     with tempfile.TemporaryDirectory() as folder:
         run = Run(job, effects, Path(folder), options)
         conditions = measured = ASSUMED
-        for turn, name in enumerate(("assumed", "measured")):
+        for turn, name in enumerate(("assumed", "measured", "measured again")):
             plan, document = run.plan(conditions)
             result, machine = run.realised(plan, 1000 + turn)
             promised = document["expected"]["saving_percent"]
@@ -340,8 +370,7 @@ def rows_of(job: Job, effects: Effects, options: Any) -> Iterator[tuple[str, str
                 f"{promised:.2f} | {result.saving:.2f} | {result.saving - promised:+.2f} | "
                 f"{result.late:+.3f} +- {2 * result.late_error:.3f}"
             )
-            if turn == 0:
-                measured, conditions = run.estimated(machine)
+            measured, conditions = run.estimated(machine)
             yield name, cells
         yield "figures", ", ".join(f"{name} {measured[name]:.4f}" for name in NAMES)
 

@@ -278,5 +278,35 @@ TEST_F(FollowerTest, CountsWhatComputationsTakeAtTheirClocks) {
   EXPECT_TRUE(follower_.TakeKinds().empty());
 }
 
+// A row whose clock comes in time only when those before it took long is no sample of its kind.
+TEST_F(FollowerTest, RowsThatAreCountedNowAndThenAreToldApart) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
+  follower_.Offer(plan);
+  latency_ = Latency(15 * kMs, 30 * kMs);
+  std::mt19937 random(4);
+  constexpr int kSettling = 20;
+  constexpr int kIterations = 400;
+  for (int i = 0; i < kSettling + kIterations; ++i) {
+    if (i == kSettling) follower_.TakeKinds();
+    Say(EventKind::kStepBegin, {}, i);
+    for (const PlanRow& row : plan->rows) {
+      row_ns_ = (20 + static_cast<std::int64_t>(random() % 41)) * kMs;
+      Compute(row.id);
+    }
+    Say(EventKind::kStepEnd);
+  }
+  std::int64_t steady = 0;
+  std::int64_t others = 0;
+  for (const KindTimes& kind : follower_.TakeKinds()) {
+    (kind.is_steady ? steady : others) += kind.count;
+    if (!kind.is_steady) continue;
+    // Of whole rows, so of nearly all iterations.
+    const auto rows = std::round(static_cast<double>(kind.count) / kIterations);
+    EXPECT_GE(static_cast<double>(kind.count), 0.93 * rows * kIterations) << kind.mhz;
+  }
+  EXPECT_GT(steady, kIterations / 2);
+  EXPECT_GT(others, kIterations / 2);
+}
+
 }  // namespace
 }  // namespace perseus::client

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -207,6 +208,7 @@ TEST(ConditionsState, IsReadAsItWasWritten) {
   state.measured.figures[2] = {0.1, 0.02, 64};
   state.measured.iterations = 256;
   state.measured.calls = 4096;
+  state.plan.times = {{1, ComputationType::kBackwardInput, 1410, 0.25, 1.0 / 3, 512}};
   EXPECT_EQ(ParseConditionsState(FormatConditionsState(state)), state);
   EXPECT_EQ(ParseConditionsState(""), std::nullopt);
   EXPECT_EQ(ParseConditionsState(R"({"plan":{"values":[0,0,0,0,0],"measured":[1,0,0,0,0]}})"),
@@ -315,6 +317,57 @@ TEST_F(MeasuredConditionsTest, PlansAreMadeOnceForWhatIsMeasured) {
   Report(job, 0.002, 0.1);
   ASSERT_TRUE(Settles(job, 0.1));
   EXPECT_GT(job->board().Current()->version.version, second);
+}
+
+// A stage of slower GPUs than the profile's: new plans know it, also after a restart.
+TEST_F(MeasuredConditionsTest, PlansAreMadeForTheTimesThatTrainingShows) {
+  auto job = Create(kMeasuring);
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  Report(job, 0.002, 0.05);
+  ASSERT_TRUE(Settles(job, 0.05));
+  const auto stage_seconds = [&](int stage) {
+    const Profile& profile = job->board().Current()->curve->job().profile;
+    return profile.Find(stage, ComputationType::kForward)->options.front().time_seconds;
+  };
+  EXPECT_EQ(stage_seconds(1), 1.5);
+  std::vector<IterationReport> reports;
+  for (int iteration = 0; iteration < 30; ++iteration) {
+    for (int rank = 0; rank < 4; ++rank) {
+      const int stage = rank % 2;
+      IterationReport report = {.rank = rank, .iteration = iteration, .time_seconds = 10};
+      for (const auto type : {ComputationType::kForward, ComputationType::kBackward}) {
+        const OptionTable& table = *job->board().Current()->curve->job().profile.Find(stage, type);
+        report.kinds.push_back(
+            {.key = {stage, type, 1400},
+             .count = 4,
+             .time_seconds = (stage == 1 ? 1.02 : 1.0) * table.options.front().time_seconds,
+             .is_steady = true});
+      }
+      reports.push_back(report);
+    }
+  }
+  ASSERT_TRUE(sync::Report(*job, reports, {}).has_value());
+  now_ = now_ + 10;
+  const std::int64_t before = job->board().Current()->version.version;
+  Report(job, 0.002, 0.05);
+  ASSERT_TRUE(Eventually([&] {
+    const JobView view = job->View();
+    return view.conditions && !view.conditions->plan.times.empty() && view.refined;
+  }));
+  EXPECT_GT(job->board().Current()->version.version, before);
+  EXPECT_NEAR(stage_seconds(1), 1.53, 0.002);
+  EXPECT_NEAR(stage_seconds(0), 1.0, 0.001);
+  const JobView view = job->View();
+  EXPECT_TRUE(std::any_of(view.notes.begin(), view.notes.end(), [](const Note& note) {
+    return note.text.find("training shows") != std::string::npos;
+  }));
+  const std::string id = job->id();
+  job.reset();
+  Restart();
+  job = sync::Find(*service_, id);
+  ASSERT_NE(job, nullptr);
+  EXPECT_NEAR(stage_seconds(1), 1.53, 0.002);
 }
 
 // The store has the wish; whoever claims the work next makes the plans.

@@ -200,7 +200,8 @@ void Follower::EndIteration(std::int64_t tokens, std::int64_t at_ns) {
   past.told_ns = told_ns_;
   past.spans = std::exchange(spans_, {});
   if (good && !has_device_times_) {
-    noise_.AddIteration(iteration_, plan_->version, std::exchange(noise_times_, {}));
+    noise_.AddIteration(iteration_, plan_->version,
+                        WithoutSelection(std::exchange(noise_times_, {})));
   }
   Keep(std::move(past));
   if (good) {
@@ -305,12 +306,17 @@ void Follower::EndRow(const ComputationId& /*computation*/, std::int64_t at_ns) 
   const PlanRow& planned = plan_->rows[index];
   const auto span = std::find_if(spans_.rbegin(), spans_.rend(),
                                  [](const Span& candidate) { return !candidate.joins; });
-  if (!planned.fused && clock_mhz_ > 0 && !DuringCall(row_begin_ns_, at_ns) &&
-      ClockAt(row_begin_ns_) == ClockAt(at_ns)) {
+  const bool is_whole = !planned.fused && clock_mhz_ > 0 && !DuringCall(row_begin_ns_, at_ns) &&
+                        ClockAt(row_begin_ns_) == ClockAt(at_ns);
+  constexpr double kRemembered = 64;  // Iterations.
+  ++row.iterations;
+  row.whole_share +=
+      ((is_whole ? 1 : 0) - row.whole_share) / std::min<double>(row.iterations, kRemembered);
+  if (is_whole) {
     const int mhz = ClockAt(at_ns);
     if (span != spans_.rend()) span->mhz = mhz;
     if (!has_device_times_ && !plan_->IsOfOneStep()) {
-      CountKind(planned.id, mhz, static_cast<double>(lasted_ns) * 1e-9);
+      CountKind(planned.id, mhz, static_cast<double>(lasted_ns) * 1e-9, IsSteady(index));
       noise_times_.push_back({row_, mhz, static_cast<double>(lasted_ns)});
     }
   }

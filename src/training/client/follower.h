@@ -69,6 +69,9 @@ struct KindTimes {
   int mhz = 0;
   std::int64_t count = 0;
   double seconds = 0;  // Of all together.
+  // Of rows whose clock is in effect all through in nearly every iteration. Others are counted in
+  // some, and which ones depends on how long they and those before them take.
+  bool is_steady = false;
 };
 
 // Tracks where in its plan a rank is, predicts when computations begin, and decides when to set
@@ -160,6 +163,10 @@ class Follower {
     double doubt_ns = 0;  // How far that is usually off.
     bool measured = false;
     bool gap_measured = false;
+    // In how many iterations of the plan, and in what share of the last ones its clock was in
+    // effect all through.
+    int iterations = 0;
+    double whole_share = 0;
   };
   struct Change {
     int mhz = 0;
@@ -195,7 +202,11 @@ class Follower {
 
   void BeginIteration(std::int64_t iteration, bool is_heard, std::int64_t at_ns);
   void EndIteration(std::int64_t tokens, std::int64_t at_ns);
-  void CountKind(const ComputationId& id, int mhz, double seconds);
+  // See KindTimes::is_steady.
+  bool IsSteady(std::size_t row) const;
+  // Without the rows that are not steady, unless hardly any is.
+  std::vector<NoiseEstimate::Time> WithoutSelection(std::vector<NoiseEstimate::Time> times) const;
+  void CountKind(const ComputationId& id, int mhz, double seconds, bool is_steady);
   static void Learn(double measured, double* value, bool* is_measured);
   static void LearnGap(double measured, Row* row);
   // The clock at which the rank waits for its next row; 0: none is set for that.

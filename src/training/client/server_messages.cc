@@ -73,7 +73,8 @@ Json KindsJson(const std::vector<KindTimes>& kinds) {
                     {"instruction", ComputationTypeName(kind.type)},
                     {"frequency", kind.mhz},
                     {"count", kind.count},
-                    {"time", kind.seconds / static_cast<double>(kind.count)}});
+                    {"time", kind.seconds / static_cast<double>(kind.count)},
+                    {"steady", kind.is_steady}});
   }
   return list;
 }

@@ -42,8 +42,14 @@ constexpr Member kBusyByTypeMembers[] = {Number("forward").In({.least = 0}).Opti
                                          Number("backward_input").In({.least = 0}).Optional(),
                                          Number("backward_weight").In({.least = 0}).Optional(),
                                          Number("recompute").In({.least = 0}).Optional()};
-constexpr Member kKindMembers[] = {Integer("stage"), Text("instruction"), Integer("frequency"),
-                                   Integer("count").In({.least = 0}), Number("time").In(kPositive)};
+constexpr Member kKindMembers[] = {
+    Integer("stage"),
+    Text("instruction"),
+    Integer("frequency"),
+    Integer("count").In({.least = 0}),
+    Number("time").In(kPositive),
+    Boolean("steady").Optional().Says("Of computations whose clock is in effect all through in "
+                                      "nearly every iteration. Only these correct the profile.")};
 constexpr Member kIterationReportMembers[] = {
     Integer("rank"),
     Integer("iteration").Optional(),
@@ -192,6 +198,7 @@ std::vector<KindReport> ReadKinds(const TreeCursor& list) {
     report.key.clock_mhz = RankNumber(kind, "frequency");
     report.count = Whole(kind.Get("count"));
     report.time_seconds = kind.Get("time").Number(kPositive);
+    if (const auto steady = FindSet(kind, "steady")) report.is_steady = steady->Bool();
     if (report.count < 0) kind.Get("count").FailExpected("a number of computations");
     const auto type = ParseComputationType(kind.Get("instruction").String());
     if (!type) continue;

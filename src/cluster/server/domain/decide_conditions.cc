@@ -36,6 +36,15 @@ static_assert(kFelt.size() == kConditions);
 constexpr std::array kSure = {0.002, 0.002, 0.15, 0.003, 0.003};  // [Condition]
 static_assert(kSure.size() == kConditions);
 
+// Whether training takes other times than the plans are made for.
+bool TimesAskForPlans(const Phase& phase, const ConditionsState& state,
+                      const MeasuredConditions& measured, double seconds_since_planned) {
+  const bool is_time = state.plan.times.empty() || seconds_since_planned < 0 ||
+                       seconds_since_planned >= kSecondsBetweenPlans;
+  return is_time && phase.built.job != nullptr &&
+         TimesHaveMoved(phase.built.job->pipeline, measured.times);
+}
+
 constexpr std::array kAllConditions = {Condition::kNoise, Condition::kRankNoise,
                                        Condition::kNoiseCorrelation, Condition::kLatency,
                                        Condition::kLatencySpread};
@@ -101,6 +110,7 @@ PlannedConditions PlannedFor(const PlannedConditions& plan, const MeasuredCondit
     next.values[at] = ValueOf(measured, which);
     next.measured[at] = true;
   }
+  if (!measured.times.empty()) next.times = measured.times;
   return next;
 }
 
@@ -114,6 +124,7 @@ Outcome<Draft> DecideOn(const Situation& on, const TakeConditions& command) {
   if (2 * measured.ranks() < state.measured.ranks()) return draft;
   const bool is_news = IsNews(state.measured, measured);
   state.measured = measured;
+  state.measured.times.clear();
   const bool has_no_plans = phase.state == store::JobState::kProfiling &&
                             phase.built.curve == nullptr && phase.built.job == nullptr;
   const double seconds_since = on.now.day_seconds - state.planned_at_seconds;
@@ -123,8 +134,9 @@ Outcome<Draft> DecideOn(const Situation& on, const TakeConditions& command) {
     plans = HaveMoved(state.plan, measured, seconds_since);
     if (plans) state.plan.values = PlannedFor(state.plan, measured).values;
   } else if (phase.built.curve != nullptr && !state.next && !IsPending(phase)) {
-    plans =
-        IsEnough(measured, on.job.ranks.size()) && HaveMoved(state.plan, measured, seconds_since);
+    plans = IsEnough(measured, on.job.ranks.size()) &&
+            (HaveMoved(state.plan, measured, seconds_since) ||
+             TimesAskForPlans(phase, state, measured, seconds_since));
     if (plans) state.next = PlannedFor(state.plan, measured);
   }
   if (!is_news && !plans) return draft;

@@ -76,6 +76,14 @@ Outcome<Draft> DecideOn(const Situation& on, const AdoptPlans& command) {
                                                          .state = JobState::kRunning,
                                                          .profile_source = kMeasuredSource,
                                                          .next = store::StateChange::Next::kAdopt});
+    // The new profile knows the times of these GPUs better.
+    if (on.phase().conditions && !on.phase().conditions->plan.times.empty()) {
+      ConditionsState state = *on.phase().conditions;
+      state.plan.times.clear();
+      if (state.next) state.next->times.clear();
+      draft.decision.facts.emplace_back(
+          store::ConditionsChange{.job = on.id(), .conditions_json = FormatConditionsState(state)});
+    }
   } else if (on.phase().state == JobState::kCharacterizing) {
     draft.decision.facts.emplace_back(
         store::StateChange{.job = on.id(), .state = JobState::kRunning});
@@ -87,9 +95,9 @@ Outcome<Draft> DecideOn(const Situation& on, const AdoptPlans& command) {
     state.planned_at_seconds = on.now.day_seconds;
     draft.decision.facts.emplace_back(
         store::ConditionsChange{.job = on.id(), .conditions_json = FormatConditionsState(state)});
-    draft.decision.announcements.push_back(ProfilingNews(
-        "plans are made anew, for the noise and the latency that the ranks measure; 'perseus job "
-        "show' has them"));
+    draft.decision.announcements.push_back(
+        ProfilingNews("plans are made anew, for what the ranks measure; 'perseus job "
+                      "show' has them"));
   }
   KeepProfile(on, command, &draft);
   return draft;

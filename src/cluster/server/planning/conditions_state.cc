@@ -21,7 +21,25 @@ constexpr double kClientIntervalSeconds = 0.010;
 constexpr NumberRange kCount = {.least = 0, .most = 1e15};
 
 Json PlannedJson(const PlannedConditions& planned) {
-  return {{"values", planned.values}, {"measured", planned.measured}};
+  Json json = {{"values", planned.values}, {"measured", planned.measured}};
+  for (const MeasuredTime& time : planned.times) {
+    json["times"].push_back({time.stage, ComputationTypeName(time.type), time.clock_mhz,
+                             time.seconds, time.error_seconds, time.computations});
+  }
+  return json;
+}
+
+MeasuredTime ReadTime(const TreeCursor& json) {
+  constexpr NumberRange kSmall = {.least = 0, .most = 1e9};
+  const TreeCursor type = json.At(1);
+  const auto parsed = ParseComputationType(type.String());
+  if (!parsed) type.FailExpected("a type of computation");
+  return {.stage = static_cast<int>(json.At(0).Number(kSmall)),
+          .type = parsed.value_or(ComputationType::kForward),
+          .clock_mhz = static_cast<int>(json.At(2).Number(kSmall)),
+          .seconds = json.At(3).Number(kPositive),
+          .error_seconds = json.At(4).Number(kNotNegative),
+          .computations = static_cast<std::int64_t>(json.At(5).Number(kCount))};
 }
 
 PlannedConditions ReadPlanned(const TreeCursor& json) {
@@ -31,6 +49,9 @@ PlannedConditions ReadPlanned(const TreeCursor& json) {
   for (std::size_t i = 0; i < kConditions; ++i) {
     planned.values[i] = values.At(i).Number(kNotNegative);
     planned.measured[i] = measured.At(i).Bool();
+  }
+  if (const auto times = json.Find("times")) {
+    for (std::size_t i = 0; i < times->Size(); ++i) planned.times.push_back(ReadTime(times->At(i)));
   }
   return planned;
 }

@@ -9,9 +9,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "perseus/job_file.h"
 #include "perseus/result.h"
+#include "server/planning/measured_times.h"
 
 // What a job's ranks measure of its conditions, and for which its plans are made.
 namespace perseus::server {
@@ -40,8 +42,9 @@ struct MeasuredCondition {
 
 struct MeasuredConditions {
   std::array<MeasuredCondition, kConditions> figures = {};  // [Condition]
-  std::int64_t iterations = 0;  // That the noise of the rank that saw most comes from,
-  std::int64_t calls = 0;       // and clock calls of all ranks.
+  std::int64_t iterations = 0;           // That the noise of the rank that saw most comes from,
+  std::int64_t calls = 0;                // and clock calls of all ranks.
+  std::vector<MeasuredTime> times = {};  // Sure ones, by key. The store does not keep these.
 
   const MeasuredCondition& Of(Condition which) const {
     return figures[static_cast<std::size_t>(which)];
@@ -57,6 +60,7 @@ struct PlannedConditions {
   // measurements.
   std::array<double, kConditions> values = {0.01, 0, 0, 0.020, 0.005};
   std::array<bool, kConditions> measured = {};  // [Condition] What is not is assumed.
+  std::vector<MeasuredTime> times = {};         // That correct the profile.
 
   double Of(Condition which) const { return values[static_cast<std::size_t>(which)]; }
   bool IsMeasured(Condition which) const { return measured[static_cast<std::size_t>(which)]; }

@@ -27,6 +27,7 @@
 #include "server/base/checks.h"
 #include "server/base/library_request.h"
 #include "server/planning/conditions_state.h"
+#include "server/planning/measured_times.h"
 #include "store/store.h"
 
 namespace perseus::server {
@@ -180,6 +181,14 @@ Result<Profile> ProfileOf(const std::string& csv, const JobFile& settings) {
   return profile;
 }
 
+Note NoteOf(const TimeCorrection& correction) {
+  return {.severity = Severity::kOdd,
+          .text = fmt::format("plans are made for the times that training shows: computations "
+                              "of {} stages take {:+.1f} to {:+.1f} % against the profile",
+                              correction.stages, 100 * (correction.least - 1),
+                              100 * (correction.most - 1))};
+}
+
 }  // namespace
 
 tl::unexpected<Failure> Invalid(const Error& error) {
@@ -289,9 +298,8 @@ Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record) {
       ParseJobFile(record.settings_json, kSettingsName, JobFileFormat::kJson);
   if (!settings) return tl::unexpected(settings.error());
   settings->places.clear();  // In a text that nobody has seen.
-  if (const auto conditions = ParseConditionsState(record.conditions_json)) {
-    SetConditions(conditions->plan, &*settings);
-  }
+  const auto conditions = ParseConditionsState(record.conditions_json);
+  if (conditions) SetConditions(conditions->plan, &*settings);
   if (settings->blocking_power_watts.empty()) {
     settings->blocking_power_watts = record.blocking_power_watts;
   }
@@ -311,9 +319,16 @@ Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record) {
   if (auto few = CheckComputations(profile->num_stages, *settings); !few) {
     return too_large(few.error());
   }
-  Result<Job> job = Job::Make(*std::move(profile), *std::move(settings));
+  Result<Job> job = Job::Make(*profile, *settings);
   if (!job) return tl::unexpected(job.error());
   if (auto few = CheckComputations(job->pipeline.dag.size()); !few) return too_large(few.error());
+  if (conditions && !conditions->plan.times.empty()) {
+    const TimeCorrection correction =
+        CorrectTimes(job->pipeline, conditions->plan.times, &*profile);
+    job = Job::Make(*std::move(profile), *std::move(settings));
+    if (!job) return tl::unexpected(job.error());
+    if (correction.stages > 0) job->notes.push_back(NoteOf(correction));
+  }
   if (is_unknown) {
     job->notes.push_back(
         {.severity = Severity::kOdd,

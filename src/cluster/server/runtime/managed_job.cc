@@ -368,6 +368,7 @@ void ManagedJob::OnPhase(const Phase& before) {
   }
   if (phase.settled_round != before.settled_round || phase.sweep_round != before.sweep_round) {
     drift_.Reset();
+    conditions_.ForgetTimes();
   }
   const bool profiles = phase.state == store::JobState::kProfiling;
   if (profiles && before.state != phase.state) last_measured_seconds_ = now.seconds;

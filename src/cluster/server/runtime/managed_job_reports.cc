@@ -116,6 +116,7 @@ void ManagedJob::WatchDrift(const std::vector<KindReport>& kinds) {
   const Phase& phase = life_.phase;
   if (phase.built.job == nullptr || phase.state != store::JobState::kRunning) return;
   for (const KindReport& kind : kinds) {
+    conditions_.Take(kind);
     for (const DriftNews& news : drift_.Add(kind, phase.built.job->profile)) {
       const std::string sentence =
           news.is_over ? fmt::format("{} takes as long as its profile says again",

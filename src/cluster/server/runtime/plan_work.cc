@@ -29,6 +29,10 @@ Result<void> BuildStep(store::Store& store, const std::string& id, AdoptPlans* m
   if (made->step.is_pending) {
     record.profile_csv = record.next_profile_csv;
     record.blocking_power_watts = record.next_blocking_power_watts;
+    if (auto state = ParseConditionsState(record.conditions_json)) {
+      state->plan.times.clear();
+      record.conditions_json = FormatConditionsState(*state);
+    }
   }
   if (made->step.conditions) {
     ConditionsState state;

@@ -86,6 +86,7 @@ MeasuredConditions ConditionsWatch::Combined() const {
     all.iterations = std::max(all.iterations, told.iterations);
     all.calls += told.calls;
   }
+  all.times = times_.Measured();
   return all;
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "server/planning/conditions_state.h"
+#include "server/watch/times_watch.h"
 
 namespace perseus::server {
 
@@ -37,12 +38,16 @@ struct RankConditions {
 class ConditionsWatch {
  public:
   void Take(int rank, const RankConditions& conditions);
+  void Take(const KindReport& report) { times_.Add(report); }
+  // Of a new profile, which knows better.
+  void ForgetTimes() { times_.Reset(); }
   // Whether a rank has told something since the last call.
   bool TakeNews() { return std::exchange(has_news_, false); }
   MeasuredConditions Combined() const;
 
  private:
   std::map<int, RankConditions> ranks_;  // The last word of each.
+  TimesWatch times_;
   bool has_news_ = false;
 };
 

@@ -20,6 +20,8 @@ struct KindReport {
   ProfileKey key;
   std::int64_t count = 0;  // Computations.
   double time_seconds = 0;
+  // Which of its computations are counted does not depend on how long they take.
+  bool is_steady = false;
 };
 
 // A kind of computation whose time in training differs from the profile.
