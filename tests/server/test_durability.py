@@ -49,6 +49,22 @@ def test_a_stopped_server_overwrites_nothing() -> None:
     assert run_stops(BINARY, 3, 1, job, pooled=False) == []
 
 
+def test_a_job_that_has_ended_is_the_same_after_a_restart(tmp_path: Path) -> None:
+    """Its profile is not read then, and does not count as another one."""
+    server = Server(BINARY, tmp_path / "jobs.db")
+    body = {"job": SETTINGS, "profile_csv": PROFILE, "client_key": "night"}
+    status, job = server.call("POST", "/api/v1/jobs", body)
+    assert status == 201, job
+    assert server.call("POST", f"/api/v1/jobs/{job['id']}/finish", {})[0] == 200
+    assert server.stop() == 0
+    server = Server(BINARY, tmp_path / "jobs.db")
+    status, again = server.call("POST", "/api/v1/jobs", body)
+    assert (status, again["id"]) == (200, job["id"])
+    status, refused = server.call("POST", "/api/v1/jobs", body | {"job": SETTINGS | {"dp": 7}})
+    assert status in (409, 422), refused
+    server.stop()
+
+
 def test_a_server_stops_though_it_computes(tmp_path: Path) -> None:
     """SIGTERM waits for no walk of a frontier."""
     server = Server(BINARY, tmp_path / "jobs.db")

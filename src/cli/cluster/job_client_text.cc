@@ -559,10 +559,18 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
   if (MemberText(savings, "kind") != "promised" || !ObjectOf(savings, "comparison").empty()) {
     text += SavingsText(savings);
   }
+  const Json& measured = ObjectOf(job, "measured");
+  if (!measured.empty()) {
+    line("now",
+         fmt::format("{} an iteration, of each the slowest rank (mean of the last {})",
+                     SecondsOf(measured, "iteration_time_s"), MemberText(measured, "iterations")));
+  }
   for (const Json& iterations : job.value("iterations", Json::array())) {
-    line("measured",
-         fmt::format("version {}: {} reports, mean {}", MemberText(iterations, "plan_version"),
-                     MemberText(iterations, "reports"), SecondsOf(iterations, "mean_s")));
+    line(
+        "measured",
+        fmt::format("version {}: {} reports of ranks; {} from a rank's begin to its end on average",
+                    MemberText(iterations, "plan_version"), MemberText(iterations, "reports"),
+                    SecondsOf(iterations, "mean_s")));
   }
   return text;
 }

@@ -124,12 +124,17 @@ std::string TopTable(const Json& jobs, const Style& style, double now_seconds,
     const auto power = is_fresh ? NumberOf(measured, "power_w") : std::nullopt;
     watts += power.value_or(0);
     if (++rows > most_rows) continue;
-    const auto saved = NumberOf(ObjectOf(job, "realised"), "mean");
+    const Json& realised = ObjectOf(job, "realised");
+    const auto saved = NumberOf(realised, "mean");
+    // The plan that is promised beside it may be a newer one.
+    const bool is_older =
+        saved && NumberOf(realised, "plan_version") != NumberOf(ObjectOf(job, "plan"), "version");
     table.AddRow(
         {ShownName(job), StateOf(job),
          fmt::format("{}/{}", MemberText(job, "ranks_registered"), MemberText(job, "world_size")),
          is_fresh ? FigureOrNothing(TimeNow(job), 4) : "", FigureOrNothing(TimePromised(job), 4),
-         FigureOrNothing(power, 0), saved ? FormatPercent(*saved, 2) : "", SavingNow(job),
+         FigureOrNothing(power, 0),
+         saved ? FormatPercent(*saved, 2) + (is_older ? " (older plan)" : "") : "", SavingNow(job),
          CountIfAny(job, "stragglers"), CountIfAny(job, "complaining")});
   }
   const std::string beyond = rows > most_rows ? fmt::format("and {} more\n", rows - most_rows) : "";

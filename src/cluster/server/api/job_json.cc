@@ -95,7 +95,7 @@ constexpr Member kJobSummaryMembers[] = {
     Object("measured", "MeasuredNow")
         .Optional()
         .Says("What the last iterations took; null: this server heard of none."),
-    Object("realised", "Estimate")
+    Object("realised", "LastRealised")
         .Optional()
         .Says("The saving of the newest plan that was compared with maximum clocks, in percent; "
               "null: none was compared."),

@@ -54,6 +54,8 @@ constexpr Member kPromiseMembers[] = {
     Integer("plan_version").Sometimes(), Boolean("believable").Sometimes(),
     Number("time_percent").Sometimes(), Number("saving_percent").Sometimes(),
     Object("saving_interval", "SavingInterval").Sometimes()};
+constexpr Member kLastRealisedMembers[] = {
+    Integer("plan_version").Says("That it was measured of; the present one may be newer.")};
 constexpr Member kRealisedMembers[] = {
     Integer("plan_version"),
     Integer("pairs"),
@@ -97,6 +99,7 @@ constexpr ObjectSchema kWatchSchemas[] = {
     {"ComparisonNow", kComparisonNowMembers},
     {"Estimate", kEstimateMembers,
      "Percent, with the ends of its 95 % confidence interval; null: too few pairs."},
+    {.name = "LastRealised", .members = kLastRealisedMembers, .base = "Estimate"},
     {"Promise", kPromiseMembers},
     {"Realised", kRealisedMembers},
     {"Savings", kSavingsMembers}};
@@ -180,7 +183,10 @@ Json ComparisonJson(const ComparisonBlocks& blocks) {
 
 Json LastRealisedJson(const WatchView& view) {
   for (auto each = view.realised.rbegin(); each != view.realised.rend(); ++each) {
-    if (each->saving) return EstimateJson(each->saving);
+    if (!each->saving) continue;
+    Json json = EstimateJson(each->saving);
+    json["plan_version"] = each->plan_version;
+    return json;
   }
   return nullptr;
 }

@@ -36,7 +36,7 @@ inline constexpr ObjectSchema kNewComparisonSchema = {
 nlohmann::ordered_json DetectionSettingsJson(const WatchSettings& settings);
 nlohmann::ordered_json ComparisonJson(const ComparisonBlocks& blocks);  // Null: none.
 
-// The newest saving that was measured, an Estimate; null: none was.
+// The newest saving that was measured, a LastRealised; null: none was.
 nlohmann::ordered_json LastRealisedJson(const WatchView& view);
 nlohmann::ordered_json DetectionJson(const WatchView& view);
 // The saving that the plan promises and the saving that was measured. In shadow mode no clock is

@@ -39,6 +39,11 @@ export interface Estimate {
   most: number;
 }
 
+// Of the newest plan that was compared.
+export interface LastRealised extends Estimate {
+  plan_version: number;
+}
+
 export interface Measured {
   iterations: number;
   iteration_time_s: number;
@@ -65,7 +70,7 @@ export interface JobSummary {
   believable: boolean;
   complaining: number;
   measured: Measured | null;
-  realised: Estimate | null;
+  realised: LastRealised | null;
   following?: number;
   ended?: boolean;
   profile_source: string | null;
