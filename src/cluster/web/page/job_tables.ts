@@ -21,6 +21,12 @@ export function warnings(job: Job): string[] {
   if (job.state === 'running' && job.following === 0) {
     found.push('No rank follows the plan, so it saves nothing.');
   }
+  // Each kind of trouble once; the table of clients names the ranks.
+  const kinds = [...new Set(job.clients.troubled.map((each) => each.error))];
+  if (kinds.length > 0) {
+    const more = kinds.length > 1 ? ` (and ${plural(kinds.length - 1, 'other trouble')}; see Clients)` : '';
+    found.push(`${plural(job.clients.complaining, 'rank')} in trouble: ${kinds[0] ?? ''}${more}.`);
+  }
   if (job.detection.iteration_cause !== '') found.push(`${job.detection.iteration_cause}.`);
   if (job.savings.shadow_ranks > 0) {
     found.push(`${plural(job.savings.shadow_ranks, 'rank')} in shadow mode: no clock is set.`);
