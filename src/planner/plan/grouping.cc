@@ -125,12 +125,15 @@ bool MayShareKnobs(const PlanConstraints& constraints) {
   return constraints.granularity != Granularity::kComputation || HasDwell(constraints);
 }
 
+double LeastDwellSeconds(const PlanConstraints& constraints) {
+  constexpr double kRounding = 1e-12;
+  return constraints.min_dwell_seconds * (1 - kRounding);
+}
+
 bool KeepsDwell(const CostedPipeline& pipeline, const PlanConstraints& constraints,
                 std::span<const int> knobs) {
   if (!HasDwell(constraints)) return true;
-  // A plan that was made to just last so long does, whatever order its parts were added in.
-  constexpr double kRounding = 1e-12;
-  const double least_seconds = constraints.min_dwell_seconds * (1 - kRounding);
+  const double least_seconds = LeastDwellSeconds(constraints);
   const auto keeps = [&](const std::vector<int>& order) {
     double seconds = 0;
     bool changed = false;

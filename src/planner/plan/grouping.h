@@ -30,6 +30,8 @@ std::vector<std::vector<int>> GroupComputations(const CostedPipeline& pipeline,
 bool MayShareKnobs(const PlanConstraints& constraints);
 // Whether they have a dwell.
 bool HasDwell(const PlanConstraints& constraints);
+// The dwell, less what the order in which times are added up may hide.
+double LeastDwellSeconds(const PlanConstraints& constraints);
 // Whether knobs [computation] keep the dwell (docs/explanation/planning.md): computations at one
 // knob last so long together, even with everything at its fastest; or the whole rank keeps one.
 bool KeepsDwell(const CostedPipeline& pipeline, const PlanConstraints& constraints,

@@ -10,8 +10,6 @@
 namespace perseus::plan {
 namespace {
 
-// Plans that differ by less, as a share of their energies' sum, count as equal.
-constexpr double kSameJoules = 1e-10;
 constexpr double kClearlyTooLong = 1e-9;  // Relative; of a path.
 constexpr int kLongestExchange = 3;       // Options that an exchange may skip.
 

@@ -15,6 +15,9 @@
 
 namespace perseus::plan {
 
+// Plans that differ by less, as a share of their energies' sum, count as equal.
+inline constexpr double kSameJoules = 1e-10;
+
 // A plan in which groups of computations share a knob, as a small discrete
 // problem: one option per group, such that no path through the pipeline takes
 // longer than `seconds`. In the doubles of the profile, so that what is

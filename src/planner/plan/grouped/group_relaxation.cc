@@ -35,8 +35,6 @@ namespace perseus::plan {
 namespace {
 
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
-constexpr double kTooLong = 1e-11;     // Relative; of a path.
-constexpr double kRounding = 2.3e-16;  // Of one operation, relative.
 constexpr std::size_t kMostOfferedPaths = 400;
 constexpr int kRayDoublings = 60;
 constexpr int kMostPathsAtOnce = 4;
@@ -122,7 +120,7 @@ void GroupRelaxation::Bound(const std::vector<double>& path_prices) {
   }
   work_ += static_cast<std::int64_t>(size_ - groups) * problem_.num_cells();
   // Each sum has no more terms than this.
-  bound -= kRounding * (size_ + 2.0 * problem_.num_cells() + 8) * magnitude;
+  bound -= kOperationRounding * (size_ + 2.0 * problem_.num_cells() + 8) * magnitude;
   if (!(bound > bound_)) return;
   bound_ = bound;
   least_ = std::move(least);
@@ -159,7 +157,7 @@ bool GroupRelaxation::AddLongPaths() {
       mean[group.first_cell + c] += values_[k] * group.options[column.option].cell_seconds[c];
     }
   }
-  const double most = problem_.seconds() * (1 + kTooLong);
+  const double most = problem_.seconds() * (1 + kPathTooLong);
   const auto is_row = [this](int path) {
     return std::find(rows_.begin(), rows_.end(), path) != rows_.end();
   };

@@ -13,6 +13,11 @@
 
 namespace perseus::plan {
 
+// By how much of the deadline a path may pass it without being made a row.
+inline constexpr double kPathTooLong = 1e-11;
+// What rounding may hide in one operation, relative.
+inline constexpr double kOperationRounding = 2.3e-16;
+
 // The linear relaxation of a GroupProblem: a group may mix its options, and of
 // the paths only those matter that were too long so far. Solved by the dual
 // simplex method; see group_relaxation.cc. Borrows the problem.

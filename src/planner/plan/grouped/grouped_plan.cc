@@ -13,8 +13,9 @@
 // comes first. Then ranks are cut into ever shorter stretches that last long
 // enough (dwell_segments.h), each level begun with the plan of the one before; once into any that
 // do, once into whole cycles of forwards and backwards. The coarser granularities, their groups
-// merged until they keep the dwell, are candidates, so that none of them is better. A shorter dwell
-// may still give a worse plan: nothing is promised there.
+// merged until they keep the dwell, are candidates, so that none of them is better. Small pipelines
+// are then searched over all ways to cut ranks (dwell_branch.h), to proof where the work allows. In
+// others a shorter dwell may still give a worse plan: nothing is promised there.
 //
 // All searches are bounded by work and pass through the same plans however
 // large the bound is: more effort never gives a worse plan.
@@ -31,6 +32,7 @@
 #include <vector>
 
 #include "plan/cost_options.h"
+#include "plan/grouped/dwell_branch.h"
 #include "plan/grouped/group_branch.h"
 #include "plan/grouped/group_problem.h"
 #include "plan/grouping.h"
@@ -51,6 +53,8 @@ constexpr std::int64_t kLevelWork = 60'000'000;
 // For all levels before together: where it runs out, the levels that are left
 // are not tried.
 constexpr double kLevelsWork = 2e9;
+// For all ways to cut a small pipeline.
+constexpr double kBranchWork = 2e9;
 constexpr double kMostGroupWork = 1e16;
 
 class GroupSearch {
@@ -67,6 +71,7 @@ class GroupSearch {
   Result<GroupedPlan> Run() {
     if (HasDwell(constraints_)) {
       WithDwell(constraints_.granularity);
+      Branch();
     } else {
       WithoutDwell(constraints_.granularity);
     }
@@ -184,6 +189,23 @@ class GroupSearch {
     // Where groups are merged in another way there may be better plans.
     bound_ = -kNoJoules;
     proven_ = false;
+  }
+
+  // All ways to cut the ranks of a small pipeline, where nothing but the dwell makes groups.
+  void Branch() {
+    if (constraints_.granularity != Granularity::kComputation) return;
+    if (pipeline_.dag.size() > kMostDwellComputations) return;
+    double joules = 0;
+    for (const int table : pipeline_.table_of) {
+      joules += pipeline_.tables[table].baseline.energy_joules;
+    }
+    const double tolerance = kSameJoules * joules;
+    DwellSolution found = SolveDwell(pipeline_, guard_, LeastDwellSeconds(constraints_), seconds_,
+                                     best_joules_, tolerance, Work(kBranchWork));
+    best_.work += found.work;
+    if (!found.options.empty()) Offer(std::move(found.options), found.joules);
+    bound_ = found.bound_joules - tolerance;
+    proven_ = found.bound_joules >= best_joules_ - tolerance;
   }
 
   const CostedPipeline& pipeline_;
