@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import random
 import tempfile
 from collections import defaultdict
 from dataclasses import dataclass
@@ -17,15 +19,16 @@ import highspy
 from .dag import one_forward_one_backward, replay
 from .plan_check import Job
 from .run_plan import run_plan
-from .small_cases import FEW_CLOCKS
+from .small_cases import FEW_CLOCKS, SmallCase
 from .tables import write_profile
 
 if TYPE_CHECKING:
     from .dag import Pipeline
-    from .small_cases import SmallCase
 
 # The dwell, in times of the fastest computation of the first rank.
 DWELLS = (2.5, 5.5)
+# Stages and microbatches of random cases: 8 to 64 computations.
+SHAPES = [(2, 2), (2, 3), (2, 4), (3, 3), (3, 4), (2, 8), (4, 4), (3, 6), (4, 6), (4, 8)]
 # Excess up to which a plan counts as optimal: the gap of HiGHS and rounding.
 OPTIMAL_PERCENT = 1e-4
 
@@ -41,10 +44,19 @@ class DwellComparison:
         requested length.
     proved
         Whether HiGHS ran to proof.
+    claims_proof
+        Whether the plan says that it is proven to be the best.
+    gap_percent
+        How far the plan says that it may be above the best; None where it does not say.
+    computations
+        Of the pipeline.
     """
 
     excess_percent: float
     proved: bool
+    claims_proof: bool
+    gap_percent: float | None
+    computations: int
 
 
 def compare_dwell(case: SmallCase, dwell: float, seconds: float = math.inf) -> DwellComparison:
@@ -76,7 +88,14 @@ def compare_dwell(case: SmallCase, dwell: float, seconds: float = math.inf) -> D
     total = sum(pipeline.blocking)
     ours = plan["energy_j"] + total * (limit - plan["iteration_time_s"])
     bound, proved = least_with_dwell(pipeline, limit, dwell_s, seconds)
-    return DwellComparison(100 * (ours / (bound + total * limit) - 1), proved)
+    shared = plan.get("shared_clocks", {})
+    return DwellComparison(
+        excess_percent=100 * (ours / (bound + total * limit) - 1),
+        proved=proved,
+        claims_proof=bool(shared.get("proven")),
+        gap_percent=shared.get("gap_percent"),
+        computations=len(pipeline.dag.steps),
+    )
 
 
 def least_with_dwell(
@@ -135,14 +154,46 @@ def least_with_dwell(
     return solver.getInfo().mip_dual_bound, proved
 
 
+def random_cases(count: int, seed: int) -> list[tuple[SmallCase, float]]:
+    """Return pipelines of up to 64 computations with few clocks, each with a dwell.
+
+    Parameters
+    ----------
+    count
+        How many.
+    seed
+        Where the draws begin.
+    """
+    draws = random.Random(seed)
+    cases = []
+    for _ in range(count):
+        stages, microbatches = draws.choice(SHAPES)
+        case = SmallCase(
+            draws.choice(["gpt3-a100", "bloom-a40"]),
+            stages,
+            microbatches,
+            draws.randint(8, 16),
+            draws.choice([1.0, 1.02, 1.05, 1.1]),
+        )
+        cases.append((case, draws.uniform(1.2, 7)))
+    return cases
+
+
 def main() -> None:
     """Print the figures of docs/evidence/planning.md."""
-    found = [compare_dwell(case, dwell, 60) for case in FEW_CLOCKS for dwell in DWELLS]
-    solved = [result for result in found if result.proved]
-    optimal = sum(result.excess_percent < OPTIMAL_PERCENT for result in solved)
-    worst = max(result.excess_percent for result in solved)
-    print(f"{optimal} of {len(solved)} solved cases optimal, worst {worst:.2f} % above")
-    print(f"{len(found) - len(solved)} not solved in 60 s")
+    cases = [(case, dwell) for case in FEW_CLOCKS for dwell in DWELLS]
+    found = [compare_dwell(case, dwell, 60) for case, dwell in cases + random_cases(48, 1)]
+    print("| computations | plans | solved in 60 s | optimal | worst | proven by the planner |")
+    for least, most in itertools.pairwise((0, 16, 32, 64)):
+        within = [result for result in found if least < result.computations <= most]
+        solved = [result for result in within if result.proved]
+        optimal = sum(result.excess_percent < OPTIMAL_PERCENT for result in solved)
+        worst = max(result.excess_percent for result in solved)
+        proven = sum(result.claims_proof for result in within)
+        print(
+            f"| {least + 1} to {most} | {len(within)} | {len(solved)} | {optimal} "
+            f"| {worst:.2f} % | {proven} |"
+        )
 
 
 if __name__ == "__main__":

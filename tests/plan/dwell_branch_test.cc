@@ -1,0 +1,163 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "plan/grouped/dwell_branch.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "plan/grouping.h"
+#include "plan/pipelines.h"
+
+namespace perseus::plan {
+namespace {
+
+using plan_testing::Blocking;
+using plan_testing::Costed;
+using plan_testing::DagOf;
+using plan_testing::EffectiveEnergy;
+using plan_testing::IterationSeconds;
+using plan_testing::ProfileShape;
+using plan_testing::RandomRows;
+
+constexpr double kNoneJoules = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kMuchWork = 1'000'000'000'000;
+
+struct DwellCase {
+  CostedPipeline pipeline;
+  PlanConstraints constraints;
+  Guard guard;
+  double seconds = 0;
+  double tolerance = 0;
+
+  DwellSolution Solve(std::int64_t work, double known_joules = kNoneJoules) const {
+    return SolveDwell(pipeline, guard, LeastDwellSeconds(constraints), seconds, known_joules,
+                      tolerance, work);
+  }
+};
+
+DwellCase RandomCase(std::mt19937& random, int stages, int clocks, int microbatches) {
+  ProfileShape shape;
+  shape.stages = stages;
+  shape.clocks = clocks;
+  shape.noise = random() % 2 == 0 ? 0.0 : 0.05;
+  const char* const schedules[] = {"1f1b", "gpipe"};
+  DwellCase made;
+  made.pipeline =
+      Costed(RandomRows(random, shape), DagOf(schedules[random() % 2], stages, microbatches),
+             Blocking(20.0 * static_cast<double>(random() % 5)));
+  made.constraints.min_dwell_seconds = 0.5 + 0.5 * static_cast<double>(random() % 12);
+  if (random() % 3 == 0) made.constraints.time_margin_fraction = 0.02;
+  made.guard = GuardOf(made.constraints);
+  std::vector<CostOption> baseline;
+  for (const int t : made.pipeline.table_of) baseline.push_back(made.pipeline.tables[t].baseline);
+  for (const CostOption& option : baseline) made.tolerance += 1e-10 * option.energy_joules;
+  made.seconds = (1 + 0.01 * static_cast<double>(random() % 20)) *
+                 IterationSeconds(made.pipeline, baseline, made.guard);
+  return made;
+}
+
+// The least of all choices of knobs that keep the dwell and end in time, by trying each.
+double LeastWithDwell(const DwellCase& from) {
+  double least = kNoneJoules;
+  std::vector<CostOption> options(from.pipeline.dag.size());
+  std::vector<int> knobs(from.pipeline.dag.size());
+  const auto extend = [&](const auto& self, int i) -> void {
+    if (i == from.pipeline.dag.size()) {
+      if (KeepsDwell(from.pipeline, from.constraints, knobs) &&
+          IterationSeconds(from.pipeline, options, from.guard) <= from.seconds) {
+        least = std::min(least, EffectiveEnergy(from.pipeline, options));
+      }
+      return;
+    }
+    for (const CostOption& option : from.pipeline.TableOf(i).all_options) {
+      options[i] = option;
+      knobs[i] = option.knob;
+      self(self, i + 1);
+    }
+  };
+  extend(extend, 0);
+  return least;
+}
+
+void CheckFound(const DwellCase& from, const DwellSolution& found) {
+  if (found.options.empty()) return;
+  std::vector<int> knobs;
+  for (const CostOption& option : found.options) knobs.push_back(option.knob);
+  RC_ASSERT(KeepsDwell(from.pipeline, from.constraints, knobs));
+  RC_ASSERT(IterationSeconds(from.pipeline, found.options, from.guard) <= from.seconds);
+  RC_ASSERT(std::abs(found.joules - EffectiveEnergy(from.pipeline, found.options)) <=
+            from.tolerance);
+}
+
+RC_GTEST_PROP(DwellBranchTest, FindsTheBestOfAllChoices, ()) {
+  std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
+  const bool wide = random() % 2 == 0;
+  const DwellCase small = RandomCase(random, 2, wide ? 4 : 3, 2);
+  const DwellSolution found = small.Solve(kMuchWork);
+  CheckFound(small, found);
+  const double least = LeastWithDwell(small);
+  RC_ASSERT(!found.options.empty());
+  RC_ASSERT(found.joules <= least + 2 * small.tolerance);
+  RC_ASSERT(found.joules >= least - 2 * small.tolerance);
+  RC_ASSERT(found.bound_joules >= found.joules - 2 * small.tolerance);
+}
+
+RC_GTEST_PROP(DwellBranchTest, ABoundThatIsNotMetIsBelowTheBest, ()) {
+  std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
+  const DwellCase small = RandomCase(random, 2, 3, 2);
+  const double least = LeastWithDwell(small);
+  for (const std::int64_t work : {0, 100, 1000, 10'000, 100'000}) {
+    RC_ASSERT(small.Solve(work).bound_joules <= least + 2 * small.tolerance);
+  }
+}
+
+RC_GTEST_PROP(DwellBranchTest, MoreWorkNeverGivesAWorsePlanOrBound, ()) {
+  std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
+  const DwellCase small =
+      RandomCase(random, 2 + static_cast<int>(random() % 3), 8, 3 + static_cast<int>(random() % 3));
+  double joules = kNoneJoules;
+  double bound = -kNoneJoules;
+  for (const std::int64_t work : {10'000, 100'000, 1'000'000, 10'000'000}) {
+    const DwellSolution found = small.Solve(work);
+    CheckFound(small, found);
+    RC_ASSERT(found.joules <= joules);
+    RC_ASSERT(found.bound_joules >= bound - small.tolerance);
+    joules = found.joules;
+    bound = found.bound_joules;
+  }
+}
+
+TEST(DwellBranchTest, StopsAtAPlanThatIsKnownToBeTheBest) {
+  std::mt19937 random(5);
+  DwellCase small = RandomCase(random, 3, 12, 5);
+  small.constraints.min_dwell_seconds = 3;
+  const DwellSolution found = small.Solve(kMuchWork);
+  const DwellSolution again = small.Solve(kMuchWork, found.joules);
+  EXPECT_LE(again.work, found.work);
+  EXPECT_GE(again.bound_joules, found.joules - 2 * small.tolerance);
+  // A plan that no one has is no reason to claim more than is so.
+  const DwellSolution lower = small.Solve(kMuchWork, found.joules - 1);
+  EXPECT_EQ(lower.bound_joules, found.joules - 1);
+}
+
+TEST(DwellBranchTest, FindsNothingWhereNothingEndsInTime) {
+  std::mt19937 random(6);
+  DwellCase small = RandomCase(random, 2, 3, 3);
+  small.seconds = 0.5;
+  const DwellSolution found = small.Solve(kMuchWork);
+  EXPECT_TRUE(found.options.empty());
+  EXPECT_EQ(found.joules, kNoneJoules);
+}
+
+}  // namespace
+}  // namespace perseus::plan
