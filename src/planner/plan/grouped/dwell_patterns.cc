@@ -5,48 +5,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace perseus::plan {
-DwellPatterns::DwellPatterns(const CostedPipeline& pipeline, const Guard& guard,
-                             double least_seconds)
-    : pipeline_(pipeline), least_seconds_(least_seconds) {
-  for (const CostTable& table : pipeline.tables) {
-    seconds_.emplace_back(pipeline.knobs.size(), kNoWay);
-    joules_.emplace_back(pipeline.knobs.size(), kNoWay);
-    for (const CostOption& option : table.all_options) {
-      seconds_.back()[option.knob] = guard.Seconds(table, option);
-      joules_.back()[option.knob] = EffectiveEnergy(table, option);
-    }
-  }
-}
-
-DwellPatterns::Allowed DwellPatterns::All() const {
-  Allowed allowed(pipeline_.table_of.size(), std::vector<std::uint8_t>(num_knobs(), 0));
-  for (const std::vector<int>& order : pipeline_.dag.rank_order) {
-    const auto beats = [&](int a, int b) {
-      bool same = true;
-      for (const int i : order) {
-        if (Seconds(i, a) > Seconds(i, b) || Joules(i, a) > Joules(i, b)) return false;
-        same = same && Seconds(i, a) == Seconds(i, b) && Joules(i, a) == Joules(i, b);
-      }
-      return !same || a < b;
-    };
-    for (int knob = 0; knob < num_knobs(); ++knob) {
-      bool beaten = false;
-      for (int other = 0; other < num_knobs() && !beaten; ++other) {
-        beaten = other != knob && beats(other, knob);
-      }
-      if (beaten) continue;
-      for (const int i : order) allowed[i][knob] = Seconds(i, knob) < kNoWay ? 1 : 0;
-    }
-  }
-  return allowed;
-}
-
 template <typename Visit>
 void DwellPatterns::VisitStretches(const std::vector<int>& order, const Allowed& allowed,
-                                   const std::vector<double>& prices, const Visit& visit) {
+                                   const Prices& prices, const Visit& visit) {
   const int size = static_cast<int>(order.size());
   std::vector<std::pair<int, double>> alive;  // Knobs that all members so far may take.
   for (int begin = 0; begin < size; ++begin) {
@@ -60,22 +25,22 @@ void DwellPatterns::VisitStretches(const std::vector<int>& order, const Allowed&
       std::size_t kept = 0;
       for (const auto& [knob, joules] : alive) {
         if (allowed[i][knob] == 0) continue;
-        alive[kept++] = {knob, joules + Joules(i, knob) + prices[i] * Seconds(i, knob)};
+        alive[kept++] = {knob, joules + PricedJoules(prices, i, knob)};
       }
-      work_ += 2 * static_cast<std::int64_t>(alive.size());
+      AddWork(2 * static_cast<std::int64_t>(alive.size()));
       alive.resize(kept);
-      fastest_seconds += pipeline_.TableOf(i).options.front().time_seconds;
+      fastest_seconds += pipeline().TableOf(i).options.front().time_seconds;
       if (fastest_seconds < least_seconds_ && end - begin + 1 < size) continue;
       for (const auto& [knob, joules] : alive) visit(Stretch{begin, end + 1, knob, joules});
     }
   }
 }
 
-double DwellPatterns::Cheapest(const Allowed& allowed, const std::vector<double>& prices,
+double DwellPatterns::Cheapest(const Allowed& allowed, const Prices& prices,
                                std::vector<int>* knobs) {
-  knobs->assign(pipeline_.table_of.size(), -1);
+  knobs->assign(pipeline().table_of.size(), -1);
   double total = 0;
-  for (const std::vector<int>& order : pipeline_.dag.rank_order) {
+  for (const std::vector<int>& order : pipeline().dag.rank_order) {
     std::vector<double> least(order.size() + 1, kNoWay);
     std::vector<Stretch> last(order.size() + 1);
     least[0] = 0;
@@ -95,8 +60,8 @@ double DwellPatterns::Cheapest(const Allowed& allowed, const std::vector<double>
   return total;
 }
 
-void DwellPatterns::Forbid(const std::vector<double>& prices, double room, Allowed* allowed) {
-  for (const std::vector<int>& order : pipeline_.dag.rank_order) {
+void DwellPatterns::Forbid(const Prices& prices, double room, Allowed* allowed) {
+  for (const std::vector<int>& order : pipeline().dag.rank_order) {
     std::vector<Stretch> stretches;
     VisitStretches(order, *allowed, prices,
                    [&](const Stretch& stretch) { stretches.push_back(stretch); });
@@ -115,7 +80,7 @@ void DwellPatterns::Forbid(const std::vector<double>& prices, double room, Allow
     for (const Stretch& s : stretches) {
       if (before[s.begin] + s.joules + after[s.end] - before.back() > room) continue;
       for (int k = s.begin; k < s.end; ++k) kept[k][s.knob] = 1;
-      work_ += s.end - s.begin;
+      AddWork(s.end - s.begin);
     }
     for (std::size_t k = 0; k < order.size(); ++k) (*allowed)[order[k]] = std::move(kept[k]);
   }

@@ -14,8 +14,8 @@
 // enough (dwell_segments.h), each level begun with the plan of the one before; once into any that
 // do, once into whole cycles of forwards and backwards. The coarser granularities, their groups
 // merged until they keep the dwell, are candidates, so that none of them is better. Small pipelines
-// are then searched over all ways to cut ranks (dwell_branch.h), to proof where the work allows. In
-// others a shorter dwell may still give a worse plan: nothing is promised there.
+// are then searched over all ways to cut ranks (pattern_branch.h), to proof where the work allows.
+// In others a shorter dwell may still give a worse plan: nothing is promised there.
 //
 // All searches are bounded by work and pass through the same plans however
 // large the bound is: more effort never gives a worse plan.
@@ -32,9 +32,10 @@
 #include <vector>
 
 #include "plan/cost_options.h"
-#include "plan/grouped/dwell_branch.h"
+#include "plan/grouped/dwell_patterns.h"
 #include "plan/grouped/group_branch.h"
 #include "plan/grouped/group_problem.h"
+#include "plan/grouped/pattern_branch.h"
 #include "plan/grouping.h"
 
 namespace perseus::plan {
@@ -194,14 +195,17 @@ class GroupSearch {
   // All ways to cut the ranks of a small pipeline, where nothing but the dwell makes groups.
   void Branch() {
     if (constraints_.granularity != Granularity::kComputation) return;
-    if (pipeline_.dag.size() > kMostDwellComputations) return;
+    if (pipeline_.dag.size() > kMostPatternComputations) return;
     double joules = 0;
     for (const int table : pipeline_.table_of) {
       joules += pipeline_.tables[table].baseline.energy_joules;
     }
     const double tolerance = kSameJoules * joules;
-    DwellSolution found = SolveDwell(pipeline_, guard_, LeastDwellSeconds(constraints_), seconds_,
-                                     best_joules_, tolerance, Work(kBranchWork));
+    DwellPatterns patterns(pipeline_, guard_, LeastDwellSeconds(constraints_));
+    PatternSolution found = SolvePatterns(
+        &patterns, guard_,
+        {.seconds = seconds_, .known_joules = best_joules_, .tolerance_joules = tolerance},
+        Work(kBranchWork));
     best_.work += found.work;
     if (!found.options.empty()) Offer(std::move(found.options), found.joules);
     bound_ = found.bound_joules - tolerance;

@@ -1,32 +1,38 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Branch and bound over all ways to cut ranks into stretches.
+// Branch and bound over what ranks may do with their clocks.
 //
-// The bound. Paths through the pipeline get prices L >= 0. No plan costs less than
+// The bound. Paths through the pipeline get prices L >= 0, a change of clock a price C >= 0. No
+// plan that ends at t costs less than
 //
-//   sum over ranks of the cheapest way to cut it, each second at the prices of its paths
-//     + sum over paths L x (delay - deadline),
+//   sum over ranks of the cheapest way, each second at the prices of its paths, each change at C
+//     + sum over paths L x (delay - t) - C x most changes + waiting power x (t - deadline),
 //
-// which holds for all prices (dwell_patterns.h finds the cheapest way exactly). Prices are improved
-// by the volume algorithm (Barahona and Anbil, 2000): steps along what an average of the ways so
-// far takes too long. Paths are made on demand, the longest one of that average.
+// which holds for all prices (rank_patterns.h finds the cheapest way exactly), at the deadline or,
+// where a second of waiting costs more than all paths, at the least time that there is. Prices are
+// improved by the volume algorithm (Barahona and Anbil, 2000): steps along what an average of the
+// ways so far takes too long. Paths are made on demand, the longest one of that average.
 //
 // A node says which knobs a computation may take. What makes the bound of a node dearer than the
 // best plan is forbidden; what is left is split where the average mixes knobs that are far apart.
 // The open node with the least bound is next. So which nodes come before does not depend on plans
 // that are known from elsewhere, and these only say where to stop.
 //
-// Plans. The cuts of the cheapest ways are solved as groups (group_branch.h), each once.
+// Plans. The stretches of one knob of the cheapest ways are solved as groups (group_branch.h), each
+// once; where these ways change too often, those at a higher price of changes.
 
-#include "plan/grouped/dwell_branch.h"
+#include "plan/grouped/pattern_branch.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <numeric>
 #include <set>
 #include <utility>
+#include <vector>
 
-#include "plan/grouped/dwell_patterns.h"
+#include "perseus/plan.h"
 #include "plan/grouped/group_branch.h"
 #include "plan/grouped/group_problem.h"
 #include "plan/grouped/group_relaxation.h"
@@ -34,12 +40,13 @@
 namespace perseus::plan {
 namespace {
 
-constexpr double kNoPlan = DwellPatterns::kNoWay;
+constexpr double kNoPlan = RankPatterns::kNoWay;
 constexpr int kRootSteps = 400;
 constexpr int kNodeSteps = 40;
 constexpr int kStepsBeforeHalving = 10;
 constexpr double kNewShare = 0.1;               // Of the latest way in the average.
 constexpr std::int64_t kCutsWork = 20'000'000;  // For one way to cut.
+constexpr int kPriceSteps = 12;                 // For one with fewer changes.
 constexpr std::size_t kMostPaths = 400;
 
 struct Path {
@@ -47,35 +54,32 @@ struct Path {
   double room_seconds = 0;  // Deadline - delays.
 };
 
-class DwellBranching {
+class PatternBranching {
  public:
-  DwellBranching(const CostedPipeline& pipeline, const Guard& guard, double least_seconds,
-                 double seconds, double known_joules, double tolerance_joules,
-                 std::int64_t work_limit)
-      : pipeline_(pipeline),
+  PatternBranching(RankPatterns* patterns, const Guard& guard, const PatternProblem& problem,
+                   std::int64_t work_limit)
+      : patterns_(*patterns),
+        pipeline_(patterns->pipeline()),
         guard_(guard),
-        seconds_(seconds),
-        known_joules_(known_joules),
-        tolerance_(tolerance_joules),
-        work_limit_(work_limit),
-        patterns_(pipeline, guard, least_seconds) {}
+        problem_(problem),
+        tolerance_(problem.tolerance_joules),
+        work_limit_(work_limit) {}
 
-  DwellSolution Run() {
+  PatternSolution Run() {
     std::vector<std::vector<int>> alone(pipeline_.dag.size());
     for (int i = 0; i < pipeline_.dag.size(); ++i) alone[i] = {i};
-    const auto timing = GroupProblem::Make(pipeline_, guard_, alone, seconds_);
+    const auto timing = GroupProblem::Make(pipeline_, guard_, alone, problem_.seconds);
+    solution_.joules = kNoPlan;
+    solution_.bound_joules = -kNoPlan;
+    if (!timing) return std::move(solution_);
+    timing_ = &*timing;
     Node root;
     root.allowed = patterns_.All();
-    if (timing) {
-      timing_ = &*timing;
-      dearest_ = Dearest(root.allowed);
-      solution_.joules = kNoPlan;
-      Evaluate(kRootSteps, &root);
-      Push(std::move(root));
-      while (!open_.empty() && open_.front().bound < Stop() && Work() <= work_limit_) Expand();
-    }
-    solution_.bound_joules = std::min(solution_.joules, known_joules_);
-    if (!timing) solution_.bound_joules = -kNoPlan;
+    SetLimits(root.allowed);
+    Evaluate(kRootSteps, &root);
+    Push(std::move(root));
+    while (!open_.empty() && open_.front().bound < Stop() && Work() <= work_limit_) Expand();
+    solution_.bound_joules = std::min(solution_.joules, problem_.known_joules);
     if (!open_.empty()) {
       solution_.bound_joules = std::min(solution_.bound_joules, open_.front().bound);
     }
@@ -85,8 +89,9 @@ class DwellBranching {
 
  private:
   struct Node {
-    DwellPatterns::Allowed allowed;
+    RankPatterns::Allowed allowed;
     std::vector<double> prices;  // [path]
+    double change_joules = 0;
     double bound = -kNoPlan;
     int number = 0;
     // Where to split it: a computation, and the knobs that the first child may take.
@@ -102,19 +107,24 @@ class DwellBranching {
   // Nodes of such a bound hold no better plan than those that were found here.
   double Cutoff() const { return std::min(solution_.joules, dearest_) - tolerance_; }
   // The same with what is known from elsewhere.
-  double Stop() const { return std::min(Cutoff(), known_joules_ - tolerance_); }
+  double Stop() const { return std::min(Cutoff(), problem_.known_joules - tolerance_); }
 
-  // More than any plan takes.
-  double Dearest(const DwellPatterns::Allowed& allowed) const {
-    double joules = 2 * tolerance_;
+  // More than any plan takes, and the time that none undercuts.
+  void SetLimits(const RankPatterns::Allowed& allowed) {
+    dearest_ = 2 * tolerance_;
+    std::vector<double> fastest;
     for (int i = 0; i < pipeline_.dag.size(); ++i) {
       double most = -kNoPlan;
+      double least_seconds = kNoPlan;
       for (int knob = 0; knob < patterns_.num_knobs(); ++knob) {
-        if (allowed[i][knob] != 0) most = std::max(most, patterns_.Joules(i, knob));
+        if (allowed[i][knob] == 0) continue;
+        most = std::max(most, patterns_.Joules(i, knob));
+        least_seconds = std::min(least_seconds, patterns_.Seconds(i, knob));
       }
-      joules += most;
+      dearest_ += most;
+      fastest.push_back(least_seconds);
     }
-    return joules;
+    shortest_ = std::min(problem_.seconds, timing_->LongestPath(fastest, nullptr));
   }
 
   void Push(Node node) {
@@ -139,57 +149,79 @@ class DwellBranching {
     }
   }
 
-  std::vector<double> PricesOfComputations(const std::vector<double>& prices) {
-    std::vector<double> watts(pipeline_.dag.size(), 0);
+  RankPatterns::Prices PricesOf(const std::vector<double>& prices, double change_joules) {
+    RankPatterns::Prices result = {.watts = std::vector<double>(pipeline_.dag.size(), 0),
+                                   .change_joules = change_joules};
     for (std::size_t p = 0; p < prices.size(); ++p) {
       if (prices[p] == 0) continue;
-      for (std::size_t i = 0; i < watts.size(); ++i) watts[i] += prices[p] * paths_[p].counts[i];
+      for (std::size_t i = 0; i < result.watts.size(); ++i) {
+        result.watts[i] += prices[p] * paths_[p].counts[i];
+      }
     }
-    work_ += static_cast<std::int64_t>(prices.size() * watts.size());
-    return watts;
+    work_ += static_cast<std::int64_t>(prices.size() * result.watts.size());
+    return result;
   }
 
-  double BoundOf(const DwellPatterns::Allowed& allowed, const std::vector<double>& prices,
-                 std::vector<int>* knobs) {
-    const double priced = patterns_.Cheapest(allowed, PricesOfComputations(prices), knobs);
-    double bound = priced;
-    double magnitude = std::abs(priced);
-    for (std::size_t p = 0; p < prices.size(); ++p) {
-      bound -= prices[p] * paths_[p].room_seconds;
-      magnitude += prices[p] * (seconds_ + std::abs(paths_[p].room_seconds));
-    }
+  // How long before the deadline it is cheapest to end at such prices.
+  double EarlySeconds(const std::vector<double>& prices) const {
+    const double watts = std::accumulate(prices.begin(), prices.end(), 0.0);
+    return watts < problem_.waiting_watts ? problem_.seconds - shortest_ : 0;
+  }
+
+  double BoundOf(const RankPatterns::Allowed& allowed, const std::vector<double>& prices,
+                 double change_joules, std::vector<int>* knobs) {
+    const double priced = patterns_.Cheapest(allowed, PricesOf(prices, change_joules), knobs);
     if (priced == kNoPlan) return kNoPlan;
+    const double early = EarlySeconds(prices);
+    double bound = priced - problem_.waiting_watts * early;
+    double magnitude = std::abs(priced) + problem_.waiting_watts * early;
+    for (std::size_t p = 0; p < prices.size(); ++p) {
+      bound -= prices[p] * (paths_[p].room_seconds - early);
+      magnitude += prices[p] * (problem_.seconds + std::abs(paths_[p].room_seconds));
+    }
+    if (change_joules > 0) {
+      bound -= change_joules * static_cast<double>(*problem_.most_changes);
+      magnitude += change_joules * static_cast<double>(*problem_.most_changes);
+    }
     const double terms = static_cast<double>(prices.size()) + 2.0 * pipeline_.dag.size() + 8;
-    return bound - kOperationRounding * terms * (magnitude + dearest_);
+    return bound - kOperationRounding * terms * (magnitude + std::abs(dearest_));
   }
 
   // Improves the prices of a node and its bound, forbids what is too dear, finds where to split.
   void Evaluate(int steps, Node* node) {
     std::vector<int> knobs;
     node->prices.resize(paths_.size(), 0);
-    const double first_bound = BoundOf(node->allowed, node->prices, &knobs);
-    double best = first_bound;
-    std::vector<int> best_knobs = knobs;
+    double best = BoundOf(node->allowed, node->prices, node->change_joules, &knobs);
     if (best == kNoPlan) {
       node->split = -1;
       return;
     }
-    TryCuts(knobs);
+    TryCuts(*node, knobs);
+    std::vector<int> best_knobs = knobs;
     std::vector<std::vector<double>> shares(pipeline_.dag.size(),
                                             std::vector<double>(patterns_.num_knobs(), 0));
     for (int i = 0; i < pipeline_.dag.size(); ++i) shares[i][knobs[i]] = 1;
+    double changes = ChangesOf(knobs);
+    double early = EarlySeconds(node->prices);
     double length = 1;
     int without = 0;
     for (int step = 0; step < steps && best < Cutoff() && Work() <= work_limit_; ++step) {
       const std::vector<double> mean = MeanSeconds(shares);
-      AddLongest(mean);
+      AddLongest(mean, early);
       node->prices.resize(paths_.size(), 0);
       std::vector<double> excess(paths_.size());
       double square = 0;
       for (std::size_t p = 0; p < paths_.size(); ++p) {
-        excess[p] = -paths_[p].room_seconds;
+        excess[p] = early - paths_[p].room_seconds;
         for (std::size_t i = 0; i < mean.size(); ++i) excess[p] += paths_[p].counts[i] * mean[i];
         if (node->prices[p] > 0 || excess[p] > 0) square += excess[p] * excess[p];
+      }
+      // In seconds, as paths are: a change is taken as a computation of mean length.
+      const double change_seconds = problem_.seconds / pipeline_.dag.size();
+      double more_changes = 0;
+      if (problem_.most_changes) {
+        more_changes = change_seconds * (changes - static_cast<double>(*problem_.most_changes));
+        if (node->change_joules > 0 || more_changes > 0) square += more_changes * more_changes;
       }
       work_ += static_cast<std::int64_t>(paths_.size() * mean.size());
       if (square <= 0) break;
@@ -198,16 +230,24 @@ class DwellBranching {
       for (std::size_t p = 0; p < prices.size(); ++p) {
         prices[p] = std::max(0.0, prices[p] + factor * excess[p]);
       }
-      const double bound = BoundOf(node->allowed, prices, &knobs);
+      const double change_joules =
+          std::max(0.0, node->change_joules + factor * more_changes * change_seconds);
+      const double bound = BoundOf(node->allowed, prices, change_joules, &knobs);
+      const auto mix = [](double old, double now) {
+        return (1 - kNewShare) * old + kNewShare * now;
+      };
       for (int i = 0; i < pipeline_.dag.size(); ++i) {
-        for (double& share : shares[i]) share *= 1 - kNewShare;
+        for (double& share : shares[i]) share = mix(share, 0);
         shares[i][knobs[i]] += kNewShare;
       }
+      changes = mix(changes, ChangesOf(knobs));
+      early = mix(early, EarlySeconds(prices));
       work_ += static_cast<std::int64_t>(shares.size()) * patterns_.num_knobs();
       if (bound > best) {
         best = bound;
         best_knobs = knobs;
         node->prices = std::move(prices);
+        node->change_joules = change_joules;
         without = 0;
       } else if (++without == kStepsBeforeHalving) {
         length /= 2;
@@ -220,10 +260,14 @@ class DwellBranching {
       SplitAnywhere(node);
       return;
     }
-    TryCuts(best_knobs);
+    TryCuts(*node, best_knobs);
     if (node->bound >= Cutoff()) return;
-    patterns_.Forbid(PricesOfComputations(node->prices), Cutoff() - best, &node->allowed);
+    patterns_.Forbid(PricesOf(node->prices, node->change_joules), Cutoff() - best, &node->allowed);
     Split(shares, node);
+  }
+
+  double ChangesOf(const std::vector<int>& knobs) const {
+    return problem_.most_changes ? CountKnobChanges(pipeline_.dag, knobs)->all() : 0;
   }
 
   std::vector<double> MeanSeconds(const std::vector<std::vector<double>>& shares) {
@@ -242,18 +286,41 @@ class DwellBranching {
   }
 
   // Makes the longest path a priced one, where it is too long.
-  void AddLongest(const std::vector<double>& seconds) {
+  void AddLongest(const std::vector<double>& seconds, double early) {
     GroupProblem::Path longest;
     work_ += 4 * static_cast<std::int64_t>(pipeline_.dag.size());
-    if (timing_->LongestPath(seconds, &longest) <= seconds_ * (1 + kPathTooLong)) return;
+    if (timing_->LongestPath(seconds, &longest) <= (problem_.seconds - early) * (1 + kPathTooLong))
+      return;
     if (paths_.size() >= kMostPaths) return;
     const auto same = [&](const Path& path) { return path.counts == longest.counts; };
     if (std::any_of(paths_.begin(), paths_.end(), same)) return;
-    paths_.push_back({std::move(longest.counts), seconds_ - longest.delay_seconds});
+    paths_.push_back({std::move(longest.counts), problem_.seconds - longest.delay_seconds});
   }
 
-  // Solves the stretches of one knob each, with the knobs free.
-  void TryCuts(const std::vector<int>& knobs) {
+  // Makes a plan of such knobs, or of those that change less often.
+  void TryCuts(const Node& node, std::vector<int> knobs) {
+    if (problem_.most_changes) {
+      const auto most = static_cast<double>(*problem_.most_changes);
+      double high = 2 * node.change_joules + tolerance_;
+      double low = node.change_joules;
+      std::vector<int> fewer;
+      if (ChangesOf(knobs) > most) knobs.clear();
+      for (int k = 0; k < kPriceSteps && knobs.empty(); ++k, high *= 4) {
+        low = k == 0 ? low : high / 4;
+        patterns_.Cheapest(node.allowed, PricesOf(node.prices, high), &fewer);
+        if (ChangesOf(fewer) <= most) {
+          knobs = fewer;
+          break;
+        }
+      }
+      if (knobs.empty()) return;
+      for (int k = 0; k < kPriceSteps && high > node.change_joules; ++k) {
+        const double middle = (low + high) / 2;
+        patterns_.Cheapest(node.allowed, PricesOf(node.prices, middle), &fewer);
+        (ChangesOf(fewer) <= most ? high : low) = middle;
+        if (high == middle) knobs = fewer;
+      }
+    }
     std::vector<std::vector<int>> groups;
     for (const std::vector<int>& order : pipeline_.dag.rank_order) {
       for (std::size_t k = 0; k < order.size(); ++k) {
@@ -261,21 +328,50 @@ class DwellBranching {
         groups.back().push_back(order[k]);
       }
     }
+    if (problem_.most_changes) JoinEnds(knobs, pipeline_.dag, &groups);
     for (std::vector<int>& members : groups) std::sort(members.begin(), members.end());
     if (!tried_.insert(groups).second) return;
-    const auto problem = GroupProblem::Make(pipeline_, guard_, groups, seconds_);
+    const auto problem = GroupProblem::Make(pipeline_, guard_, groups, problem_.seconds);
     if (!problem) return;
-    const std::int64_t left = work_limit_ - Work();
-    const GroupSolution found = SolveGroups(*problem, {std::vector<int>(problem->num_groups(), 0)},
-                                            std::min(kCutsWork, left), solution_.joules);
+    const GroupSolution found =
+        SolveGroups(*problem, {std::vector<int>(problem->num_groups(), 0)},
+                    std::min(kCutsWork, work_limit_ - Work()),
+                    problem_.waiting_watts > 0 ? kNoPlan : solution_.joules);
     work_ += found.work;
-    if (found.choice.empty()) return;
-    Offer(problem->PlanOf(found.choice));
+    if (!found.choice.empty()) Offer(problem->PlanOf(found.choice));
+  }
+
+  // The last stretch of a rank and its first of the next iteration are one, where they share a
+  // knob.
+  static void JoinEnds(const std::vector<int>& knobs, const PipelineDag& dag,
+                       std::vector<std::vector<int>>* groups) {
+    for (const std::vector<int>& order : dag.rank_order) {
+      const auto holds = [](int i) {
+        return [i](const std::vector<int>& group) {
+          return std::find(group.begin(), group.end(), i) != group.end();
+        };
+      };
+      const auto first = std::find_if(groups->begin(), groups->end(), holds(order.front()));
+      const auto last = std::find_if(groups->begin(), groups->end(), holds(order.back()));
+      if (first == last || knobs[order.front()] != knobs[order.back()]) continue;
+      first->insert(first->end(), last->begin(), last->end());
+      groups->erase(last);
+    }
   }
 
   // Takes a plan that is better. Precondition: it ends in time.
   void Offer(std::vector<CostOption> options) {
-    const double joules = EffectiveEnergyOf(pipeline_, options);
+    double joules = EffectiveEnergyOf(pipeline_, options);
+    std::vector<double> seconds;
+    std::vector<int> knobs;
+    for (int i = 0; i < pipeline_.dag.size(); ++i) {
+      knobs.push_back(options[i].knob);
+      seconds.push_back(patterns_.Seconds(i, options[i].knob));
+    }
+    if (problem_.most_changes && ChangesOf(knobs) > static_cast<double>(*problem_.most_changes)) {
+      return;
+    }
+    joules += problem_.waiting_watts * (timing_->LongestPath(seconds, nullptr) - problem_.seconds);
     if (!(joules < solution_.joules)) return;
     solution_.options = std::move(options);
     solution_.joules = joules;
@@ -284,15 +380,14 @@ class DwellBranching {
   // The only plan of a node, where there is one.
   void TryOnly(const Node& node) {
     std::vector<int> knobs;
-    const std::vector<double> free(pipeline_.dag.size(), 0);
-    if (patterns_.Cheapest(node.allowed, free, &knobs) == kNoPlan) return;
+    if (patterns_.Cheapest(node.allowed, PricesOf({}, 0), &knobs) == kNoPlan) return;
     std::vector<double> seconds;
     std::vector<CostOption> options;
     for (int i = 0; i < pipeline_.dag.size(); ++i) {
       seconds.push_back(patterns_.Seconds(i, knobs[i]));
       options.push_back(*FindOption(pipeline_.TableOf(i), knobs[i]));
     }
-    if (timing_->LongestPath(seconds, nullptr) <= seconds_) Offer(std::move(options));
+    if (timing_->LongestPath(seconds, nullptr) <= problem_.seconds) Offer(std::move(options));
   }
 
   int NumAllowed(const Node& node, int computation) const {
@@ -358,31 +453,28 @@ class DwellBranching {
     }
   }
 
+  RankPatterns& patterns_;
   const CostedPipeline& pipeline_;
   const Guard& guard_;
-  double seconds_;
-  double known_joules_;
+  const PatternProblem problem_;
   double tolerance_;
   std::int64_t work_limit_;
-  DwellPatterns patterns_;
   const GroupProblem* timing_ = nullptr;  // Of computations on their own.
   double dearest_ = 0;
+  double shortest_ = 0;
   std::int64_t work_ = 0;
   std::vector<Path> paths_;
   std::set<std::vector<std::vector<int>>> tried_;
   std::vector<Node> open_;
   int numbers_ = 0;
-  DwellSolution solution_;
+  PatternSolution solution_;
 };
 
 }  // namespace
 
-DwellSolution SolveDwell(const CostedPipeline& pipeline, const Guard& guard, double least_seconds,
-                         double seconds, double known_joules, double tolerance_joules,
-                         std::int64_t work_limit) {
-  return DwellBranching(pipeline, guard, least_seconds, seconds, known_joules, tolerance_joules,
-                        work_limit)
-      .Run();
+PatternSolution SolvePatterns(RankPatterns* patterns, const Guard& guard,
+                              const PatternProblem& problem, std::int64_t work_limit) {
+  return PatternBranching(patterns, guard, problem, work_limit).Run();
 }
 
 }  // namespace perseus::plan

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "plan/grouped/dwell_branch.h"
+#include "plan/grouped/pattern_branch.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "plan/grouped/change_patterns.h"
+#include "plan/grouped/dwell_patterns.h"
 #include "plan/grouping.h"
 #include "plan/pipelines.h"
 
@@ -39,9 +41,11 @@ struct DwellCase {
   double seconds = 0;
   double tolerance = 0;
 
-  DwellSolution Solve(std::int64_t work, double known_joules = kNoneJoules) const {
-    return SolveDwell(pipeline, guard, LeastDwellSeconds(constraints), seconds, known_joules,
-                      tolerance, work);
+  PatternSolution Solve(std::int64_t work, double known_joules = kNoneJoules) const {
+    DwellPatterns patterns(pipeline, guard, LeastDwellSeconds(constraints));
+    return SolvePatterns(
+        &patterns, guard,
+        {.seconds = seconds, .known_joules = known_joules, .tolerance_joules = tolerance}, work);
   }
 };
 
@@ -73,7 +77,7 @@ double LeastWithDwell(const DwellCase& from) {
   std::vector<int> knobs(from.pipeline.dag.size());
   const auto extend = [&](const auto& self, int i) -> void {
     if (i == from.pipeline.dag.size()) {
-      if (KeepsDwell(from.pipeline, from.constraints, knobs) &&
+      if (plan::KeepsDwell(from.pipeline, from.constraints, knobs) &&
           IterationSeconds(from.pipeline, options, from.guard) <= from.seconds) {
         least = std::min(least, EffectiveEnergy(from.pipeline, options));
       }
@@ -89,21 +93,21 @@ double LeastWithDwell(const DwellCase& from) {
   return least;
 }
 
-void CheckFound(const DwellCase& from, const DwellSolution& found) {
+void CheckFound(const DwellCase& from, const PatternSolution& found) {
   if (found.options.empty()) return;
   std::vector<int> knobs;
   for (const CostOption& option : found.options) knobs.push_back(option.knob);
-  RC_ASSERT(KeepsDwell(from.pipeline, from.constraints, knobs));
+  RC_ASSERT(plan::KeepsDwell(from.pipeline, from.constraints, knobs));
   RC_ASSERT(IterationSeconds(from.pipeline, found.options, from.guard) <= from.seconds);
   RC_ASSERT(std::abs(found.joules - EffectiveEnergy(from.pipeline, found.options)) <=
             from.tolerance);
 }
 
-RC_GTEST_PROP(DwellBranchTest, FindsTheBestOfAllChoices, ()) {
+RC_GTEST_PROP(PatternBranchTest, FindsTheBestOfAllChoices, ()) {
   std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
   const bool wide = random() % 2 == 0;
   const DwellCase small = RandomCase(random, 2, wide ? 4 : 3, 2);
-  const DwellSolution found = small.Solve(kMuchWork);
+  const PatternSolution found = small.Solve(kMuchWork);
   CheckFound(small, found);
   const double least = LeastWithDwell(small);
   RC_ASSERT(!found.options.empty());
@@ -112,7 +116,7 @@ RC_GTEST_PROP(DwellBranchTest, FindsTheBestOfAllChoices, ()) {
   RC_ASSERT(found.bound_joules >= found.joules - 2 * small.tolerance);
 }
 
-RC_GTEST_PROP(DwellBranchTest, ABoundThatIsNotMetIsBelowTheBest, ()) {
+RC_GTEST_PROP(PatternBranchTest, ABoundThatIsNotMetIsBelowTheBest, ()) {
   std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
   const DwellCase small = RandomCase(random, 2, 3, 2);
   const double least = LeastWithDwell(small);
@@ -121,14 +125,14 @@ RC_GTEST_PROP(DwellBranchTest, ABoundThatIsNotMetIsBelowTheBest, ()) {
   }
 }
 
-RC_GTEST_PROP(DwellBranchTest, MoreWorkNeverGivesAWorsePlanOrBound, ()) {
+RC_GTEST_PROP(PatternBranchTest, MoreWorkNeverGivesAWorsePlanOrBound, ()) {
   std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
   const DwellCase small =
       RandomCase(random, 2 + static_cast<int>(random() % 3), 8, 3 + static_cast<int>(random() % 3));
   double joules = kNoneJoules;
   double bound = -kNoneJoules;
   for (const std::int64_t work : {10'000, 100'000, 1'000'000, 10'000'000}) {
-    const DwellSolution found = small.Solve(work);
+    const PatternSolution found = small.Solve(work);
     CheckFound(small, found);
     RC_ASSERT(found.joules <= joules);
     RC_ASSERT(found.bound_joules >= bound - small.tolerance);
@@ -137,24 +141,69 @@ RC_GTEST_PROP(DwellBranchTest, MoreWorkNeverGivesAWorsePlanOrBound, ()) {
   }
 }
 
-TEST(DwellBranchTest, StopsAtAPlanThatIsKnownToBeTheBest) {
+TEST(PatternBranchTest, StopsAtAPlanThatIsKnownToBeTheBest) {
   std::mt19937 random(5);
   DwellCase small = RandomCase(random, 3, 12, 5);
   small.constraints.min_dwell_seconds = 3;
-  const DwellSolution found = small.Solve(kMuchWork);
-  const DwellSolution again = small.Solve(kMuchWork, found.joules);
+  const PatternSolution found = small.Solve(kMuchWork);
+  const PatternSolution again = small.Solve(kMuchWork, found.joules);
   EXPECT_LE(again.work, found.work);
   EXPECT_GE(again.bound_joules, found.joules - 2 * small.tolerance);
   // A plan that no one has is no reason to claim more than is so.
-  const DwellSolution lower = small.Solve(kMuchWork, found.joules - 1);
+  const PatternSolution lower = small.Solve(kMuchWork, found.joules - 1);
   EXPECT_EQ(lower.bound_joules, found.joules - 1);
 }
 
-TEST(DwellBranchTest, FindsNothingWhereNothingEndsInTime) {
+// The least energy, waiting included, of all choices with at most so many changes.
+double LeastWithChanges(const DwellCase& from, double watts, std::int64_t most_changes) {
+  double least = kNoneJoules;
+  std::vector<CostOption> options(from.pipeline.dag.size());
+  const auto extend = [&](const auto& self, int i) -> void {
+    if (i == from.pipeline.dag.size()) {
+      if (CountKnobChanges(from.pipeline.dag, options)->all() > most_changes) return;
+      const double seconds = IterationSeconds(from.pipeline, options, from.guard);
+      if (seconds > from.seconds) return;
+      least = std::min(least,
+                       EffectiveEnergy(from.pipeline, options) + watts * (seconds - from.seconds));
+      return;
+    }
+    for (const CostOption& option : from.pipeline.TableOf(i).all_options) {
+      options[i] = option;
+      self(self, i + 1);
+    }
+  };
+  extend(extend, 0);
+  return least;
+}
+
+RC_GTEST_PROP(PatternBranchTest, FindsTheBestOfAllChoicesWithFewChanges, ()) {
+  std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
+  const DwellCase small = RandomCase(random, 2, 3, 2);
+  const double watts = random() % 2 == 0 ? 0 : 30.0 * static_cast<double>(random() % 10);
+  const auto most = static_cast<std::int64_t>(random() % 7);
+  const double least = LeastWithChanges(small, watts, most);
+  for (const std::int64_t work : {std::int64_t{0}, std::int64_t{10'000}, kMuchWork}) {
+    ChangePatterns patterns(small.pipeline, small.guard);
+    const PatternSolution found = SolvePatterns(&patterns, small.guard,
+                                                {.seconds = small.seconds,
+                                                 .waiting_watts = watts,
+                                                 .most_changes = most,
+                                                 .tolerance_joules = small.tolerance},
+                                                work);
+    RC_ASSERT(found.bound_joules <= least + 2 * small.tolerance);
+    RC_ASSERT(found.joules >= least - 2 * small.tolerance);
+    if (work < kMuchWork) continue;
+    RC_ASSERT(found.joules <= least + 2 * small.tolerance);
+    RC_ASSERT(found.bound_joules >= least - 2 * small.tolerance);
+    RC_ASSERT(CountKnobChanges(small.pipeline.dag, found.options)->all() <= most);
+  }
+}
+
+TEST(PatternBranchTest, FindsNothingWhereNothingEndsInTime) {
   std::mt19937 random(6);
   DwellCase small = RandomCase(random, 2, 3, 3);
   small.seconds = 0.5;
-  const DwellSolution found = small.Solve(kMuchWork);
+  const PatternSolution found = small.Solve(kMuchWork);
   EXPECT_TRUE(found.options.empty());
   EXPECT_EQ(found.joules, kNoneJoules);
 }
