@@ -11,6 +11,7 @@
 
 #include "perseus/robust_plan.h"
 #include "plan/kept_constraints.h"
+#include "robust/bounds/few_changes.h"
 #include "robust/bounds/saving_bound.h"
 #include "robust/check_conditions.h"
 #include "robust/knobs.h"
@@ -208,6 +209,16 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
     judge_paper();
     search.Run(tell);
   }
+  std::optional<robust::FewChanges> few_changes;
+  if (goes_on && !waits) {
+    const double base_joules = trials.baseline().energy_joules;
+    const double before = search.best() == nullptr ? -1e300 : search.best()->saving_percent;
+    few_changes = robust::SearchFewChanges(
+        planner, spec, base_seconds * (1 + (slower_percent + kRoundingPercent) / 100),
+        base_joules * (1 - before / 100));
+    if (few_changes && !few_changes->options.empty()) search.Judge(few_changes->options);
+    if (search.best() != nullptr && search.best()->saving_percent > before) tell(1.0, true);
+  }
   if (waits && goes_on && !constrained) {
     // There is so much slack then that few changes cost little.
     for (const Granularity granularity :
@@ -287,6 +298,10 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   found.paper_plan = *std::move(paper);
   if (spec.with_bound) {
     found.bound = robust::SavingBound(planner, spec, slower_percent, found.baseline);
+    if (few_changes) {
+      const double saving = 100 * (1 - few_changes->least_joules / found.baseline.energy_joules);
+      found.bound.saving_percent = std::min(found.bound.saving_percent, saving);
+    }
   }
   found.price_curve = search.PriceCurve();
   return found;
