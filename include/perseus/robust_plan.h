@@ -59,6 +59,8 @@ struct ChangePricePoint {
 struct RobustBound {
   // In per cent of the baseline's energy. No plan that keeps to the accepted mean time saves more.
   // For a target beyond T_economic it is the bound at T_economic: waiting does not count.
+  // Up to 64 computations, and if max_changes is the only condition and there is no constraint, no
+  // plan within that limit saves more; otherwise the limit is not counted.
   // Without noise this is proven. With noise it is an estimate, as accurate as the means of the
   // replays that it starts from.
   double saving_percent = 0;
@@ -117,7 +119,8 @@ struct RobustPlanSpec {
 // fewest changes of clock is taken.
 //
 // Deterministic. More effort never gives a plan that saves less in the search's own draws, beyond
-// that error, and a higher max_changes does not either, unless the number of clocks is limited.
+// that error, and a higher max_changes does not either, unless the number of clocks is limited, or
+// a bound that counts max_changes (RobustBound) is not met.
 // (With constraints, compare two limits, not a limit and none.) If no search beats what PlanFor()
 // makes, the result is that plan, made with the effort asked for. `progress` is told of every
 // better plan, with its figures without conditions; false ends the search with what is there.

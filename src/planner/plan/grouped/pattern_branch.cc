@@ -19,8 +19,7 @@
 // The open node with the least bound is next. So which nodes come before does not depend on plans
 // that are known from elsewhere, and these only say where to stop.
 //
-// Plans. The stretches of one knob of the cheapest ways are solved as groups (group_branch.h), each
-// once; where these ways change too often, those at a higher price of changes.
+// Plans are made of the cheapest ways (pattern_incumbent.h).
 
 #include "plan/grouped/pattern_branch.h"
 
@@ -28,14 +27,13 @@
 #include <cmath>
 #include <cstddef>
 #include <numeric>
-#include <set>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "perseus/plan.h"
-#include "plan/grouped/group_branch.h"
 #include "plan/grouped/group_problem.h"
 #include "plan/grouped/group_relaxation.h"
+#include "plan/grouped/pattern_incumbent.h"
 
 namespace perseus::plan {
 namespace {
@@ -44,9 +42,7 @@ constexpr double kNoPlan = RankPatterns::kNoWay;
 constexpr int kRootSteps = 400;
 constexpr int kNodeSteps = 40;
 constexpr int kStepsBeforeHalving = 10;
-constexpr double kNewShare = 0.1;               // Of the latest way in the average.
-constexpr std::int64_t kCutsWork = 20'000'000;  // For one way to cut.
-constexpr int kPriceSteps = 12;                 // For one with fewer changes.
+constexpr double kNewShare = 0.1;  // Of the latest way in the average.
 constexpr std::size_t kMostPaths = 400;
 
 struct Path {
@@ -69,22 +65,22 @@ class PatternBranching {
     std::vector<std::vector<int>> alone(pipeline_.dag.size());
     for (int i = 0; i < pipeline_.dag.size(); ++i) alone[i] = {i};
     const auto timing = GroupProblem::Make(pipeline_, guard_, alone, problem_.seconds);
-    solution_.joules = kNoPlan;
-    solution_.bound_joules = -kNoPlan;
-    if (!timing) return std::move(solution_);
+    if (!timing) return {.options = {}, .joules = kNoPlan, .bound_joules = -kNoPlan};
     timing_ = &*timing;
+    incumbent_.emplace(&patterns_, guard_, problem_, *timing);
     Node root;
     root.allowed = patterns_.All();
     SetLimits(root.allowed);
     Evaluate(kRootSteps, &root);
     Push(std::move(root));
     while (!open_.empty() && open_.front().bound < Stop() && Work() <= work_limit_) Expand();
-    solution_.bound_joules = std::min(solution_.joules, problem_.known_joules);
+    PatternSolution solution = {.options = incumbent_->options(), .joules = incumbent_->joules()};
+    solution.bound_joules = std::min(solution.joules, problem_.known_joules);
     if (!open_.empty()) {
-      solution_.bound_joules = std::min(solution_.bound_joules, open_.front().bound);
+      solution.bound_joules = std::min(solution.bound_joules, open_.front().bound);
     }
-    solution_.work = Work();
-    return std::move(solution_);
+    solution.work = Work();
+    return solution;
   }
 
  private:
@@ -103,9 +99,11 @@ class PatternBranching {
     return a.bound != b.bound ? a.bound > b.bound : a.number < b.number;
   }
 
-  std::int64_t Work() const { return patterns_.work() + work_; }
+  std::int64_t Work() const {
+    return patterns_.work() + work_ + (incumbent_ ? incumbent_->work() : 0);
+  }
   // Nodes of such a bound hold no better plan than those that were found here.
-  double Cutoff() const { return std::min(solution_.joules, dearest_) - tolerance_; }
+  double Cutoff() const { return std::min(incumbent_->joules(), dearest_) - tolerance_; }
   // The same with what is known from elsewhere.
   double Stop() const { return std::min(Cutoff(), problem_.known_joules - tolerance_); }
 
@@ -201,7 +199,7 @@ class PatternBranching {
     std::vector<std::vector<double>> shares(pipeline_.dag.size(),
                                             std::vector<double>(patterns_.num_knobs(), 0));
     for (int i = 0; i < pipeline_.dag.size(); ++i) shares[i][knobs[i]] = 1;
-    double changes = ChangesOf(knobs);
+    double changes = incumbent_->ChangesOf(knobs);
     double early = EarlySeconds(node->prices);
     double length = 1;
     int without = 0;
@@ -240,7 +238,7 @@ class PatternBranching {
         for (double& share : shares[i]) share = mix(share, 0);
         shares[i][knobs[i]] += kNewShare;
       }
-      changes = mix(changes, ChangesOf(knobs));
+      changes = mix(changes, incumbent_->ChangesOf(knobs));
       early = mix(early, EarlySeconds(prices));
       work_ += static_cast<std::int64_t>(shares.size()) * patterns_.num_knobs();
       if (bound > best) {
@@ -266,8 +264,9 @@ class PatternBranching {
     Split(shares, node);
   }
 
-  double ChangesOf(const std::vector<int>& knobs) const {
-    return problem_.most_changes ? CountKnobChanges(pipeline_.dag, knobs)->all() : 0;
+  void TryCuts(const Node& node, const std::vector<int>& knobs) {
+    incumbent_->TryCuts(node.allowed, PricesOf(node.prices, node.change_joules), knobs,
+                        work_limit_ - Work());
   }
 
   std::vector<double> MeanSeconds(const std::vector<std::vector<double>>& shares) {
@@ -295,99 +294,6 @@ class PatternBranching {
     const auto same = [&](const Path& path) { return path.counts == longest.counts; };
     if (std::any_of(paths_.begin(), paths_.end(), same)) return;
     paths_.push_back({std::move(longest.counts), problem_.seconds - longest.delay_seconds});
-  }
-
-  // Makes a plan of such knobs, or of those that change less often.
-  void TryCuts(const Node& node, std::vector<int> knobs) {
-    if (problem_.most_changes) {
-      const auto most = static_cast<double>(*problem_.most_changes);
-      double high = 2 * node.change_joules + tolerance_;
-      double low = node.change_joules;
-      std::vector<int> fewer;
-      if (ChangesOf(knobs) > most) knobs.clear();
-      for (int k = 0; k < kPriceSteps && knobs.empty(); ++k, high *= 4) {
-        low = k == 0 ? low : high / 4;
-        patterns_.Cheapest(node.allowed, PricesOf(node.prices, high), &fewer);
-        if (ChangesOf(fewer) <= most) {
-          knobs = fewer;
-          break;
-        }
-      }
-      if (knobs.empty()) return;
-      for (int k = 0; k < kPriceSteps && high > node.change_joules; ++k) {
-        const double middle = (low + high) / 2;
-        patterns_.Cheapest(node.allowed, PricesOf(node.prices, middle), &fewer);
-        (ChangesOf(fewer) <= most ? high : low) = middle;
-        if (high == middle) knobs = fewer;
-      }
-    }
-    std::vector<std::vector<int>> groups;
-    for (const std::vector<int>& order : pipeline_.dag.rank_order) {
-      for (std::size_t k = 0; k < order.size(); ++k) {
-        if (k == 0 || knobs[order[k]] != knobs[order[k - 1]]) groups.emplace_back();
-        groups.back().push_back(order[k]);
-      }
-    }
-    if (problem_.most_changes) JoinEnds(knobs, pipeline_.dag, &groups);
-    for (std::vector<int>& members : groups) std::sort(members.begin(), members.end());
-    if (!tried_.insert(groups).second) return;
-    const auto problem = GroupProblem::Make(pipeline_, guard_, groups, problem_.seconds);
-    if (!problem) return;
-    const GroupSolution found =
-        SolveGroups(*problem, {std::vector<int>(problem->num_groups(), 0)},
-                    std::min(kCutsWork, work_limit_ - Work()),
-                    problem_.waiting_watts > 0 ? kNoPlan : solution_.joules);
-    work_ += found.work;
-    if (!found.choice.empty()) Offer(problem->PlanOf(found.choice));
-  }
-
-  // The last stretch of a rank and its first of the next iteration are one, where they share a
-  // knob.
-  static void JoinEnds(const std::vector<int>& knobs, const PipelineDag& dag,
-                       std::vector<std::vector<int>>* groups) {
-    for (const std::vector<int>& order : dag.rank_order) {
-      const auto holds = [](int i) {
-        return [i](const std::vector<int>& group) {
-          return std::find(group.begin(), group.end(), i) != group.end();
-        };
-      };
-      const auto first = std::find_if(groups->begin(), groups->end(), holds(order.front()));
-      const auto last = std::find_if(groups->begin(), groups->end(), holds(order.back()));
-      if (first == last || knobs[order.front()] != knobs[order.back()]) continue;
-      first->insert(first->end(), last->begin(), last->end());
-      groups->erase(last);
-    }
-  }
-
-  // Takes a plan that is better. Precondition: it ends in time.
-  void Offer(std::vector<CostOption> options) {
-    double joules = EffectiveEnergyOf(pipeline_, options);
-    std::vector<double> seconds;
-    std::vector<int> knobs;
-    for (int i = 0; i < pipeline_.dag.size(); ++i) {
-      knobs.push_back(options[i].knob);
-      seconds.push_back(patterns_.Seconds(i, options[i].knob));
-    }
-    if (problem_.most_changes && ChangesOf(knobs) > static_cast<double>(*problem_.most_changes)) {
-      return;
-    }
-    joules += problem_.waiting_watts * (timing_->LongestPath(seconds, nullptr) - problem_.seconds);
-    if (!(joules < solution_.joules)) return;
-    solution_.options = std::move(options);
-    solution_.joules = joules;
-  }
-
-  // The only plan of a node, where there is one.
-  void TryOnly(const Node& node) {
-    std::vector<int> knobs;
-    if (patterns_.Cheapest(node.allowed, PricesOf({}, 0), &knobs) == kNoPlan) return;
-    std::vector<double> seconds;
-    std::vector<CostOption> options;
-    for (int i = 0; i < pipeline_.dag.size(); ++i) {
-      seconds.push_back(patterns_.Seconds(i, knobs[i]));
-      options.push_back(*FindOption(pipeline_.TableOf(i), knobs[i]));
-    }
-    if (timing_->LongestPath(seconds, nullptr) <= problem_.seconds) Offer(std::move(options));
   }
 
   int NumAllowed(const Node& node, int computation) const {
@@ -441,7 +347,7 @@ class PatternBranching {
       node->split = i;
     }
     if (node->split < 0) {
-      TryOnly(*node);
+      incumbent_->TryOnly(node->allowed);
       return;
     }
     node->first.assign(patterns_.num_knobs(), 0);
@@ -460,14 +366,13 @@ class PatternBranching {
   double tolerance_;
   std::int64_t work_limit_;
   const GroupProblem* timing_ = nullptr;  // Of computations on their own.
+  std::optional<PatternIncumbent> incumbent_;
   double dearest_ = 0;
   double shortest_ = 0;
   std::int64_t work_ = 0;
   std::vector<Path> paths_;
-  std::set<std::vector<std::vector<int>>> tried_;
   std::vector<Node> open_;
   int numbers_ = 0;
-  PatternSolution solution_;
 };
 
 }  // namespace
