@@ -34,6 +34,8 @@ struct LossSettings {
   std::string disturbance;
   int microbatches = 12;
   double scale = 1;
+  double waiting_share = 0;
+  std::string waiting = "clock";
 };
 
 std::optional<double> PositiveNumber(const std::string& text) {
@@ -56,10 +58,12 @@ Result<LossSettings> Read(const std::vector<std::string>& arguments) {
     const std::optional<double> value = PositiveNumber(text);
     const std::map<std::string, std::string*> texts = {{"--profile", &settings.profile},
                                                        {"--order", &settings.order},
+                                                       {"--waiting", &settings.waiting},
                                                        {"--disturbance", &settings.disturbance}};
     const std::map<std::string, int*> counts = {{"--seeds", &settings.seeds},
                                                 {"--microbatches", &settings.microbatches}};
     const std::map<std::string, double*> numbers = {{"--blocking-power", &settings.blocking_watts},
+                                                    {"--waiting-share", &settings.waiting_share},
                                                     {"--scale", &settings.scale}};
     if (texts.contains(name)) {
       *texts.at(name) = text;
@@ -79,6 +83,12 @@ Result<LossSettings> Read(const std::vector<std::string>& arguments) {
     }
   }
   if (settings.profile.empty()) return error("--profile: give the table, a CSV file");
+  if (settings.waiting != "clock" && settings.waiting != "number") {
+    return error(fmt::format("--waiting: expected clock or number, got '{}'", settings.waiting));
+  }
+  if (settings.waiting_share > 1) {
+    return error("--waiting-share: expected a share, 0 to 1");
+  }
   if (settings.blocking_watts == 0) {
     return error("--blocking-power: give the watts of a GPU that waits");
   }
@@ -108,8 +118,11 @@ Result<double> PrintRow(const LossSettings& settings, const TrueTable& truth,
   for (int seed = 1; seed <= settings.seeds; ++seed) {
     pipeline.seed = static_cast<std::uint64_t>(seed);
     pipeline.sweep.order.seed = pipeline.seed;
-    const Result<SimulatedResult> result = SimulateSweep(pipeline);
+    Result<SimulatedResult> result = SimulateSweep(pipeline);
     if (!result) return tl::unexpected(result.error());
+    if (settings.waiting == "number") {
+      for (SimulatedRank& rank : result->ranks) rank.waiting.clear();
+    }
     CountRows(pipeline, *result, &coverage);
     const Result<JudgedPlan> plan = truth.Judge(*result);
     if (!plan) return tl::unexpected(plan.error());
@@ -131,7 +144,8 @@ Result<double> PrintRow(const LossSettings& settings, const TrueTable& truth,
       "{:>6.1f} {:>6.1f} {:>6.1f} {:>6.1f}\n",
       name, Median(iterations), Median(minutes), Median(rows), Median(savings), Median(losses),
       Most(losses), Median(lates), Most(lates), coverage.times.percent(),
-      coverage.energies.percent(), coverage.blocking.percent(),
+      coverage.energies.percent(),
+      (coverage.waiting.all > 0 ? coverage.waiting : coverage.blocking).percent(),
       100 * static_cast<double>(coverage.doubtful) / std::max(1.0, all));
   std::fflush(stdout);
   return Most(losses);
@@ -146,6 +160,7 @@ Result<double> PrintRows(const LossSettings& settings) {
   pipeline.counter_seconds = 0.05;
   pipeline.microbatches = settings.microbatches;
   pipeline.blocking_watts = settings.blocking_watts;
+  pipeline.waiting_share = settings.waiting_share;
   const Result<TrueTable> truth = TrueTable::Create(pipeline, kPlanEffort);
   if (!truth) return tl::unexpected(truth.error());
   fmt::print(

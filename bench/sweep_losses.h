@@ -19,6 +19,9 @@ namespace perseus::measure {
 //                          all: each; without: none
 //   --microbatches N       of the pipeline (12)
 //   --scale X              of all times and energies of the table (1)
+//   --waiting NAME         number: plans from one number of waiting, though sweeps found it by
+//   clock
+//   --waiting-share X      of the watts of waiting, that falls with the square of the clock (0)
 //
 // Prints a row for each disturbance and order, then "worst loss X": how many points of saving the
 // worst of all sweeps cost. Returns the exit code.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +17,26 @@
 namespace perseus::measure {
 namespace {
 
+// Of all ranks, as a server does: a rank that does not know waiting by clock has that of the
+// others.
+std::string WaitingRows(const SimulatedResult& result) {
+  std::map<int, std::vector<double>> all;
+  for (const SimulatedRank& rank : result.ranks) {
+    for (const WaitingRow& row : rank.waiting) all[row.mhz].push_back(row.power.watts);
+  }
+  std::string csv;
+  for (std::size_t stage = 0; stage < result.ranks.size(); ++stage) {
+    std::map<int, std::vector<double>> own;
+    for (const WaitingRow& row : result.ranks[stage].waiting) own[row.mhz] = {row.power.watts};
+    for (auto& [mhz, watts] : own.empty() ? all : own) {
+      std::vector<double> sorted = watts;
+      std::sort(sorted.begin(), sorted.end());
+      csv += fmt::format("{},blocking,{},1,{},,\n", stage, mhz, sorted[sorted.size() / 2]);
+    }
+  }
+  return csv;
+}
+
 std::string CsvOf(const SimulatedResult& result) {
   std::string csv = "stage,instruction,frequency,time,energy,time_std,energy_std\n";
   for (const SimulatedRank& rank : result.ranks) {
@@ -25,7 +46,7 @@ std::string CsvOf(const SimulatedResult& result) {
                       row.mhz, row.seconds, row.joules, row.seconds_std, row.joules_std);
     }
   }
-  return csv;
+  return csv + WaitingRows(result);
 }
 
 Result<Planner> PlannerOf(const Profile& profile, const SimulatedPipeline& pipeline,
@@ -47,6 +68,12 @@ Profile ScaledTruth(const SimulatedPipeline& pipeline) {
       option.time_seconds *= pipeline.scale;
       option.energy_joules *= pipeline.scale;
     }
+  }
+  if (pipeline.waiting_share == 0) return profile;
+  profile.waiting.clear();
+  for (const Knob& knob : profile.knobs) {
+    profile.waiting.push_back(
+        {.stage = {}, .knob = knob, .watts = WaitingWatts(pipeline, knob.number)});
   }
   return profile;
 }
@@ -100,7 +127,7 @@ Result<JudgedPlan> TrueTable::Judge(const SimulatedResult& result) const {
       if (planner_.pipeline().knobs[other].number == mhz) options.push_back(option);
     }
   }
-  Result<Plan> realised = planner_.Evaluate(std::move(options));
+  Result<Plan> realised = planner_.Evaluate(std::move(options), plan->waiting);
   if (!realised) return tl::unexpected(realised.error());
   JudgedPlan judged;
   judged.promised_percent = plan->saving_percent;

@@ -78,8 +78,7 @@ class Rank {
       clock_ = change_->second;
       change_.reset();
     }
-    const int most = pipeline_.throttles_above_mhz;
-    return most > 0 ? std::min(clock_, most) : clock_;
+    return ActualClock();
   }
 
   void BeginIteration(double begin) {
@@ -94,10 +93,12 @@ class Rank {
 
   void EndIteration(std::int64_t number, double begin, double end, double compute_end,
                     const std::vector<RunSpan>& spans) {
+    // The whole iteration at the clock of its end: those that a clock changes in do not count.
+    const double waiting_watts = WaitingWatts(pipeline_, ActualClock());
     sweep_.BeginIteration(number, Ns(begin));
     double at = begin;
     for (const RunSpan& span : spans) {
-      Draw(at, span.begin, pipeline_.blocking_watts);
+      Draw(at, span.begin, waiting_watts);
       Show(span.begin);
       if (span.work > 0) sweep_.SetWork(span.work);
       sweep_.Begin(span.kind, Ns(span.begin));
@@ -106,7 +107,7 @@ class Rank {
       sweep_.End(Ns(span.end));
       at = span.end;
     }
-    Draw(at, compute_end, pipeline_.blocking_watts);
+    Draw(at, compute_end, waiting_watts);
     Draw(compute_end, end, pipeline_.rest_watts);
     Show(end);
     sweep_.EndIteration(Ns(end));
@@ -118,6 +119,7 @@ class Rank {
     SimulatedRank result;
     for (const auto& [key, row] : rows_) result.rows.push_back(row);
     result.blocking = sweep_.blocking();
+    result.waiting = sweep_.waiting();
     result.cost = sweep_.cost();
     result.counter_period_seconds = sweep_.counter_period_seconds();
     result.notes = sweep_.TakeNotes();
@@ -126,6 +128,11 @@ class Rank {
 
  private:
   double Uniform() { return std::uniform_real_distribution<double>(0, 1)(random_); }
+
+  int ActualClock() const {
+    const int most = pipeline_.throttles_above_mhz;
+    return most > 0 ? std::min(clock_, most) : clock_;
+  }
 
   double Heat(double at) const {
     return pipeline_.heat * (1 - std::exp(-at / pipeline_.heat_seconds));
@@ -187,6 +194,13 @@ class Rank {
 };
 
 }  // namespace
+
+double WaitingWatts(const SimulatedPipeline& pipeline, double mhz) {
+  double highest = 1;
+  for (const Knob& knob : pipeline.truth.knobs) highest = std::max(highest, knob.number);
+  const double below = 1 - std::pow(mhz / highest, pipeline.waiting_power);
+  return pipeline.blocking_watts * (1 - pipeline.waiting_share * below);
+}
 
 std::optional<Option> TruthOf(const SimulatedPipeline& pipeline, const Estimate& row) {
   const OptionTable* table = pipeline.truth.Find(row.kind.stage, row.kind.type);

@@ -25,7 +25,10 @@ struct SimulatedPipeline {
   double scale = 1;
   std::string schedule = "1f1b";
   int microbatches = 12;
-  double blocking_watts = 85;
+  double blocking_watts = 85;  // At the highest clock.
+  // The share of it that falls with the clock, by this power of the clock over the highest one.
+  double waiting_share = 0;
+  double waiting_power = 2;
 
   double time_noise = 0.02;   // Relative standard deviation of each computation's time,
   double power_noise = 0.03;  // and of its power, independent.
@@ -62,6 +65,7 @@ struct SimulatedPipeline {
 struct SimulatedRank {
   std::vector<Estimate> rows;
   std::optional<BlockingPower> blocking;
+  std::vector<WaitingRow> waiting;
   SweepCost cost;
   std::optional<double> counter_period_seconds;
   std::vector<std::string> notes;
@@ -81,6 +85,9 @@ Result<PipelineDag> DagOf(const SimulatedPipeline& pipeline);
 
 // The truth of one row, scaled; nullptr where the profile has no such row.
 std::optional<Option> TruthOf(const SimulatedPipeline& pipeline, const Estimate& row);
+
+// What a rank that waits draws at a clock, in truth.
+double WaitingWatts(const SimulatedPipeline& pipeline, double mhz);
 
 }  // namespace perseus::measure
 

@@ -138,6 +138,14 @@ void CountRows(const SimulatedPipeline& pipeline, const SimulatedResult& result,
       coverage->energies.Count(std::abs(row.joules - warm * warm * truth.energy_joules) <=
                                kSigmas * row.joules_std);
     }
+    for (const WaitingRow& row : rank.waiting) {
+      if (IsDoubtful(row)) {
+        ++coverage->doubtful_waiting;
+        continue;
+      }
+      coverage->waiting.Count(std::abs(row.power.watts - WaitingWatts(pipeline, row.mhz)) <=
+                              kSigmas * row.power.watts_std);
+    }
     if (!rank.blocking) continue;
     coverage->blocking.Count(std::abs(rank.blocking->watts - pipeline.blocking_watts) <=
                              kSigmas * rank.blocking->watts_std);
@@ -153,8 +161,10 @@ void Coverage::Add(const Coverage& other) {
   add(other.times, &times);
   add(other.energies, &energies);
   add(other.blocking, &blocking);
+  add(other.waiting, &waiting);
   add(other.savings, &savings);
   doubtful += other.doubtful;
+  doubtful_waiting += other.doubtful_waiting;
   widths += other.widths;
   errors += other.errors;
 }

@@ -50,10 +50,12 @@ struct Coverage {
   Share times;
   Share energies;
   Share blocking;
+  Share waiting;  // By clock, of ranks that found it so.
   Share savings;
   std::int64_t doubtful = 0;  // Rows that say so; they do not count among times and energies.
-  double widths = 0;          // Sum, of the intervals of savings, in points.
-  double errors = 0;          // Sum, of plans' savings over their true ones, in points.
+  std::int64_t doubtful_waiting = 0;  // Likewise.
+  double widths = 0;                  // Sum, of the intervals of savings, in points.
+  double errors = 0;                  // Sum, of plans' savings over their true ones, in points.
   void Add(const Coverage& other);
 };
 

@@ -314,6 +314,36 @@ TEST_F(ProfileLifeTest, NotesAndThrottlingAreToldAndShown) {
   EXPECT_EQ(json["profiling"]["blocking_power_w"][1], 20);
 }
 
+// Rows of waiting are in the job's profile and in what is shown; the one number that goes with them
+// is not given, too, since a note would call it unused.
+TEST_F(ProfileLifeTest, WaitingByClockIsInTheProfileAndShown) {
+  const auto job = Create(kUnmeasured, "", "key");
+  RegisterAll(*job);
+  ASSERT_TRUE(AwaitState(*job, JobState::kProfiling));
+  for (int rank = 0; rank < 4; ++rank) {
+    store::Measurements measured = Sweep(rank);
+    measured.waiting = {{.clock_mhz = 1400, .watts = 20, .std_watts = 1},
+                        {.clock_mhz = 1000, .watts = 12, .std_watts = 3}};
+    ASSERT_TRUE(Measure(*job, measured));
+  }
+  AwaitRefined(*job);
+  for (const bool restarted : {false, true}) {
+    if (restarted) Restart();
+    const auto view = Find(job)->View();
+    EXPECT_EQ(view.record.state, JobState::kRunning) << view.record.reason;
+    const auto waiting = JobJson(view)["profiling"]["waiting"];
+    ASSERT_EQ(waiting.size(), 4U);  // Two clocks of two stages.
+    EXPECT_EQ(waiting[0]["frequency"], 1000);
+    EXPECT_EQ(waiting[0]["power_w"], 12);
+    EXPECT_EQ(waiting[0]["doubtful"], true);
+    EXPECT_EQ(waiting[1]["doubtful"], false);
+    const auto plan = Find(job)->board().Current();
+    EXPECT_TRUE(plan->curve->job().profile.SaysWaiting());
+    EXPECT_TRUE(plan->curve->job().settings.blocking_power_watts.empty());
+    EXPECT_DOUBLE_EQ(plan->curve->job().pipeline.rank_blocking_power_watts[0], 20);
+  }
+}
+
 // What a rank measures that may not set clocks: its stage at the driver's.
 store::Measurements AtDriverClocks(int rank) {
   store::Measurements measured = Sweep(rank);

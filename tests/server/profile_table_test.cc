@@ -73,6 +73,69 @@ TEST(ProfileTableTest, BlockingPowerIsPerPipelineRank) {
   EXPECT_EQ(table.BlockingPowerWatts(3), (std::vector<double>{84, 77, 70}));
 }
 
+// The report of a rank that knows waiting by clock, at two clocks.
+store::Measurements Waits(int rank, int stage, double high, double low) {
+  return {.rank = rank,
+          .rows = {{.stage = stage, .clock_mhz = 1400, .time_seconds = 1, .energy_joules = 400},
+                   {.stage = stage,
+                    .type = ComputationType::kBackward,
+                    .clock_mhz = 1400,
+                    .time_seconds = 2,
+                    .energy_joules = 800}},
+          .blocking_power_watts = high,
+          .waiting = {{.clock_mhz = 1400, .watts = high, .std_watts = 2},
+                      {.clock_mhz = 700, .watts = low, .std_watts = 3}}};
+}
+
+TEST(ProfileTableTest, WaitingByClockIsInTheProfile) {
+  ProfileTable table;
+  table.Add(Waits(0, 0, 80, 50), 0);
+  table.Add(Waits(1, 1, 90, 60), 1);
+  EXPECT_EQ(table.Csv(),
+            "stage,instruction,frequency,time,energy,time_std,energy_std\n"
+            "0,forward,1400,1,400,0,0\n0,backward,1400,2,800,0,0\n"
+            "1,forward,1400,1,400,0,0\n1,backward,1400,2,800,0,0\n"
+            "# blocking: what a GPU that waits draws, fitted with the energies\n"
+            "0,blocking,700,1,50,0,3\n0,blocking,1400,1,80,0,2\n"
+            "1,blocking,700,1,60,0,3\n1,blocking,1400,1,90,0,2\n");
+  const auto profile = ParseProfile(table.Csv(), "csv");
+  ASSERT_TRUE(profile) << profile.error().message;
+  EXPECT_TRUE(profile->SaysWaiting());
+}
+
+TEST(ProfileTableTest, RowsOfWaitingHaveAllColumns) {
+  ProfileTable table;
+  store::Measurements measured = Waits(0, 0, 80, 50);
+  measured.rows[0].work = 7;
+  measured.rows[0].temperature_celsius = 50;
+  table.Add(measured, 0);
+  const auto profile = ParseProfile(table.Csv(), "csv");
+  ASSERT_TRUE(profile) << profile.error().message;
+  EXPECT_EQ(profile->waiting.size(), 2);
+}
+
+// Of most ranks of stage 1 it is one number, so theirs is that of all others.
+TEST(ProfileTableTest, WhoDoesNotKnowWaitingByClockHasThatOfTheOthers) {
+  ProfileTable table;
+  table.Add(Waits(0, 0, 80, 50), 0);
+  for (const int rank : {1, 3, 5}) {
+    table.Add(Measured(rank, 1, 1, false, 85), 1);
+  }
+  table.Add(Waits(7, 1, 90, 60), 1);
+  const auto waiting = table.Waiting(3);
+  ASSERT_EQ(waiting.size(), 3);
+  EXPECT_EQ(waiting[0].at(700).watts, 50);
+  EXPECT_EQ(waiting[1].at(700).watts, 55);
+  EXPECT_EQ(waiting[2].at(1400).watts, 85);
+}
+
+TEST(ProfileTableTest, WithoutWaitingByClockThereAreNoRowsOfIt) {
+  ProfileTable table;
+  table.Add(Measured(0, 1, 1, true, 85), 0);
+  EXPECT_TRUE(table.Waiting(1).empty());
+  EXPECT_EQ(table.Csv().find("blocking"), std::string::npos);
+}
+
 // A report of stage 0 forward at 1400 MHz.
 store::Measurements Reported(int rank, store::MeasuredRow row) {
   row.clock_mhz = 1400;

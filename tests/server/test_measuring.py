@@ -48,9 +48,15 @@ def test_a_profile_outlives_its_job_and_is_measured_again(server: Server) -> Non
     assert plan["profile_wanted"]
     assert plan["computations"]
     assert server.call("GET", other + "/measurements?rank=0")[1] == {"rows": [], "done": False}
+    by_clock = [(1400, 20.0), (1000, 12.5)]
+    waiting = [{"frequency": mhz, "power_w": w, "power_std_w": 0.5} for mhz, w in by_clock]
     for rank in range(RANKS):
+        body = {"rank": rank, "waiting": waiting}
+        assert server.call("POST", other + "/measurements", body)[0] == 200
         sweep(server, other, rank, slow=1.5)
-    assert await_running(server, other)["profile_source"] == "measured"
+    again = await_running(server, other)
+    assert again["profile_source"] == "measured"
+    assert [row["power_w"] for row in again["profiling"]["waiting"]] == [12.5, 20, 12.5, 20]
     _, answer = server.call("GET", other + "/measurements?rank=1")
     assert answer["done"]
     assert {"stage": 1, "instruction": "forward", "frequency": 1400} in answer["rows"]
@@ -62,7 +68,11 @@ def test_a_profile_outlives_its_job_and_is_measured_again(server: Server) -> Non
     profiles = json.loads(perseus("list", "--json"))["profiles"]
     assert [p["model"] for p in profiles] == ["gpt", "gpt"]
     new, old = (p["id"] for p in profiles)
-    assert "A100" in perseus("show", old)
+    shown = perseus("show", old)
+    assert "A100" in shown
+    assert "20.0 +- 0.0 W, by rank of the pipeline; taken as constant over the clocks" in shown
+    assert "20.0 +- 0.4 W at 1400 MHz to 12.5 +- 0.4 W at 1000 MHz; " in perseus("show", new)
+    assert "\n1,blocking,1000,1,12.5,0," in perseus("export", new)
     assert "stage,instruction,frequency,time,energy,time_std" in perseus("export", old)
     compared = json.loads(perseus("compare", old, new, "--json"))
     assert {round(kind["time_ratio"]["median"], 9) for kind in compared["kinds"]} == {1.5}
@@ -103,6 +113,11 @@ def test_bad_measurements_are_refused(server: Server, row: dict[str, Any], field
         ({"sweep": {"iterations": -1}}, "sweep.iterations"),
         ({"blocking_power_std_w": -1}, "blocking_power_std_w"),
         ({"counter_period_s": -1}, "counter_period_s"),
+        ({"waiting": [{"power_w": 80}]}, "waiting[0]"),
+        ({"waiting": [{"frequency": 0, "power_w": 80}]}, "waiting[0].frequency"),
+        ({"waiting": [{"frequency": 1400}]}, "waiting[0]"),
+        ({"waiting": [{"frequency": 1400, "power_w": -1}]}, "waiting[0].power_w"),
+        ({"waiting": [{"frequency": 1400, "power_w": 80}] * 1001}, "waiting"),
     ],
 )
 def test_bad_sweeps_are_refused(server: Server, body: dict[str, Any], field: str) -> None:

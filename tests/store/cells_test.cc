@@ -72,6 +72,8 @@ TEST(CellsTest, WhatNobodyWroteIsRefused) {
   EXPECT_FALSE(ParseRows("0 F 1410 0.1 1 1 t"));
   std::optional<SweepCost> sweep;
   EXPECT_FALSE(ParseSweep("1 2 3", &sweep));
+  EXPECT_FALSE(ParseWaiting("1410 80"));
+  EXPECT_FALSE(ParseWaiting("1410 80 x"));
   EXPECT_FALSE(ParseExceptions("1"));
 }
 

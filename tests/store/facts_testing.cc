@@ -95,6 +95,8 @@ std::vector<Fact> SampleFacts(const std::string& job) {
                    .done = true,
                    .sweep_round = 2,
                    .blocking_power_std_watts = 1.2,
+                   .waiting = {{.clock_mhz = 1410, .watts = 70.5, .std_watts = 1.2},
+                               {.clock_mhz = 705, .watts = 1.0 / 3}},
                    .counter_period_seconds = 0.02,
                    .sweep = SweepCost{.iterations = 120,
                                       .seconds = 64.1,
@@ -164,11 +166,11 @@ std::string Described(const StoredJob& stored) {
                         FormatIntegers(rank.clocks_mhz));
   }
   for (const Measurements& measured : stored.measurements) {
-    text += fmt::format("measured {} {} {} {} {} {} {} [{}] [{}]\n", measured.rank,
+    text += fmt::format("measured {} {} {} {} {} {} [{}] {} [{}] [{}]\n", measured.rank,
                         FormatRows(measured.rows), measured.blocking_power_watts.value_or(-1),
                         measured.done, measured.sweep_round, measured.blocking_power_std_watts,
-                        measured.counter_period_seconds, FormatSweep(measured.sweep),
-                        FormatLines(measured.notes));
+                        FormatWaiting(measured.waiting), measured.counter_period_seconds,
+                        FormatSweep(measured.sweep), FormatLines(measured.notes));
   }
   if (stored.curve) {
     text += fmt::format("curve {} {}\n", stored.curve->revision, stored.curve->frontier_json);

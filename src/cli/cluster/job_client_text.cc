@@ -20,6 +20,7 @@
 
 #include "cli/cluster/job_values.h"
 #include "cli/cluster/json_values.h"
+#include "cli/cluster/waiting_text.h"
 #include "cli/framework/table.h"
 #include "common/belief.h"
 #include "common/printable.h"
@@ -498,6 +499,7 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
                  : fmt::format("rank {}{}: {}", fmt::join(ranks, ", "), are_all ? "" : ", ...",
                                MemberText(note, "note")));
   }
+  line("waiting", WaitingText(ObjectOf(job, "profiling")));
   line("sweep", SweepText(ObjectOf(ObjectOf(job, "profiling"), "sweep")));
   for (const Json& drift : ListOf(job, "drift")) line("drift", MemberText(drift, "sentence"));
   line("target", MemberText(job, "at"));

@@ -18,6 +18,7 @@
 #include "cli/cluster/profile_comparison.h"
 #include "cli/cluster/profile_flags.h"
 #include "cli/cluster/server_client.h"
+#include "cli/cluster/waiting_text.h"
 #include "cli/commands.h"
 #include "cli/framework/table.h"
 #include "common/file.h"
@@ -162,20 +163,6 @@ class ProfileClient {
  private:
   static tl::unexpected<Error> Missing() {
     return InvalidInput("the profile is missing; 'perseus profile list' shows all");
-  }
-
-  static std::string WaitingText(const Json& metadata) {
-    std::string text;
-    const Json& watts = ListOf(metadata, "blocking_power_w");
-    const Json& errors = ListOf(metadata, "blocking_power_std_w");
-    for (std::size_t i = 0; i < watts.size(); ++i) {
-      if (!watts[i].is_number()) continue;
-      text += fmt::format("{}{:.1f}", text.empty() ? "" : ", ", watts[i].get<double>());
-      if (i < errors.size() && errors[i].is_number()) {
-        text += fmt::format(" +- {:.1f}", errors[i].get<double>());
-      }
-    }
-    return text.empty() ? "" : text + " W, by rank of the pipeline";
   }
 
   // A file, or a profile of the library: only that asks a server.

@@ -130,6 +130,27 @@ bool ParseSweep(std::string_view text, std::optional<SweepCost>* sweep) {
          ParseOne(cells[3], &cost.extra_seconds) && ParseOne(cells[4], &cost.extra_joules);
 }
 
+std::string FormatWaiting(const std::vector<MeasuredWaiting>& rows) {
+  std::vector<std::string> cells;
+  for (const MeasuredWaiting& row : rows) {
+    cells.push_back(fmt::format("{} {} {}", row.clock_mhz, row.watts, row.std_watts));
+  }
+  return fmt::format("{}", fmt::join(cells, ";"));
+}
+
+std::optional<std::vector<MeasuredWaiting>> ParseWaiting(std::string_view text) {
+  std::vector<MeasuredWaiting> rows;
+  for (const std::string_view part : Split(text, ';')) {
+    const std::vector<std::string_view> cells = Split(part, ' ');
+    MeasuredWaiting& row = rows.emplace_back();
+    if (cells.size() != 3 || !ParseOne(cells[0], &row.clock_mhz) ||
+        !ParseOne(cells[1], &row.watts) || !ParseOne(cells[2], &row.std_watts)) {
+      return std::nullopt;
+    }
+  }
+  return rows;
+}
+
 std::string FormatLines(const std::vector<std::string>& lines) {
   return fmt::format("{}", fmt::join(lines, "\n"));
 }

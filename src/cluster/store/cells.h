@@ -36,6 +36,10 @@ std::optional<std::vector<MeasuredRow>> ParseRows(std::string_view text);
 std::string FormatSweep(const std::optional<SweepCost>& sweep);
 bool ParseSweep(std::string_view text, std::optional<SweepCost>* sweep);
 
+// "1410 83.5 0.4;..."
+std::string FormatWaiting(const std::vector<MeasuredWaiting>& rows);
+std::optional<std::vector<MeasuredWaiting>> ParseWaiting(std::string_view text);
+
 // One text per line. No text may be empty or contain a line end.
 std::string FormatLines(const std::vector<std::string>& lines);
 std::vector<std::string> ParseLines(std::string_view text);

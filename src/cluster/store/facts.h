@@ -145,6 +145,15 @@ struct SweepCost {
   friend bool operator==(const SweepCost&, const SweepCost&) = default;
 };
 
+// What a GPU that waits draws at a clock.
+struct MeasuredWaiting {
+  int clock_mhz = 0;
+  double watts = 0;
+  double std_watts = 0;  // Standard error.
+
+  friend bool operator==(const MeasuredWaiting&, const MeasuredWaiting&) = default;
+};
+
 struct Measurements {
   std::string job = {};
   int rank = 0;
@@ -153,6 +162,8 @@ struct Measurements {
   bool done = false;                    // The rank's sweep has ended.
   int sweep_round = 0;                  // See JobRecord.
   double blocking_power_std_watts = 0;  // Standard error; 0: not reported.
+  // By clock; empty: the rank's sweep did not show that it depends on the clock.
+  std::vector<MeasuredWaiting> waiting = {};
   double counter_period_seconds = 0;    // Update period of the energy counter; 0: not reported.
   std::optional<SweepCost> sweep = {};  // Cost of the sweep so far.
   std::vector<std::string> notes = {};  // Sentences of one line.

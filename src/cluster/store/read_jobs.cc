@@ -140,16 +140,19 @@ class JobReader {
     int done = 0;
     std::string sweep;
     std::string notes;
+    std::string waiting;
     Query query(sql_,
                 "SELECT rank, measured, blocking_power, done, sweep_round, blocking_power_std, "
-                "counter_period, sweep, notes FROM measurements WHERE job = :j ORDER BY number");
+                "counter_period, sweep, notes, waiting FROM measurements WHERE job = :j "
+                "ORDER BY number");
     query.Use(stored->job.id).Into(measured.rank).Into(text).Into(power).Into(done);
     query.Into(measured.sweep_round).Into(measured.blocking_power_std_watts);
-    query.Into(measured.counter_period_seconds).Into(sweep).Into(notes);
+    query.Into(measured.counter_period_seconds).Into(sweep).Into(notes).Into(waiting);
     while (query.Next()) {
       measured.rows = Checked(ParseRows(text), "measurements");
       if (!ParseSweep(sweep, &measured.sweep)) throw OddCell{"measurements"};
       measured.notes = ParseLines(notes);
+      measured.waiting = Checked(ParseWaiting(waiting), "measurements");
       measured.blocking_power_watts = NotNegative(power);
       measured.done = done != 0;
       stored->measurements.push_back(measured);

@@ -194,8 +194,12 @@ constexpr std::array<std::string_view, 1> kVersion7 = {
     "ALTER TABLE jobs ADD COLUMN conditions TEXT NOT NULL DEFAULT ''",
 };
 
+constexpr std::array<std::string_view, 1> kVersion8 = {
+    "ALTER TABLE measurements ADD COLUMN waiting TEXT NOT NULL DEFAULT ''",
+};
+
 const std::array<std::span<const std::string_view>, kSchemaVersion> kSteps = {
-    kVersion1, kVersion2, kVersion3, kVersion4, kVersion5, kVersion6, kVersion7};
+    kVersion1, kVersion2, kVersion3, kVersion4, kVersion5, kVersion6, kVersion7, kVersion8};
 
 // Of other programs there may be one of these names, but not all.
 constexpr std::array<std::string_view, 3> kOwnTables = {"schema_version", "jobs", "curves"};

@@ -91,16 +91,17 @@ class FactWriter {
     const int done = measured.done ? 1 : 0;
     const std::string sweep = FormatSweep(measured.sweep);
     const std::string notes = FormatLines(measured.notes);
+    const std::string waiting = FormatWaiting(measured.waiting);
     // Rows of a sweep that is over are refused: that NULL breaks a constraint. The server that
     // still believed in it reads again.
     sql_ << "INSERT INTO measurements (job, number, rank, measured, blocking_power, done, "
-            "sweep_round, blocking_power_std, counter_period, sweep, notes) "
+            "sweep_round, blocking_power_std, counter_period, sweep, notes, waiting) "
             "VALUES (:j, (SELECT COALESCE(MAX(number), 0) + 1 FROM measurements WHERE job = :k), "
             ":r, :m, :b, :d, (SELECT CASE WHEN sweep_round = :ro THEN sweep_round END FROM jobs "
-            "WHERE id = :i), :bs, :cp, :sw, :no)",
+            "WHERE id = :i), :bs, :cp, :sw, :no, :wa)",
         use(measured.job), use(measured.job), use(measured.rank), use(rows), use(power), use(done),
         use(measured.sweep_round), use(measured.job), use(measured.blocking_power_std_watts),
-        use(measured.counter_period_seconds), use(sweep), use(notes);
+        use(measured.counter_period_seconds), use(sweep), use(notes), use(waiting);
   }
 
   void operator()(const CurveRecord& curve) const {

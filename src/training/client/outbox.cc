@@ -23,6 +23,7 @@ void Append(ProfileReport* report, ProfileReport more) {
   report->notes.insert(report->notes.end(), std::make_move_iterator(more.notes.begin()),
                        std::make_move_iterator(more.notes.end()));
   if (more.blocking) report->blocking = more.blocking;
+  if (!more.waiting.empty()) report->waiting = std::move(more.waiting);
   if (more.counter_period_seconds) report->counter_period_seconds = more.counter_period_seconds;
   report->cost = more.cost;
   report->done = report->done || more.done;

@@ -47,6 +47,7 @@ struct StragglerNotice {
 struct ProfileReport {
   std::vector<measure::Estimate> rows;
   std::optional<measure::BlockingPower> blocking;
+  std::vector<measure::WaitingRow> waiting;  // Empty: not known by clock.
   std::optional<double> counter_period_seconds;
   measure::SweepCost cost;
   std::vector<std::string> notes;

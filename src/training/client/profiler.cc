@@ -90,6 +90,7 @@ std::optional<ProfileReport> Profiler::TakeReport() {
   }
   reported_ = report.done;
   report.blocking = sweep_.blocking();
+  report.waiting = sweep_.waiting();
   report.cost = sweep_.cost();
   report.counter_period_seconds = sweep_.counter_period_seconds();
   return report;

@@ -208,6 +208,11 @@ std::string FormatMeasurements(int rank, const ProfileReport& report) {
   Json json = {{"rank", rank}, {"rows", std::move(rows)}};
   json["blocking_power_w"] = report.blocking ? Json(report.blocking->watts) : Json();
   if (report.blocking) json["blocking_power_std_w"] = report.blocking->watts_std;
+  for (const measure::WaitingRow& row : report.waiting) {
+    json["waiting"].push_back({{"frequency", row.mhz},
+                               {"power_w", row.power.watts},
+                               {"power_std_w", row.power.watts_std}});
+  }
   if (report.counter_period_seconds) json["counter_period_s"] = *report.counter_period_seconds;
   const measure::SweepCost& cost = report.cost;
   json["sweep"] = {

@@ -4,6 +4,7 @@
 #include "measure/energy_fit.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -18,11 +19,28 @@ constexpr std::size_t kMostPowers = 200;  // Of one fit.
 constexpr double kPauseMean = 0.4;
 constexpr double kPauseSpread = 0.4;
 
-// A Gaussian belief about waiting and rest.
+// Unknowns of a fit beyond those that a record's columns have: slope and bend of waiting by clock.
+constexpr std::size_t kFirstSlope = kFirstKindColumn;
+
+// A Gaussian belief about waiting and rest, and about slope and bend of waiting where they are
+// fitted.
 struct PauseBelief {
-  SymmetricMatrix precision{2};
-  std::vector<double> mean = {0, 0};
+  explicit PauseBelief(bool by_clock)
+      : mean(kFirstKindColumn + (by_clock ? kWaitingSpreads.size() : 0)), precision(mean.size()) {}
+  bool by_clock() const { return mean.size() > kFirstKindColumn; }
+
+  std::vector<double> mean;
+  SymmetricMatrix precision;
 };
+
+// The highest clock that the card kept; `highest_mhz` if it kept none.
+int HighestFollowed(const std::vector<ClockRecord>& records, int highest_mhz) {
+  int follows_mhz = 0;
+  for (const ClockRecord& record : records) {
+    if (!record.predicted && !record.throttled) follows_mhz = std::max(follows_mhz, record.mhz);
+  }
+  return follows_mhz > 0 ? follows_mhz : highest_mhz;
+}
 
 // Records [begin, end), in one fit. The unknowns are the pauses, then the power of each kind in
 // each record, then the work columns of those whose work varies.
@@ -30,10 +48,15 @@ class Problem {
  public:
   Problem(const std::vector<ClockRecord>& records, std::size_t begin, std::size_t end,
           const std::vector<bool>& varies, double scale, int highest_mhz, const PauseBelief& pauses)
-      : records_(records), scale_(scale), pauses_(pauses), begin_(begin), end_(end) {
+      : records_(records),
+        scale_(scale),
+        follows_mhz_(HighestFollowed(records, highest_mhz)),
+        pauses_(pauses),
+        begin_(begin),
+        end_(end) {
     for (const bool is_work : {false, true}) {
       Block& block = is_work ? works_ : powers_;
-      block.first = is_work ? powers_.first + powers_.points.size() : kFirstKindColumn;
+      block.first = is_work ? powers_.first + powers_.points.size() : pauses.mean.size();
       for (std::size_t kind = 0; kind < varies.size(); ++kind) {
         if (is_work && !varies[kind]) continue;
         for (std::size_t i = begin; i < end; ++i) {
@@ -55,9 +78,9 @@ class Problem {
     SymmetricMatrix precision(unknowns_);
     std::vector<double> mean(unknowns_);
     double prior_log_determinant = 0;  // Of the prior's covariance.
-    for (std::size_t i = 0; i < kFirstKindColumn; ++i) {
+    for (std::size_t i = 0; i < pauses_.mean.size(); ++i) {
       mean[i] = pauses_.mean[i];
-      for (std::size_t j = 0; j < kFirstKindColumn; ++j) {
+      for (std::size_t j = 0; j < pauses_.mean.size(); ++j) {
         precision.at(i, j) = pauses_.precision.at(i, j);
       }
     }
@@ -88,14 +111,16 @@ class Problem {
       squares += equations.squares;
       log_determinant += equations.log_determinant;
       for (const Place& place : places) {
-        double pulled = equations.right[place.column];
+        const double own = place.weight * equations.right[place.column];
+        double pulled = own;
         for (const Place& other : places) {
-          const double value = equations.normal.at(place.column, other.column);
+          const double value =
+              place.weight * other.weight * equations.normal.at(place.column, other.column);
           precision.at(place.unknown, other.unknown) += value;
           pulled -= value * mean[other.unknown];
         }
         right[place.unknown] += pulled;
-        squares -= mean[place.unknown] * (equations.right[place.column] + pulled);
+        squares -= mean[place.unknown] * (own + pulled);
       }
     }
     const Cholesky factor(precision);
@@ -164,18 +189,27 @@ class Problem {
   };
   struct Place {
     std::size_t column = 0;   // In the equations of a record,
-    std::size_t unknown = 0;  // and among those of the fit.
+    std::size_t unknown = 0;  // and among those of the fit,
+    double weight = 1;        // of which the column's watts are this many.
   };
 
   std::vector<Place> PlacesOf(std::size_t record) const {
-    std::vector<Place> places = {{kWaitingColumn, kWaitingColumn}, {kRestColumn, kRestColumn}};
+    std::vector<Place> places = {{.column = kWaitingColumn, .unknown = kWaitingColumn},
+                                 {.column = kRestColumn, .unknown = kRestColumn}};
+    if (pauses_.by_clock()) {
+      const auto shape = WaitingShape(records_[record].mhz, follows_mhz_);
+      for (std::size_t i = 0; i < kWaitingSpreads.size(); ++i) {
+        places.push_back(
+            {.column = kWaitingColumn, .unknown = kFirstSlope + i, .weight = shape[i + 1]});
+      }
+    }
     const std::size_t columns = records_[record].stretches.by_spread[0].right.size();
     for (const Block* block : {&powers_, &works_}) {
       for (std::size_t i = 0; i < block->points.size(); ++i) {
         const std::size_t kind = block->points[i].curve;
         const std::size_t column = block == &works_ ? WorkColumn(kind) : PowerColumn(kind);
         if (block->records[i] != record || column >= columns) continue;
-        places.push_back({column, block->first + i});
+        places.push_back({.column = column, .unknown = block->first + i});
       }
     }
     return places;
@@ -183,6 +217,7 @@ class Problem {
 
   const std::vector<ClockRecord>& records_;
   double scale_;
+  int follows_mhz_;
   const PauseBelief& pauses_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
@@ -235,24 +270,43 @@ std::vector<std::pair<double, CurvePrior>> LikelyPriors(const Problem& problem, 
   return priors;
 }
 
-PauseBelief FirstBelief(double scale) {
-  PauseBelief belief;
-  for (std::size_t i = 0; i < 2; ++i) {
-    belief.mean[i] = kPauseMean * scale;
-    belief.precision.at(i, i) = 1 / std::pow(kPauseSpread * scale, 2);
+PauseBelief FirstBelief(double scale, bool by_clock) {
+  PauseBelief belief(by_clock);
+  for (std::size_t i = 0; i < belief.mean.size(); ++i) {
+    const bool is_slope = i >= kFirstSlope;
+    belief.mean[i] = is_slope ? 0 : kPauseMean * scale;
+    const double spread = is_slope ? kWaitingSpreads[i - kFirstSlope] : kPauseSpread;
+    belief.precision.at(i, i) = 1 / std::pow(spread * scale, 2);
   }
   return belief;
 }
 
-PauseBelief BeliefOf(const Problem::Solution& solution) {
-  SymmetricMatrix covariance(2);
-  PauseBelief belief;
-  for (std::size_t i = 0; i < 2; ++i) {
+PauseBelief BeliefOf(const Problem::Solution& solution, bool by_clock) {
+  PauseBelief belief(by_clock);
+  SymmetricMatrix covariance(belief.mean.size());
+  for (std::size_t i = 0; i < belief.mean.size(); ++i) {
     belief.mean[i] = solution.watts[i];
-    for (std::size_t j = 0; j < 2; ++j) covariance.at(i, j) = solution.covariance.at(i, j);
+    for (std::size_t j = 0; j < belief.mean.size(); ++j) {
+      covariance.at(i, j) = solution.covariance.at(i, j);
+    }
   }
   belief.precision = Cholesky(covariance).Inverse();
   return belief;
+}
+
+// Precondition: slope and bend were fitted.
+WaitingCurve CurveOf(const Problem::Solution& solution, int highest_mhz) {
+  constexpr std::array<std::size_t, kWaitingUnknowns> kUnknowns = {kWaitingColumn, kFirstSlope,
+                                                                   kFirstSlope + 1};
+  WaitingCurve curve;
+  curve.highest_mhz = highest_mhz;
+  for (std::size_t i = 0; i < kWaitingUnknowns; ++i) {
+    curve.watts[i] = solution.watts[kUnknowns[i]];
+    for (std::size_t j = 0; j < kWaitingUnknowns; ++j) {
+      curve.covariance.at(i, j) = solution.covariance.at(kUnknowns[i], kUnknowns[j]);
+    }
+  }
+  return curve;
 }
 
 }  // namespace
@@ -280,7 +334,7 @@ FittedWatts FitWatts(const std::vector<ClockRecord>& records, const std::vector<
   }
   if (!(joules > 0) || !(seconds > 0)) return fitted;
   const double scale = joules / seconds;
-  PauseBelief pauses = FirstBelief(scale);
+  PauseBelief pauses = FirstBelief(scale, tried.waiting_by_clock);
   const std::size_t spread = LikeliestSpread(records, varies, scale, highest_mhz, pauses);
   fitted.spread = kPowerSpreads[spread];
   const std::size_t chunk =
@@ -316,7 +370,10 @@ FittedWatts FitWatts(const std::vector<ClockRecord>& records, const std::vector<
     problem.TakeWork(*likeliest, &fitted.work);
     fitted.waiting = {likeliest->watts[kWaitingColumn],
                       std::sqrt(likeliest->covariance.at(kWaitingColumn, kWaitingColumn))};
-    pauses = BeliefOf(*likeliest);
+    if (tried.waiting_by_clock) {
+      fitted.waiting_curve = CurveOf(*likeliest, HighestFollowed(records, highest_mhz));
+    }
+    pauses = BeliefOf(*likeliest, tried.waiting_by_clock);
   }
   return fitted;
 }

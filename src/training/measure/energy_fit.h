@@ -5,10 +5,12 @@
 #define PERSEUS_MEASURE_ENERGY_FIT_H_
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "measure/curve.h"
 #include "measure/profile_fit.h"
+#include "measure/waiting_curve.h"
 
 namespace perseus::measure {
 
@@ -20,13 +22,15 @@ struct Target {
 
 struct PriorsTried {
   bool several = false;
-  bool drifts = false;  // Among several.
+  bool drifts = false;            // Among several.
+  bool waiting_by_clock = false;  // Else the power of waiting is one number.
 };
 
 struct FittedWatts {
   CurveValues power;                      // [target]
   std::vector<std::vector<double>> work;  // [record][kind]; see the unknowns in stretch_fit.h.
-  BlockingPower waiting;
+  BlockingPower waiting;                  // At the highest clock.
+  std::optional<WaitingCurve> waiting_curve;
   double spread = 0;  // Relative spread of the power of single computations.
 };
 

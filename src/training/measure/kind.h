@@ -64,6 +64,19 @@ struct BlockingPower {
   double watts_std = 0;
 };
 
+// The same at a clock.
+struct WaitingRow {
+  int mhz = 0;
+  BlockingPower power;
+};
+
+// Whether plans should not rest on it. Waiting is a small part of the energy, so its power may be
+// less sure than that of computations.
+inline constexpr double kDoubtfulWaitingError = 0.1;  // Relative.
+inline bool IsDoubtful(const WaitingRow& row) {
+  return row.power.watts_std > kDoubtfulWaitingError * row.power.watts;
+}
+
 }  // namespace perseus::measure
 
 #endif  // PERSEUS_MEASURE_KIND_H_

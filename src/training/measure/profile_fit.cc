@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <functional>
 #include <set>
 #include <utility>
 
 #include "measure/curve.h"
 #include "measure/energy_fit.h"
+#include "measure/waiting_curve.h"
 
 namespace perseus::measure {
 namespace {
@@ -18,6 +21,7 @@ namespace {
 // nor where its standard error is more than this share of it.
 constexpr double kLeastWaiting = 0.01;
 constexpr double kMostBlockingError = 0.25;
+constexpr std::size_t kFewestWaitingClocks = 4;  // For a curve of three unknowns.
 constexpr double kLeastResidual = 1e-3;
 // Of joules. Where iterations last as long each time, the counter's steps fall at the same places
 // in them, and that does not average out.
@@ -132,6 +136,28 @@ std::vector<Target> TargetsOf(const std::vector<ClockRecord>& records, std::size
   return targets;
 }
 
+// The clocks that were measured and that the card kept, highest first.
+std::set<int, std::greater<>> MeasuredClocks(const std::vector<ClockRecord>& records) {
+  std::set<int, std::greater<>> clocks;
+  for (const ClockRecord& record : records) {
+    if (!record.predicted && !record.throttled && record.stretches.stretches > 0)
+      clocks.insert(record.mhz);
+  }
+  return clocks;
+}
+
+// With the power of waiting by clock where that shows, else with one number.
+FittedWatts FitWattsAndWaiting(const std::vector<ClockRecord>& records,
+                               const std::vector<bool>& varies, const std::vector<Target>& targets,
+                               PriorsTried tried) {
+  const std::set<int, std::greater<>> clocks = MeasuredClocks(records);
+  tried.waiting_by_clock = tried.several && clocks.size() >= kFewestWaitingClocks;
+  FittedWatts watts = FitWatts(records, varies, targets, tried);
+  if (!watts.waiting_curve || watts.waiting_curve->DependsOnClock(*clocks.rbegin())) return watts;
+  tried.waiting_by_clock = false;
+  return FitWatts(records, varies, targets, tried);
+}
+
 bool WentBack(const std::vector<ClockRecord>& records) {
   std::set<int> clocks;
   return !std::all_of(records.begin(), records.end(),
@@ -157,7 +183,8 @@ ProfileFit FitProfile(const std::vector<Kind>& kinds, const std::vector<ClockRec
   if (targets.empty()) return fit;
   // Nothing tells how much a card drifts that was at each clock once.
   const bool drifts = thorough && WentBack(records);
-  const FittedWatts watts = FitWatts(records, varies, targets, {thorough, drifts});
+  const FittedWatts watts =
+      FitWattsAndWaiting(records, varies, targets, {.several = thorough, .drifts = drifts});
   const FittedTimes times = FitTimes(records, works, targets, highest_mhz, drifts);
   fit.jump = times.jump;
   SymmetricMatrix power_covariance(targets.size());  // Relative.
@@ -222,6 +249,11 @@ ProfileFit FitProfile(const std::vector<Kind>& kinds, const std::vector<ClockRec
   if (waiting > kLeastWaiting * seconds &&
       blocking.watts_std < kMostBlockingError * blocking.watts) {
     fit.blocking = blocking;
+    if (watts.waiting_curve) {
+      for (const int mhz : MeasuredClocks(records)) {
+        fit.waiting.push_back({.mhz = mhz, .power = watts.waiting_curve->At(mhz)});
+      }
+    }
   }
   return fit;
 }

@@ -41,13 +41,17 @@ struct ProfileFit {
   std::vector<Estimate> rows;  // By clock, then by kind.
   // None: there was too little waiting to estimate it.
   std::optional<BlockingPower> blocking;
+  // By clock that the card kept, highest first. Empty: the measurements do not show that it depends
+  // on the clock, so `blocking` is taken as constant. Else `blocking` is that at the highest clock.
+  std::vector<WaitingRow> waiting;
   // Relative standard deviation by which times at single clocks differ from the smooth curve,
   // without measurement errors. Maximum over the kinds.
   double jump = 0;
 };
 
-// Estimates times, energies and blocking power of all clocks in one fit. Blocking power is one
-// number; each kind is a curve over the clocks (curve.h). Several records may be of one clock.
+// Estimates times, energies and blocking power of all clocks in one fit. Each kind is a curve over
+// the clocks (curve.h). Blocking power is one number, or, in a thorough fit and where it shows to
+// depend on the clock, a curve of its own (waiting_curve.h). Several records may be of one clock.
 // Standard errors are those of the posterior. If two kinds always run in the same mix, the fit
 // cannot separate their power: both get the mean, with a large standard error.
 //

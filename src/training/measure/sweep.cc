@@ -324,6 +324,7 @@ void Sweep::Finish() {
   ProfileFit fit = FitProfile(kinds_, records_, true);
   rows_ = std::move(fit.rows);
   blocking_ = fit.blocking;
+  waiting_ = std::move(fit.waiting);
 }
 
 std::vector<Estimate> Sweep::TakeRows() { return std::exchange(rows_, {}); }

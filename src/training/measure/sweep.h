@@ -98,6 +98,8 @@ class Sweep {
   // Finish(), all rows come again with better estimates.
   std::vector<Estimate> TakeRows();
   const std::optional<BlockingPower>& blocking() const { return blocking_; }
+  // After Finish(): see ProfileFit.
+  const std::vector<WaitingRow>& waiting() const { return waiting_; }
   SweepCost cost() const;
   std::optional<double> counter_period_seconds() const { return counter_.period_seconds(); }
   std::vector<std::string> TakeNotes();
@@ -171,6 +173,7 @@ class Sweep {
   std::vector<ClockRecord> records_;
   std::vector<Estimate> rows_;
   std::optional<BlockingPower> blocking_;
+  std::vector<WaitingRow> waiting_;
   Sums all_;
   std::optional<Sums> at_highest_;
   std::optional<double> joules_at_begin_;

@@ -39,6 +39,7 @@ constexpr NumberRange kCelsius = {.least = -100, .most = 200};
 constexpr NumberRange kWork = {.least = 0, .most = 1e15};
 constexpr NumberRange kRelative = {.least = -1e3, .most = 1e3};
 constexpr std::size_t kMostSources = 64;
+constexpr std::size_t kMostWaiting = 1000;
 constexpr NumberRange kWatts = {.least = 0, .most = 1e6};
 
 constexpr Member kMeasuredRowMembers[] = {
@@ -83,6 +84,9 @@ constexpr Member kSweepCostMembers[] = {Integer("iterations").In({.least = 0}).O
                                         Number("joules").In(kSomeJoules).Optional(),
                                         Number("extra_seconds").In(kSignedSeconds).Optional(),
                                         Number("extra_joules").In(kSignedJoules).Optional()};
+constexpr Member kMeasuredWaitingMembers[] = {
+    Integer("frequency").Says("MHz"), Number("power_w").In(kWatts).Says("Of one GPU."),
+    Number("power_std_w").In(kWatts).Optional().Says("Standard error of `power_w`.")};
 constexpr Member kMeasurementsMembers[] = {
     Integer("rank"),
     Object("rows", "MeasuredRow").List().Sometimes(),
@@ -92,6 +96,11 @@ constexpr Member kMeasurementsMembers[] = {
         .In(kWatts)
         .Optional()
         .Says("Standard error of `blocking_power_w`."),
+    Object("waiting", "MeasuredWaiting")
+        .List(kMostWaiting)
+        .Optional()
+        .Says("What a GPU that waits draws, by clock, where the sweep shows that it depends on it; "
+              "`blocking_power_w` is then that at the highest clock."),
     Number("counter_period_s")
         .In(kSomeSeconds)
         .Optional()
@@ -107,11 +116,10 @@ constexpr Member kMeasurementsMembers[] = {
         .Says("Sentences on what was odd; each becomes an event of the job.")};
 constexpr Member kMeasuredMembers[] = {Integer("rows")};
 constexpr Member kReportedMembers[] = {Object("rows", "ProfileCell").List(), Boolean("done")};
-constexpr ObjectSchema kMeasurementSchemas[] = {{"MeasuredRow", kMeasuredRowMembers},
-                                                {"SweepCost", kSweepCostMembers},
-                                                {"Measurements", kMeasurementsMembers},
-                                                {"Measured", kMeasuredMembers},
-                                                {"Reported", kReportedMembers}};
+constexpr ObjectSchema kMeasurementSchemas[] = {
+    {"MeasuredRow", kMeasuredRowMembers}, {"MeasuredWaiting", kMeasuredWaitingMembers},
+    {"SweepCost", kSweepCostMembers},     {"Measurements", kMeasurementsMembers},
+    {"Measured", kMeasuredMembers},       {"Reported", kReportedMembers}};
 
 std::vector<double> ReadSources(const TreeCursor& row, std::string_view key) {
   std::vector<double> sources;
@@ -158,6 +166,26 @@ store::MeasuredRow ReadRow(const TreeCursor& row) {
   return measured;
 }
 
+std::vector<store::MeasuredWaiting> ReadWaiting(const TreeCursor& list) {
+  std::vector<store::MeasuredWaiting> waiting;
+  const std::size_t count = list.Size();
+  if (count > kMostWaiting) list.FailExpected("at most 1000 clocks");
+  for (std::size_t i = 0; i < count && i < kMostWaiting; ++i) {
+    const TreeCursor row = list.At(i);
+    store::MeasuredWaiting& at = waiting.emplace_back();
+    at.clock_mhz = RankNumber(row, "frequency");
+    if (at.clock_mhz == 0) row.Get("frequency").FailExpected("MHz above 0");
+    const auto watts = FindNumber(row, "power_w", kWatts);
+    if (watts) {
+      at.watts = *watts;
+    } else {
+      row.FailExpected("the member 'power_w'");
+    }
+    at.std_watts = FindNumber(row, "power_std_w", kWatts).value_or(0);
+  }
+  return waiting;
+}
+
 store::SweepCost ReadSweep(const TreeCursor& sweep) {
   store::SweepCost cost;
   if (const auto iterations = FindSet(sweep, "iterations")) {
@@ -196,6 +224,7 @@ Outcome<store::Measurements> ReadMeasurements(const std::string& body) {
     measured.blocking_power_watts = FindNumber(root, "blocking_power_w");
     measured.blocking_power_std_watts =
         FindNumber(root, "blocking_power_std_w", kWatts).value_or(0);
+    if (const auto waiting = FindSet(root, "waiting")) measured.waiting = ReadWaiting(*waiting);
     measured.counter_period_seconds =
         FindNumber(root, "counter_period_s", kSomeSeconds).value_or(0);
     if (const auto sweep = FindSet(root, "sweep")) measured.sweep = ReadSweep(*sweep);

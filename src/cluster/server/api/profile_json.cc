@@ -15,6 +15,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr Member kProfileCellMembers[] = {
     Integer("stage"), Choice("instruction", kComputationTypeNames), Integer("frequency")};
+constexpr Member kWaitingShownMembers[] = {
+    Integer("pp_rank").Sometimes(), Integer("frequency").Sometimes(), Number("power_w").Sometimes(),
+    Number("power_std_w").Sometimes(),
+    Boolean("doubtful").Sometimes().Says("Its standard error is above a tenth of it.")};
 constexpr Member kSweepShownMembers[] = {
     Integer("ranks").Sometimes(),         Integer("iterations").Sometimes(),
     Number("seconds").Sometimes(),        Number("joules").Sometimes(),
@@ -26,6 +30,12 @@ constexpr Member kNoteShownMembers[] = {
 constexpr Member kProfilingMembers[] = {
     Number("blocking_power_w").List().Sometimes().Says("By rank of the pipeline."),
     Number("blocking_power_std_w").List().Sometimes(),
+    Object("waiting", "WaitingShown")
+        .List()
+        .Sometimes()
+        .Says(
+            "What a GPU that waits draws by clock. Empty: no rank's sweep shows that it depends on "
+            "the clock, so `blocking_power_w` is taken as constant."),
     Object("sweep", "SweepShown").Optional().Says("Of the longest rank; joules of all ranks."),
     Object("throttled", "ProfileCell")
         .List()
@@ -55,6 +65,7 @@ constexpr Member kProfileListMembers[] = {Object("profiles", "Profile").List()};
 constexpr ObjectSchema kProfileSchemas[] = {
     {"ProfileCell", kProfileCellMembers},
     {"SweepShown", kSweepShownMembers},
+    {"WaitingShown", kWaitingShownMembers},
     {"NoteShown", kNoteShownMembers},
     {"Profiling", kProfilingMembers, "What ranks said of their measurements."},
     {"Drift", kDriftShownMembers},

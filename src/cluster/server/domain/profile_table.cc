@@ -88,6 +88,7 @@ void ProfileTable::Add(const store::Measurements& measured, int pp_rank) {
   std::vector<ProfileKey>& of_rank = rows_of_rank_[measured.rank];
   for (const store::MeasuredRow& row : measured.rows) {
     const ProfileKey key{row.stage, row.type, row.clock_mhz};
+    pp_rank_of_stage_[row.stage] = pp_rank;
     Cell& cell = cells_[key];
     const auto at =
         std::lower_bound(cell.begin(), cell.end(), measured.rank,
@@ -112,6 +113,7 @@ void ProfileTable::Add(const store::Measurements& measured, int pp_rank) {
     blocking_power_[pp_rank][measured.rank] = {.watts = *measured.blocking_power_watts,
                                                .std_watts = measured.blocking_power_std_watts};
   }
+  if (!measured.waiting.empty()) waiting_[pp_rank][measured.rank] = measured.waiting;
   if (measured.sweep) sweeps_[measured.rank] = *measured.sweep;
   counter_period_seconds_ = std::max(counter_period_seconds_, measured.counter_period_seconds);
   for (const std::string& note : measured.notes) {
@@ -258,7 +260,64 @@ std::string ProfileTable::Csv() const {
     if (has_sources) fmt::format_to(out, ",{}", ErrorSourcesOf(reports));
     fmt::format_to(out, "\n");
   }
-  return fmt::to_string(text);
+  const std::size_t more_columns =
+      (has_work ? 3U : 0U) + (has_temperature ? 1U : 0U) + (has_sources ? 1U : 0U);
+  return fmt::to_string(text) + WaitingRows(more_columns);
+}
+
+// Joules of one second.
+std::string ProfileTable::WaitingRows(std::size_t more_columns) const {
+  int pipeline_parallel = 0;
+  for (const auto& [stage, pp_rank] : pp_rank_of_stage_) {
+    pipeline_parallel = std::max(pipeline_parallel, pp_rank + 1);
+  }
+  const std::vector<std::map<int, BlockingPower>> waiting = Waiting(pipeline_parallel);
+  if (waiting.empty()) return "";
+  std::string text = "# blocking: what a GPU that waits draws, fitted with the energies\n";
+  for (const auto& [stage, pp_rank] : pp_rank_of_stage_) {
+    const auto& by_clock = waiting[static_cast<std::size_t>(pp_rank)];
+    for (const auto& [mhz, power] : by_clock) {
+      text += fmt::format("{},blocking,{},1,{},0,{}{}\n", stage, mhz, power.watts, power.std_watts,
+                          std::string(more_columns, ','));
+    }
+  }
+  return text;
+}
+
+std::vector<std::map<int, BlockingPower>> ProfileTable::Waiting(int pipeline_parallel) const {
+  using Reports = std::map<int, std::vector<store::MeasuredWaiting>>;  // By rank.
+  const auto combine = [](const std::vector<const Reports*>& from) {
+    std::map<int, std::pair<std::vector<double>, std::vector<double>>> by_clock;
+    for (const Reports* const reports : from) {
+      for (const auto& [rank, rows] : *reports) {
+        for (const store::MeasuredWaiting& row : rows) {
+          by_clock[row.clock_mhz].first.push_back(row.watts);
+          by_clock[row.clock_mhz].second.push_back(row.std_watts);
+        }
+      }
+    }
+    std::map<int, BlockingPower> combined;
+    for (const auto& [mhz, reports] : by_clock) {
+      const Estimate estimate = Combine(reports.first, reports.second);
+      combined[mhz] = {.watts = estimate.value, .std_watts = estimate.std};
+    }
+    return combined;
+  };
+  std::vector<const Reports*> all;
+  std::map<int, const Reports*> known;
+  for (const auto& [pp_rank, reports] : waiting_) {
+    all.push_back(&reports);
+    const auto powers = blocking_power_.find(pp_rank);
+    const std::size_t ranks = powers == blocking_power_.end() ? 0 : powers->second.size();
+    if (2 * reports.size() >= ranks) known[pp_rank] = &reports;
+  }
+  if (all.empty()) return {};
+  std::vector<std::map<int, BlockingPower>> waiting;
+  for (int pp_rank = 0; pp_rank < pipeline_parallel; ++pp_rank) {
+    const auto own = known.find(pp_rank);
+    waiting.push_back(combine(own == known.end() ? all : std::vector{own->second}));
+  }
+  return waiting;
 }
 
 std::vector<BlockingPower> ProfileTable::Blocking(int pipeline_parallel) const {

@@ -62,13 +62,18 @@ class ProfileTable {
   // Whether all that a rank has reported, done with its sweep, is of one clock.
   bool HasOneClock(int rank) const;
 
-  // The profile as CSV. Energies are of one GPU. The standard deviations combine the standard
-  // errors of the reports with the spread among ranks.
+  // The profile as CSV, with rows `blocking` where ranks know waiting by clock. Energies are of one
+  // GPU. The standard deviations combine the standard errors of the reports with the spread among
+  // ranks.
   std::string Csv() const;
   // Blocking power per pipeline rank. A pipeline rank without measurements gets the median of the
   // others. Empty if there are no measurements at all.
   std::vector<BlockingPower> Blocking(int pipeline_parallel) const;
   std::vector<double> BlockingPowerWatts(int pipeline_parallel) const;
+
+  // By pipeline rank and clock. Where most ranks of a pipeline rank do not know it by clock, that
+  // of the others counts for it. Empty: no rank knows it.
+  std::vector<std::map<int, BlockingPower>> Waiting(int pipeline_parallel) const;
 
   // Cells that have only reports of throttled GPUs.
   std::vector<ProfileKey> Throttled() const;
@@ -96,6 +101,7 @@ class ProfileTable {
   using Cell = std::vector<Report>;  // At most one report per rank, sorted by rank.
 
   std::string ErrorSourcesOf(const std::vector<const Report*>& reports) const;
+  std::string WaitingRows(std::size_t more_columns) const;
   double BlockingErrorOf(int rank) const;  // Relative.
   static bool IsThrottled(const Cell& cell);
   static std::vector<const Report*> Counted(const Cell& cell);
@@ -103,6 +109,8 @@ class ProfileTable {
   std::map<ProfileKey, Cell> cells_;
   std::map<int, std::vector<ProfileKey>> rows_of_rank_;
   std::map<int, std::map<int, BlockingPower>> blocking_power_;  // By pipeline rank and rank.
+  std::map<int, std::map<int, std::vector<store::MeasuredWaiting>>> waiting_;  // Likewise.
+  std::map<int, int> pp_rank_of_stage_;
   std::map<int, store::SweepCost> sweeps_;
   double counter_period_seconds_ = 0;
   std::map<std::string, std::set<int>> notes_;

@@ -14,6 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostRanksShown = 8;  // Of a note.
+constexpr double kDoubtfulWaiting = 0.1;    // Relative standard error.
 
 Json SweepJson(const SweepSummary& sweep) {
   return {{"ranks", sweep.ranks},
@@ -31,6 +32,7 @@ Json SweepJson(const SweepSummary& sweep) {
 ProfilingSummary SummaryOf(const ProfileTable& table, int pipeline_parallel) {
   ProfilingSummary summary;
   summary.blocking = table.Blocking(pipeline_parallel);
+  summary.waiting = table.Waiting(pipeline_parallel);
   summary.sweep = table.Sweep();
   summary.throttled = table.Throttled();
   for (const auto& [note, ranks] : table.notes()) summary.notes.emplace_back(note, ranks);
@@ -46,12 +48,22 @@ Json ProfileKeyJson(const ProfileKey& key) {
 Json ProfilingJson(const ProfilingSummary& summary) {
   Json json = {{"blocking_power_w", Json::array()},
                {"blocking_power_std_w", Json::array()},
+               {"waiting", Json::array()},
                {"sweep", summary.sweep ? SweepJson(*summary.sweep) : Json(nullptr)},
                {"throttled", Json::array()},
                {"notes", Json::array()}};
   for (const BlockingPower& power : summary.blocking) {
     json["blocking_power_w"].push_back(power.watts);
     json["blocking_power_std_w"].push_back(power.std_watts);
+  }
+  for (std::size_t pp_rank = 0; pp_rank < summary.waiting.size(); ++pp_rank) {
+    for (const auto& [mhz, power] : summary.waiting[pp_rank]) {
+      json["waiting"].push_back({{"pp_rank", pp_rank},
+                                 {"frequency", mhz},
+                                 {"power_w", power.watts},
+                                 {"power_std_w", power.std_watts},
+                                 {"doubtful", power.std_watts > kDoubtfulWaiting * power.watts}});
+    }
   }
   for (const ProfileKey& key : summary.throttled) json["throttled"].push_back(ProfileKeyJson(key));
   for (const auto& [note, ranks] : summary.notes) {

@@ -5,6 +5,7 @@
 #define PERSEUS_SERVER_DOMAIN_PROFILING_SUMMARY_H_
 
 #include <cstddef>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
@@ -19,6 +20,7 @@ namespace perseus::server {
 // The part of a job's measurements that clients are shown.
 struct ProfilingSummary {
   std::vector<BlockingPower> blocking;
+  std::vector<std::map<int, BlockingPower>> waiting;  // See ProfileTable::Waiting().
   std::optional<SweepSummary> sweep;
   std::vector<ProfileKey> throttled;
   std::vector<std::pair<std::string, std::set<int>>> notes;  // Each with its ranks.

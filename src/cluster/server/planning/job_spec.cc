@@ -300,11 +300,12 @@ Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record) {
   settings->places.clear();  // In a text that nobody has seen.
   const auto conditions = ParseConditionsState(record.conditions_json);
   if (conditions) SetConditions(conditions->plan, &*settings);
-  if (settings->blocking_power_watts.empty()) {
-    settings->blocking_power_watts = record.blocking_power_watts;
-  }
   Result<Profile> profile = ProfileOf(record.profile_csv, *settings);
   if (!profile) return tl::unexpected(profile.error());
+  // Rows of waiting by clock say more.
+  if (settings->blocking_power_watts.empty() && !profile->SaysWaiting()) {
+    settings->blocking_power_watts = record.blocking_power_watts;
+  }
   const bool is_unknown = settings->blocking_power_watts.empty() && !profile->SaysWaiting();
   settings->blocking_power_is_assumed = is_unknown;
   // A GPU that has all stages waits for no other, so it measures no waiting, and needs none until
