@@ -119,8 +119,7 @@ struct RobustPlanSpec {
 // fewest changes of clock is taken.
 //
 // Deterministic. More effort never gives a plan that saves less in the search's own draws, beyond
-// that error, and a higher max_changes does not either, unless the number of clocks is limited, or
-// a bound that counts max_changes (RobustBound) is not met.
+// that error, and a higher max_changes does not either, unless the number of clocks is limited.
 // (With constraints, compare two limits, not a limit and none.) If no search beats what PlanFor()
 // makes, the result is that plan, made with the effort asked for. `progress` is told of every
 // better plan, with its figures without conditions; false ends the search with what is there.

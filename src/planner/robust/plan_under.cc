@@ -211,11 +211,9 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   }
   std::optional<robust::FewChanges> few_changes;
   if (goes_on && !waits) {
-    const double base_joules = trials.baseline().energy_joules;
     const double before = search.best() == nullptr ? -1e300 : search.best()->saving_percent;
     few_changes = robust::SearchFewChanges(
-        planner, spec, base_seconds * (1 + (slower_percent + kRoundingPercent) / 100),
-        base_joules * (1 - before / 100));
+        planner, spec, base_seconds * (1 + (slower_percent + kRoundingPercent) / 100));
     if (few_changes && !few_changes->options.empty()) search.Judge(few_changes->options);
     if (search.best() != nullptr && search.best()->saving_percent > before) tell(1.0, true);
   }

@@ -32,23 +32,37 @@ bool OnlyChangesAreLimited(const Planner& planner, const RobustPlanSpec& spec) {
 }  // namespace
 
 std::optional<FewChanges> SearchFewChanges(const Planner& planner, const RobustPlanSpec& spec,
-                                           double accepted_seconds, double known_joules) {
+                                           double accepted_seconds) {
   if (!OnlyChangesAreLimited(planner, spec)) return std::nullopt;
   const CostedPipeline& pipeline = planner.pipeline();
   const double watts = pipeline.total_blocking_power_watts;
-  const double waiting_joules = watts * accepted_seconds;
   const plan::Guard guard;
-  plan::ChangePatterns patterns(pipeline, guard);
-  plan::PatternSolution found = plan::SolvePatterns(
-      &patterns, guard,
-      {.seconds = accepted_seconds,
-       .waiting_watts = watts,
-       .most_changes = spec.conditions.max_changes,
-       .known_joules = known_joules - waiting_joules,
-       .tolerance_joules = plan::kSameJoules * planner.baseline().energy_joules},
-      static_cast<std::int64_t>(std::min(spec.effort * kFewChangesWork, kMostFewChangesWork)));
-  return FewChanges{.options = std::move(found.options),
-                    .least_joules = found.bound_joules + waiting_joules};
+  const double tolerance = plan::kSameJoules * planner.baseline().energy_joules;
+  const auto work =
+      static_cast<std::int64_t>(std::min(spec.effort * kFewChangesWork, kMostFewChangesWork));
+  // What one limit finds depends on nothing else, so that the best of all smaller ones is the same
+  // whichever limit is asked for.
+  const auto with_most = [&](std::int64_t changes) {
+    plan::ChangePatterns patterns(pipeline, guard);
+    return plan::SolvePatterns(&patterns, guard,
+                               {.seconds = accepted_seconds,
+                                .waiting_watts = watts,
+                                .most_changes = changes,
+                                .tolerance_joules = tolerance},
+                               work);
+  };
+  const auto is_proven = [&](const plan::PatternSolution& found) {
+    return found.bound_joules >= found.joules - tolerance;
+  };
+  std::int64_t changes = *spec.conditions.max_changes;
+  plan::PatternSolution best = with_most(changes);
+  const double least_joules = best.bound_joules + watts * accepted_seconds;
+  for (bool proven = is_proven(best); !proven && changes > 0;) {
+    plan::PatternSolution fewer = with_most(--changes);
+    proven = is_proven(fewer);
+    if (fewer.joules < best.joules) best = std::move(fewer);
+  }
+  return FewChanges{.options = std::move(best.options), .least_joules = least_joules};
 }
 
 }  // namespace perseus::robust

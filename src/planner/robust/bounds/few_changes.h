@@ -15,15 +15,16 @@ namespace perseus::robust {
 // A small pipeline whose changes are limited, and nothing else stands between the plan and what
 // becomes of it: searched by branch and bound (plan/grouped/pattern_branch.h).
 struct FewChanges {
-  std::vector<CostOption> options;  // Empty: none was found that saves more than what was known.
+  std::vector<CostOption> options;  // Empty: none was found.
   // Of one pipeline with waiting: no plan within the limit that ends in time uses less.
   double least_joules = 0;
 };
 
-// Nothing where it is not such a case. `accepted_seconds`: the iteration may last so long.
-// `known_joules`: of a plan that keeps to it.
+// Nothing where it is not such a case. `accepted_seconds`: the iteration may last so long. Where
+// the search does not prove its plan, it also looks at smaller limits, down to one that it proves:
+// so a higher limit never gives a worse plan.
 std::optional<FewChanges> SearchFewChanges(const Planner& planner, const RobustPlanSpec& spec,
-                                           double accepted_seconds, double known_joules);
+                                           double accepted_seconds);
 
 }  // namespace perseus::robust
 
