@@ -118,10 +118,10 @@ Outcome<std::string> OtherThan(const JobView& known, const NewJob& job) {
   }
   if (asks) return std::string();
   // Of a job that has ended, or is not built yet, nobody has read the profile.
-  const bool differs = known.profile_source == kGivenSource
-                           ? !known.profile_sha256.empty() &&
-                                 Sha256Hex(job.profile_csv) != known.profile_sha256
-                           : known.profile_source.empty();
+  const bool differs =
+      known.profile_source == kGivenSource
+          ? !known.profile_sha256.empty() && Sha256Hex(job.profile_csv) != known.profile_sha256
+          : known.profile_source.empty();
   return std::string(differs ? "profile_csv" : "");
 }
 
