@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 import warnings
@@ -46,6 +47,23 @@ def test_ranks_complain_once_together(complaining: list[int], world: int, named:
     (said,) = [str(one.message) for one in seen]
     assert said.startswith("perseus: GPU ")
     assert said.endswith(f"0f, is away ({named}); training goes on")
+
+
+@pytest.mark.parametrize("setup", ["", "-W error", "logging.basicConfig()"])
+def test_a_plain_script_shows_a_complaint_once(setup: str) -> None:
+    """As a warning; where warnings are errors, or logging is set up, in the log."""
+    code = "import logging, sys; sys.path.insert(0, sys.argv[1])\n"
+    code += setup if setup.startswith("logging") else ""
+    code += "\nfrom perseus.hooks.speaker import say\nsay('the agent is away')"
+    words = ["-W", "error"] if setup == "-W error" else []
+    done = subprocess.run(
+        [sys.executable, *words, "-c", code, str(ROOT / "python")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    times = 2 if setup.startswith("logging") else 1  # Who sets up logging has both.
+    assert done.stderr.count("perseus: the agent is away; training goes on") == times, done.stderr
 
 
 def test_a_rank_whose_store_is_gone_speaks_for_itself() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from api_calls import BINARY, ask, await_running, create, register_all
+from api_calls import BINARY, ask, await_running, create, job_command, register_all
 from drill import PROFILE, SETTINGS
 from serving import Server
 
@@ -44,6 +44,21 @@ def test_a_change_may_depend_on_the_revision(server: Server) -> None:
     status, headers, answer = ask(server, "POST", path + "/finish", If_Match="*")
     assert status == 200
     assert headers["ETag"] == f'"{answer["revision"]}"'
+
+
+def test_the_command_line_says_how_to_give_a_token(tmp_path: Path) -> None:
+    """And not what HTTP calls it."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"read {'0' * 16} somebody\n")
+    tokens.chmod(0o600)
+    server = Server(BINARY, tmp_path / "jobs.db", "--token-file", str(tokens))
+    assert "--token-file" in job_command(server, "list", fails=True)
+    wrong = tmp_path / "wrong"
+    wrong.write_text("1" * 16)
+    refused = job_command(server, "list", "--token-file", str(wrong), fails=True)
+    assert "PERSEUS_TOKEN_FILE" in refused
+    assert "Bearer" not in refused
+    server.stop()
 
 
 def test_a_token_may_be_bound_to_jobs(tmp_path: Path) -> None:

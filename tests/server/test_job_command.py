@@ -176,7 +176,7 @@ def test_the_job_command(server: Server, tmp_path: Path) -> None:
     state = server.call("GET", f"/api/v1/jobs/{job['id']}")[1]["state"]
     asked = ("--state", state, "--name", "llama", "--client-key", "key-7")
     assert "llama" in job_command(server, "list", *asked)
-    assert "no such job" in job_command(server, "list", "--state", "failed")
+    assert "no job like that" in job_command(server, "list", "--state", "failed")
     server.call("POST", "/api/v1/jobs", {"name": "$(id)", "client_key": "odd", "job": SETTINGS})
     names = job_command(server, "list", "--names").split()
     assert {"llama", "key-7", "odd", job["id"]} <= {*names}

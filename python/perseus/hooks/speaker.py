@@ -28,11 +28,17 @@ _DIGIT = re.compile(r"\d")
 
 
 def say(text: str) -> None:
-    """Warn and log one sentence; never raises, even where warnings are errors."""
+    """Warn of one sentence, and log it where logging is set up; never raises."""
     text = f"perseus: {_in_one_line(text).rstrip('.')}; training goes on"
-    _log.warning("%s", text)
-    with contextlib.suppress(Warning):  # -W error: it is in the log.
+    # Without any handler both would end up on stderr.
+    is_logged = _log.hasHandlers()
+    if is_logged:
+        _log.warning("%s", text)
+    try:
         warnings.warn(text, RuntimeWarning, stacklevel=3)
+    except Warning:  # -W error
+        if not is_logged:
+            _log.warning("%s", text)
 
 
 def inform(text: str) -> None:

@@ -57,6 +57,11 @@ Result<std::string> ServerClient::Text(const char* method, const std::string& ta
   }
   std::string text = response->body == nullptr ? "" : *response->body;
   if (response->status < 300) return text;
+  if (response->status == 401) {
+    return InvalidInput(
+        "the server wants a token that it knows; give the token's file with --token-file, or set "
+        "PERSEUS_TOKEN_FILE");
+  }
   const auto json = Parsed(text);
   const auto error = json.find("error");
   const std::string sentence =

@@ -35,9 +35,7 @@ constexpr double kPowerTolerance = 0.1;
 
 constexpr const char* kStartAgent =
     "run 'perseus agent run' as root on this node (docs/explanation/agent.md); jobs then set "
-    "clocks "
-    "through it "
-    "without any right of their own";
+    "clocks through it without any right of their own";
 
 class Examiner {
  public:
@@ -82,6 +80,7 @@ class Examiner {
         agent::Control::Connect(found_.agent_socket, "perseus doctor", kHelloPatience);
     if (!control) {
       agent_error_ = control.error().message;
+      is_denied_ = control.error().code == ErrorCode::kDenied;
       return;
     }
     agent_ = control->hello();
@@ -257,6 +256,10 @@ class Examiner {
       Add(FindingLevel::kWarning, "agent",
           fmt::format("the agent at {} only watches: it sets no clock", found_.agent_socket),
           "start it with the right to set clocks, and without --observe");
+    } else if (is_denied_) {
+      Add(FindingLevel::kWarning, "agent",
+          fmt::format("the agent at {} does not let you in: {}", found_.agent_socket, agent_error_),
+          "ask whoever runs it");
     } else if (found_.may_set_clocks.value_or(false)) {
       Add(FindingLevel::kWarning, "agent",
           fmt::format("no agent ({}): a job that is killed would leave its clocks locked",
@@ -274,6 +277,7 @@ class Examiner {
   std::vector<device::Gpu*> gpus_;  // Of driver_, in the order of found_.gpus.
   std::optional<agent::HelloAnswer> agent_;
   std::string agent_error_;
+  bool is_denied_ = false;  // There is an agent, for others.
 };
 
 }  // namespace
