@@ -51,7 +51,7 @@ def test_ranks_complain_once_together(complaining: list[int], world: int, named:
 
 @pytest.mark.parametrize("setup", ["", "-W error", "logging.basicConfig()"])
 def test_a_plain_script_shows_a_complaint_once(setup: str) -> None:
-    """As a warning; where warnings are errors, or logging is set up, in the log."""
+    """From the log; who sets up logging has the warning beside it."""
     code = "import logging, sys; sys.path.insert(0, sys.argv[1])\n"
     code += setup if setup.startswith("logging") else ""
     code += "\nfrom perseus.hooks.speaker import say\nsay('the agent is away')"
@@ -62,7 +62,7 @@ def test_a_plain_script_shows_a_complaint_once(setup: str) -> None:
         text=True,
         check=True,
     )
-    times = 2 if setup.startswith("logging") else 1  # Who sets up logging has both.
+    times = 2 if setup.startswith("logging") else 1
     assert done.stderr.count("perseus: the agent is away; training goes on") == times, done.stderr
 
 

@@ -28,17 +28,14 @@ _DIGIT = re.compile(r"\d")
 
 
 def say(text: str) -> None:
-    """Warn of one sentence, and log it where logging is set up; never raises."""
+    """Log one sentence and, where logging is set up, warn of it; never raises."""
     text = f"perseus: {_in_one_line(text).rstrip('.')}; training goes on"
-    # Without any handler both would end up on stderr.
-    is_logged = _log.hasHandlers()
-    if is_logged:
-        _log.warning("%s", text)
-    try:
-        warnings.warn(text, RuntimeWarning, stacklevel=3)
-    except Warning:  # -W error
-        if not is_logged:
-            _log.warning("%s", text)
+    _log.warning("%s", text)
+    # In a plain script the log ends up on stderr, as the warning would. A log may be a file that
+    # nobody looks at.
+    if _log.hasHandlers():
+        with contextlib.suppress(Warning):  # -W error: it is in the log.
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 def inform(text: str) -> None:
