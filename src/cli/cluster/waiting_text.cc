@@ -35,6 +35,7 @@ std::string ByClockText(const Json& rows) {
     is_doubtful = is_doubtful || row.value("doubtful", Json()) == true;
   }
   std::vector<std::string> texts;
+  texts.reserve(ranks.size());
   for (const auto& [rank, clocks] : ranks) {
     texts.push_back(clocks.size() == 1
                         ? clocks.begin()->second

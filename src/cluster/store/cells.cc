@@ -132,6 +132,7 @@ bool ParseSweep(std::string_view text, std::optional<SweepCost>* sweep) {
 
 std::string FormatWaiting(const std::vector<MeasuredWaiting>& rows) {
   std::vector<std::string> cells;
+  cells.reserve(rows.size());
   for (const MeasuredWaiting& row : rows) {
     cells.push_back(fmt::format("{} {} {}", row.clock_mhz, row.watts, row.std_watts));
   }

@@ -106,6 +106,7 @@ void PatternIncumbent::TryOnly(const RankPatterns::Allowed& allowed) {
   const RankPatterns::Prices free = {.watts = std::vector<double>(pipeline_.dag.size(), 0)};
   if (patterns_.Cheapest(allowed, free, &knobs) == RankPatterns::kNoWay) return;
   std::vector<CostOption> options;
+  options.reserve(knobs.size());
   for (int i = 0; i < pipeline_.dag.size(); ++i) {
     options.push_back(*FindOption(pipeline_.TableOf(i), knobs[i]));
   }
