@@ -154,6 +154,19 @@ TEST(CorrectTimes, KeepsThePowerAndOneErrorLess) {
   }
 }
 
+TEST(CorrectTimes, AStageThatWasNotMeasuredHasWhatIsCommon) {
+  std::mt19937_64 random(11);
+  Profile profile = ProfileWith(0, &random);
+  const std::vector<double> factors(kStages, 1.01);
+  auto times = TrainingShows(factors, {1400, 1200}, 0.0002, &random);
+  times.erase(std::remove_if(times.begin(), times.end(),
+                             [](const MeasuredTime& time) { return time.stage == 6; }),
+              times.end());
+  EXPECT_EQ(CorrectTimes(PipelineOf(profile), times, &profile).stages, kStages - 1);
+  EXPECT_NEAR(profile.Find(6, ComputationType::kForward)->options[0].time_seconds, 0.101, 5e-5);
+  EXPECT_NEAR(profile.Find(5, ComputationType::kForward)->options[0].time_seconds, 0.101, 5e-5);
+}
+
 // A wrong unit, a computation that waits within, a clock that the profile does not have.
 TEST(CorrectTimes, WhatIsFarOffCorrectsNothing) {
   std::mt19937_64 random(7);

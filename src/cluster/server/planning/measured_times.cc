@@ -183,7 +183,10 @@ TimeCorrection CorrectTimes(const CostedPipeline& profiled, const std::vector<Me
                             Profile* profile) {
   const std::vector<Shown> all = AllShown(profiled, times);
   if (all.empty()) return {};
-  const std::map<int, double> factors = FactorsOf(StagesOf(all));
+  const std::map<int, Ratio> stages = StagesOf(all);
+  const std::map<int, double> factors = FactorsOf(stages);
+  // Heat that all have in common must not make a stage look slow beside one that was not measured.
+  const double common = MedianOf(stages);
   TimeCorrection correction;
   for (const auto& [stage, factor] : factors) {
     correction.least = correction.stages == 0 ? factor : std::min(correction.least, factor);
@@ -192,7 +195,7 @@ TimeCorrection CorrectTimes(const CostedPipeline& profiled, const std::vector<Me
   }
   for (OptionTable& table : profile->tables) {
     const auto factor = factors.find(table.stage);
-    if (factor != factors.end()) Correct(factor->second, all, &table, profile);
+    Correct(factor == factors.end() ? common : factor->second, all, &table, profile);
   }
   return correction;
 }
