@@ -18,7 +18,7 @@ import highspy
 
 from .binary import perseus
 from .dag import one_forward_one_backward, replay
-from .dwell_check import OPTIMAL_PERCENT, random_cases
+from .dwell_check import OPTIMAL_PERCENT, by_size, exact_solver, random_cases
 from .plan_check import Job
 from .tables import write_profile
 
@@ -101,16 +101,7 @@ def least_with_changes(
     may change, also from a rank's last computation to its first.
     """
     dag = pipeline.dag
-    solver = highspy.Highs()  # type: ignore[no-untyped-call]
-    for name, setting in (
-        ("output_flag", False),
-        ("threads", 1),
-        ("mip_rel_gap", 1e-7),
-        ("mip_feasibility_tolerance", 1e-9),
-        ("primal_feasibility_tolerance", 1e-9),
-        ("time_limit", seconds),
-    ):
-        solver.setOptionValue(name, setting)
+    solver = exact_solver(seconds)
     starts = [solver.addVariable(lb=release, ub=limit) for release in dag.release]
     end = solver.addVariable(lb=0, ub=limit)
     costs: list[Any] = [sum(pipeline.blocking) * end]
@@ -152,17 +143,10 @@ def main() -> None:
     """Print the table of docs/evidence/planning.md."""
     found = [compare_changes(case, most, 20) for case, most in random_limits(24, 7)]
     print("| computations | plans | solved in 20 s | optimal | worst | bound met | largest gap |")
-    for least, most in itertools.pairwise((0, 16, 32, 64)):
-        within = [result for result in found if least < result.computations <= most]
-        solved = [result for result in within if result.proved]
-        optimal = sum(result.excess_percent < OPTIMAL_PERCENT for result in solved)
-        worst = max((result.excess_percent for result in solved), default=math.nan)
+    for cells, within in by_size(found):
         met = sum(result.gap_percent < OPTIMAL_PERCENT for result in within)
         gap = max(result.gap_percent for result in within)
-        print(
-            f"| {least + 1} to {most} | {len(within)} | {len(solved)} | {optimal} "
-            f"| {worst:.2f} % | {met} | {gap:.2f} % |"
-        )
+        print(f"{cells} | {met} | {gap:.2f} % |")
 
 
 if __name__ == "__main__":

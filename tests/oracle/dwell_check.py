@@ -12,7 +12,7 @@ import tempfile
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import highspy
 
@@ -23,6 +23,8 @@ from .small_cases import FEW_CLOCKS, SmallCase
 from .tables import write_profile
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .dag import Pipeline
 
 # The dwell, in times of the fastest computation of the first rank.
@@ -31,6 +33,20 @@ DWELLS = (2.5, 5.5)
 SHAPES = [(2, 2), (2, 3), (2, 4), (3, 3), (3, 4), (2, 8), (4, 4), (3, 6), (4, 6), (4, 8)]
 # Excess up to which a plan counts as optimal: the gap of HiGHS and rounding.
 OPTIMAL_PERCENT = 1e-4
+
+
+class Comparison(Protocol):
+    """A plan beside the optimum; DwellComparison says what each is."""
+
+    @property
+    def excess_percent(self) -> float: ...  # noqa: D102
+    @property
+    def proved(self) -> bool: ...  # noqa: D102
+    @property
+    def computations(self) -> int: ...  # noqa: D102
+
+
+Compared = TypeVar("Compared", bound=Comparison)
 
 
 @dataclass(frozen=True)
@@ -98,15 +114,8 @@ def compare_dwell(case: SmallCase, dwell: float, seconds: float = math.inf) -> D
     )
 
 
-def least_with_dwell(
-    pipeline: Pipeline, limit: float, dwell_s: float, seconds: float
-) -> tuple[float, bool]:
-    """Return HiGHS' bound on the effective energy, and whether it is proved to be reached.
-
-    One binary variable for each stretch of a rank that is long enough and each
-    knob that it may have throughout; stretches follow one another.
-    """
-    dag = pipeline.dag
+def exact_solver(seconds: float) -> highspy.Highs:
+    """Return a quiet HiGHS that is exact, where it ends within this time."""
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     for name, setting in (
         ("output_flag", False),
@@ -117,6 +126,19 @@ def least_with_dwell(
         ("time_limit", seconds),
     ):
         solver.setOptionValue(name, setting)
+    return solver
+
+
+def least_with_dwell(
+    pipeline: Pipeline, limit: float, dwell_s: float, seconds: float
+) -> tuple[float, bool]:
+    """Return HiGHS' bound on the effective energy, and whether it is proved to be reached.
+
+    One binary variable for each stretch of a rank that is long enough and each
+    knob that it may have throughout; stretches follow one another.
+    """
+    dag = pipeline.dag
+    solver = exact_solver(seconds)
     starts = [solver.addVariable(lb=release, ub=limit) for release in dag.release]
     costs: list[Any] = []
     durations: dict[int, list[Any]] = defaultdict(list)
@@ -154,6 +176,19 @@ def least_with_dwell(
     return solver.getInfo().mip_dual_bound, proved
 
 
+def by_size(found: list[Compared]) -> Iterator[tuple[str, list[Compared]]]:
+    """Yield what comparisons of like sizes have in common, as cells of a table, and these."""
+    for least, most in itertools.pairwise((0, 16, 32, 64)):
+        within = [result for result in found if least < result.computations <= most]
+        solved = [result for result in within if result.proved]
+        optimal = sum(result.excess_percent < OPTIMAL_PERCENT for result in solved)
+        worst = max((result.excess_percent for result in solved), default=math.nan)
+        cells = (
+            f"| {least + 1} to {most} | {len(within)} | {len(solved)} | {optimal} | {worst:.2f} %"
+        )
+        yield cells, within
+
+
 def random_cases(count: int, seed: int) -> list[tuple[SmallCase, float]]:
     """Return pipelines of up to 64 computations with few clocks, each with a dwell.
 
@@ -184,16 +219,8 @@ def main() -> None:
     cases = [(case, dwell) for case in FEW_CLOCKS for dwell in DWELLS]
     found = [compare_dwell(case, dwell, 60) for case, dwell in cases + random_cases(48, 1)]
     print("| computations | plans | solved in 60 s | optimal | worst | proven by the planner |")
-    for least, most in itertools.pairwise((0, 16, 32, 64)):
-        within = [result for result in found if least < result.computations <= most]
-        solved = [result for result in within if result.proved]
-        optimal = sum(result.excess_percent < OPTIMAL_PERCENT for result in solved)
-        worst = max(result.excess_percent for result in solved)
-        proven = sum(result.claims_proof for result in within)
-        print(
-            f"| {least + 1} to {most} | {len(within)} | {len(solved)} | {optimal} "
-            f"| {worst:.2f} % | {proven} |"
-        )
+    for cells, within in by_size(found):
+        print(f"{cells} | {sum(result.claims_proof for result in within)} |")
 
 
 if __name__ == "__main__":

@@ -4,9 +4,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.server
 import json
 import subprocess
 import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +82,59 @@ def test_what_jobs_complain_of_is_said(server: Server) -> None:
     # Jobs that are over are nobody's trouble.
     assert server.call("POST", path + "/finish")[0] == 200
     assert examined(server)["jobs"] == 1
+
+
+@contextlib.contextmanager
+def with_saving(server: Server, realised: dict[str, float]) -> Iterator[str]:
+    """Answer as the server does, but say of each job that this saving was measured."""
+
+    class Between(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            try:
+                with urllib.request.urlopen(server.url + self.path, timeout=60) as answer:
+                    status, body = answer.status, answer.read()
+            except urllib.error.HTTPError as error:
+                status, body = error.code, error.read()
+            if self.path.startswith("/api/v1/jobs?"):
+                listed = json.loads(body)
+                listed["jobs"] = [job | {"realised": realised} for job in listed["jobs"]]
+                body = json.dumps(listed).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Between) as between:
+        threading.Thread(target=between.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{between.server_address[1]}"
+        between.shutdown()
+
+
+def test_a_saving_is_held_against_the_promise_of_its_own_plan(server: Server) -> None:
+    """By a point at least, as the alarm does; `top` says that a saving is of an older plan."""
+    path = create(server, name="compared")
+    register_all(server, path)
+    plan = await_running(server, path)["plan"]
+    promised, version = plan["saving_percent"], plan["version"]
+
+    def said(below: float, of_version: int) -> tuple[bool, bool]:
+        most = promised - below
+        realised = {"mean": most - 1, "least": most - 2, "most": most, "plan_version": of_version}
+        with with_saving(server, realised) as url:
+            found = json.loads(doctor("--server", url, "--json").stdout)
+            shown = subprocess.run(
+                [str(BINARY), "top", "--server", url], capture_output=True, text=True, timeout=60
+            ).stdout
+        return "were promised" in json.dumps(found), "older plan" in shown
+
+    assert said(1.1, version) == (True, False)
+    assert said(0.9, version) == (False, False)
+    assert said(1.1, version - 1) == (False, True)
+    rules = Path(__file__).resolve().parents[2] / "packaging/prometheus/perseus-alerts.yml"
+    assert 'saving_ratio{bound="most"} + 0.01 <' in rules.read_text(encoding="utf-8")
 
 
 def test_each_link_leads_into_the_runbook() -> None:

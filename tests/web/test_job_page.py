@@ -174,6 +174,42 @@ def test_a_late_answer_does_not_replace_a_newer_one(surfer: Surfer, server: Serv
     assert of_first in titles.nth(1).text_content()
 
 
+def test_ranks_in_trouble_stand_first(surfer: Surfer, server: Server) -> None:
+    """In the banner: how many, and each kind of trouble once."""
+    path = running_job(server)
+    page = open_job(surfer, path)
+    banner = page.locator(".banner")
+    expect(banner).to_be_hidden()
+    clients = [
+        {"rank": rank, "client": f"c{rank}", "state": "following", "error": "no agent answers"}
+        for rank in (1, 2)
+    ]
+    server.call("POST", path + "/iterations", {"reports": [], "clients": clients})
+    expect(banner).to_contain_text("2 ranks in trouble: no agent answers.")
+
+
+def test_a_saving_names_the_older_plan_that_it_is_of(surfer: Surfer, server: Server) -> None:
+    """And does not, where it is the plan's that is promised beside it."""
+    path = running_job(server)
+    job = server.call("GET", path)[1]
+    version = job["plan"]["version"]
+    saving = {"mean": 12.0, "least": 11.0, "most": 13.0}
+
+    def with_saving_of(plan_version: int) -> str:
+        return json.dumps(job | {"realised": saving | {"plan_version": plan_version}})
+
+    shown = with_saving_of(version)
+    page = surfer.open("#/jobs")
+    page.route(
+        f"**{path}", lambda route: route.fulfill(body=shown, content_type="application/json")
+    )
+    page.goto(page.url.replace("#/jobs", f"#/job/{job['id']}"))
+    expect(figure(page, "Saved")).to_contain_text("12.")
+    expect(figure(page, "Saved")).not_to_contain_text("older")
+    shown = with_saving_of(version - 1)
+    expect(figure(page, "Saved")).to_contain_text(f"of plan {version - 1}, an older one")
+
+
 def test_what_is_measured_is_marked_as_measured(surfer: Surfer, server: Server) -> None:
     """What was not measured is n/a; what was says so."""
     path = running_job(server)

@@ -54,8 +54,9 @@ class JobClient {
     if (!found) return tl::unexpected(found.error());
     if (flags_.json) return JsonText(FormatCompact(*found)) + "\n";
     const bool is_filtered = !(flags_.state + flags_.name + flags_.client_key).empty();
-    if (found->at("jobs").empty() && is_filtered)
+    if (found->at("jobs").empty() && is_filtered) {
       return Printout("The server has no job like that (--state, --name, --client-key).\n");
+    }
     return JobTable(found->at("jobs"), style_);
   }
 

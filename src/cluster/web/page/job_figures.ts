@@ -47,7 +47,8 @@ function savingFigures(job: Job): Figure[] {
       details: realised === null || realised === undefined
         ? ['n/a until some iterations run at maximum clocks: perseus job compare']
         : [`95 % interval ${between(realised.least, realised.most)}`,
-          ...(realised.plan_version === job.plan?.version ? [] : [`of plan ${realised.plan_version}, an older one`])] },
+          ...(realised.plan_version === job.plan?.version ? []
+            : [`of plan ${realised.plan_version}, an older one`])] },
     { name: 'Saving planned', value: percent(promisedSaving(job)), source: 'promised',
       details: job.believable
         ? [interval === undefined ? 'against maximum clocks'

@@ -24,7 +24,8 @@ export function warnings(job: Job): string[] {
   // Each kind of trouble once; the table of clients names the ranks.
   const kinds = [...new Set(job.clients.troubled.map((each) => each.error))];
   if (kinds.length > 0) {
-    const more = kinds.length > 1 ? ` (and ${plural(kinds.length - 1, 'other trouble')}; see Clients)` : '';
+    const others = kinds.length - 1;
+    const more = others > 0 ? ` (and ${plural(others, 'other trouble')}; see Clients)` : '';
     found.push(`${plural(job.clients.complaining, 'rank')} in trouble: ${kinds[0] ?? ''}${more}.`);
   }
   if (job.detection.iteration_cause !== '') found.push(`${job.detection.iteration_cause}.`);
