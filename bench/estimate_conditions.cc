@@ -7,9 +7,12 @@
 //   time RANK ITERATION ROW MHZ NANOSECONDS STAGE TYPE   a computation whose clock was in effect
 //   call RANK NANOSECONDS                                a clock call, until the clock was in
 //   effect
+//   row RANK ITERATION ROW BEGIN_NS END_NS CHANGES       a row of a rank's timeline; 1: the plan
+//                                                        changes the clock before it
 //
 // The output has a line for each condition, "NAME VALUE ERROR PLANNED": what was measured, and what
-// the next plans are made for. The arguments are a job's settings (JSON), its profile, and a file
+// the next plans are made for; and a line "transfer BOUNDARY VALUE ERROR" for each transfer between
+// stages that was measured. The arguments are a job's settings (JSON), its profile, and a file
 // for that profile as the server corrects it by these times.
 
 #include <fmt/format.h>
@@ -72,15 +75,19 @@ server::RankConditions ConditionsOf(const Rank& rank) {
   return told;
 }
 
-Result<void> WriteCorrected(const std::vector<server::MeasuredTime>& times,
-                            const char* settings_json, const char* path, const char* out) {
+Result<Job> JobOf(const char* settings_json, const char* path) {
   const Result<JobFile> settings = ParseJobFile(settings_json, "job", JobFileFormat::kJson);
   if (!settings) return tl::unexpected(settings.error());
-  Result<Profile> profile = ReadProfile(path);
+  const Result<Profile> profile = ReadProfile(path);
   if (!profile) return tl::unexpected(profile.error());
-  const Result<Job> job = Job::Make(*profile, *settings);
-  if (!job) return tl::unexpected(job.error());
-  server::CorrectTimes(job->pipeline, times, &*profile);
+  return Job::Make(*profile, *settings);
+}
+
+void WriteCorrected(const std::vector<server::MeasuredTime>& times, const Job& job,
+                    const char* out) {
+  Profile corrected = job.profile;
+  Profile* const profile = &corrected;
+  server::CorrectTimes(job.pipeline, times, profile);
   std::ofstream file(out);
   file << "stage,instruction,frequency,time,energy,error_sources\n";
   for (const OptionTable& table : profile->tables) {
@@ -96,11 +103,16 @@ Result<void> WriteCorrected(const std::vector<server::MeasuredTime>& times,
           errors == profile->errors.end() ? "" : profile::FormatErrorSources(*errors));
     }
   }
-  return {};
 }
 
 int Run(std::istream& input, char** arguments) {
+  const Result<Job> job = JobOf(arguments[1], arguments[2]);
+  if (!job) {
+    fmt::print(stderr, "estimate_conditions: {}\n", job.error().message);
+    return 2;
+  }
   std::map<int, Rank> ranks;
+  std::map<std::int64_t, std::map<int, std::vector<server::RowSpan>>> timelines;
   server::ConditionsWatch watch;
   std::map<server::ProfileKey, server::KindReport> kinds;  // Of the iteration.
   std::int64_t kinds_iteration = 0;
@@ -119,6 +131,18 @@ int Run(std::istream& input, char** arguments) {
       std::int64_t ns = 0;
       input >> ns;
       rank.latency.AddCall(ns);
+      continue;
+    }
+    if (word == "row") {
+      std::int64_t iteration = 0;
+      std::size_t row = 0;
+      server::RowSpan span;
+      input >> iteration >> row >> span.begin_seconds >> span.end_seconds >> span.changes;
+      span.begin_seconds *= 1e-9;
+      span.end_seconds *= 1e-9;
+      std::vector<server::RowSpan>& rows = timelines[iteration][number];
+      rows.resize(std::max(rows.size(), row + 1));
+      rows[row] = span;
       continue;
     }
     std::int64_t iteration = 0;
@@ -149,6 +173,11 @@ int Run(std::istream& input, char** arguments) {
     rank.EndIteration();
     watch.Take(number, ConditionsOf(rank));
   }
+  for (auto& [iteration, rows_of] : timelines) {
+    for (auto& [number, rows] : rows_of) {
+      watch.Take(job->pipeline.dag, number, iteration, 1, std::move(rows));
+    }
+  }
   const server::MeasuredConditions measured = watch.Combined();
   const server::PlannedConditions planned = server::PlannedFor({}, measured);
   for (std::size_t i = 0; i < server::kConditions; ++i) {
@@ -156,9 +185,11 @@ int Run(std::istream& input, char** arguments) {
     fmt::print("{} {} {} {}\n", server::kConditionNames[i], figure.value, figure.error,
                planned.values[i]);
   }
-  const auto written = WriteCorrected(planned.times, arguments[1], arguments[2], arguments[3]);
-  if (!written) fmt::print(stderr, "estimate_conditions: {}\n", written.error().message);
-  return written ? 0 : 2;
+  for (const server::MeasuredTransfer& transfer : planned.transfers) {
+    fmt::print("transfer {} {} {}\n", transfer.boundary, transfer.seconds, transfer.error_seconds);
+  }
+  WriteCorrected(planned.times, *job, arguments[3]);
+  return 0;
 }
 
 }  // namespace

@@ -43,10 +43,18 @@ from oracle.tables import Option, Profile, read_profile
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-NAMES = ("noise", "rank_noise", "noise_correlation", "switch_latency", "switch_latency_spread")
+NAMES = (
+    "noise",
+    "rank_noise",
+    "noise_correlation",
+    "switch_latency",
+    "switch_latency_spread",
+    "switch_stall",
+)
 # What the client does: docs/reference/client.md.
 CLIENT_INTERVAL = 0.010
 SETTLING = 20  # Iterations that nobody counts: the plan is new.
+TIMELINE_EVERY = 10  # The client tells when the rows of every tenth iteration ran.
 STEADY = 0.95  # The client counts rows whose clock is in effect in so many iterations.
 
 
@@ -168,6 +176,7 @@ class Machine(Simulator):
         # Rank, iteration, row, MHz, seconds.
         self.seen: list[tuple[int, int, int, float, float]] = []
         self.calls: list[tuple[int, float]] = []
+        self.rows: list[str] = []  # Of timelines, for estimate_conditions.
 
     def _factors(self, n: int, p: int, slow: Any, per_gpu: Any) -> list[float]:
         factors = super()._factors(n, p, slow, per_gpu)
@@ -184,12 +193,26 @@ class Machine(Simulator):
     def _computing(self, run: Any, factors: list[float]) -> tuple[list[list[float]], float]:
         n = len(self._history) - 1
         for rank, order in enumerate(self._pipeline.dag.rank_order):
+            if n % TIMELINE_EVERY == 0:
+                self._keep_rows(rank, order, run, n)
             for row, i in enumerate(order):
                 if len(run.pieces[i]) == 1:  # One clock, from begin to end.
                     piece = run.pieces[i][0]
                     length = piece.end - piece.start
                     self.seen.append((rank, n, row, float(piece.option.knob), length))
         return super()._computing(run, factors)
+
+    def _keep_rows(self, rank: int, order: list[int], run: Any, n: int) -> None:
+        # Ranks begin an iteration when they are ready, and each has its own clock.
+        earlier = random.Random(f"{self._scenario.seed} {n} {rank}").uniform(0, 0.1)
+        plan = self._plan_for(1.0)
+        before = plan[order[-1]].knob
+        for row, i in enumerate(order):
+            pieces = run.pieces[i]
+            begin, end = (1e9 * (earlier + at) for at in (pieces[0].start, pieces[-1].end))
+            changes = int(plan[i].knob != before)
+            self.rows.append(f"row {rank} {n} {row} {begin!r} {end!r} {changes}")
+            before = plan[i].knob
 
 
 class Recorder:
@@ -252,6 +275,7 @@ class Run:
         self.profile = measured
         self.arguments = job.arguments(measured, truth.num_stages)
         self.lines: list[str] = []  # Of computations, in all runs so far.
+        self.transfers = "0s"  # As --comm-delay takes them.
         self.iterations = 0  # Of these.
         ranks = truth.num_stages // job.virtual_stages
         shape = [*("--stages", str(truth.num_stages), "--microbatches", str(job.microbatches))]
@@ -271,6 +295,8 @@ class Run:
         flags += ["--switch-latency", f"{conditions['switch_latency']!r}s"]
         flags += ["--switch-latency-spread", f"{spread!r}s", "--call-ahead", "predicted"]
         flags += ["--min-call-interval", f"{CLIENT_INTERVAL}s"]
+        flags += ["--switch-stall", f"{conditions['switch_stall']!r}s"]
+        flags += ["--comm-delay", self.transfers]
         out = self.folder / "out"
         at = ["--at", "1.0x", "--effort", str(self.options.effort)]
         perseus(["plan", *self.arguments, *flags, *at, "-o", out])
@@ -332,7 +358,8 @@ class Run:
                 f"{action.stage} {action.type}"
             )
         self.iterations += SETTLING + self.options.iterations
-        lines = self.lines + [f"call {rank} {int(1e9 * length)}" for rank, length in machine.calls]
+        lines = self.lines + machine.rows
+        lines += [f"call {rank} {int(1e9 * length)}" for rank, length in machine.calls]
         tool = REPOSITORY / "build/release/bench/estimate_conditions"
         settings = {
             "schedule": self.job.schedule,
@@ -351,10 +378,16 @@ class Run:
         ).stdout
         self.arguments = self.job.arguments(corrected, self.stages)
         rows = [line.split() for line in said.splitlines()]
+        transfers = [row for row in rows if row[0] == "transfer"]
+        self.transfers = ",".join(f"{row[2]}s" for row in transfers)
+        if len(transfers) < self.stages - 1:  # As DelaysOf() of the server.
+            seconds = [float(row[2]) for row in transfers] or [0.0]
+            self.transfers = f"{statistics.median(seconds)!r}s"
+        rows = [row for row in rows if row[0] != "transfer"]
         return {r[0]: float(r[1]) for r in rows}, {r[0]: float(r[3]) for r in rows}
 
 
-ASSUMED = dict(zip(NAMES, (0.01, 0.0, 0.0, 0.020, 0.005), strict=True))
+ASSUMED = dict(zip(NAMES, (0.01, 0.0, 0.0, 0.020, 0.005, 0.0), strict=True))
 
 
 def rows_of(job: Job, effects: Effects, options: Any) -> Iterator[tuple[str, str]]:

@@ -10,12 +10,14 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "client/follower_testing.h"
 #include "client/rank_plan.h"
+#include "client/step_times.h"
 
 namespace perseus::client {
 namespace {
@@ -308,6 +310,57 @@ TEST_F(FollowerTest, RowsThatAreCountedNowAndThenAreToldApart) {
   }
   EXPECT_GT(steady, kIterations / 2);
   EXPECT_GT(others, kIterations / 2);
+}
+
+// The same iterations on all ranks, so that the server can put them together.
+TEST_F(FollowerTest, TellsWhenRowsRanInEveryTenthIteration) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
+  follower_.Offer(plan);
+  for (std::int64_t iteration = 18; iteration < 20; ++iteration) {
+    Iterate(*plan, iteration);
+    EXPECT_FALSE(follower_.TakeTimeline(iteration)) << iteration;
+  }
+  Iterate(*plan, 20);
+  EXPECT_FALSE(follower_.TakeTimeline(10)) << "of another iteration";
+  const auto timeline = follower_.TakeTimeline(20);
+  ASSERT_TRUE(timeline);
+  EXPECT_FALSE(follower_.TakeTimeline(20)) << "it was taken";
+  ASSERT_EQ(timeline->rows.size(), 6U);
+  for (int row = 0; row < 6; ++row) {
+    const auto at = static_cast<std::size_t>(row);
+    EXPECT_EQ(timeline->rows[at].begin_ns, 40 * row * kMs);
+    EXPECT_EQ(timeline->rows[at].end_ns, 40 * (row + 1) * kMs);
+  }
+  EXPECT_EQ(timeline->changes, (std::vector<int>{0, 2, 3, 4}));
+}
+
+TEST_F(FollowerTest, TellsNoTimesOfIterationsThatAreNotLikeTheirPlan) {
+  auto plan = std::make_shared<RankPlan>(*Plan(1, {1000, 1000, 1400, 1000, 1400, 1400}));
+  follower_.Offer(plan);
+  Iterate(*plan, 19);
+  Say(EventKind::kStepBegin, {}, 20);
+  for (std::size_t i = 0; i < 3; ++i) Compute(plan->rows[i].id);
+  Say(EventKind::kStepEnd);
+  EXPECT_FALSE(follower_.TakeTimeline(20)) << "it ended early";
+}
+
+TEST_F(FollowerTest, TellsDeviceTimesOfRowsWhereThereAreAny) {
+  const auto plan = Plan(1, {1000, 1000, 1400, 1000, 1400, 1400});
+  follower_.Offer(plan);
+  StepTimes times;
+  for (int row = 0; row < 6; ++row) {
+    times.computations.push_back({.begin_ns = row * 41 * kMs, .end_ns = (row * 41 + 39) * kMs});
+  }
+  for (times.iteration = 19; times.iteration <= 20; ++times.iteration) {
+    Iterate(*plan, times.iteration);
+    follower_.HandleTimes(times);
+  }
+  const auto timeline = follower_.TakeTimeline(20);
+  ASSERT_TRUE(timeline);
+  ASSERT_EQ(timeline->rows.size(), 6U);
+  EXPECT_EQ(timeline->rows[1].begin_ns, 41 * kMs);
+  EXPECT_EQ(timeline->rows[5].end_ns, 244 * kMs);
+  EXPECT_EQ(timeline->changes, (std::vector<int>{0, 2, 3, 4}));
 }
 
 }  // namespace

@@ -18,7 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include "perseus/costed_pipeline.h"
 #include "perseus/job.h"
+#include "perseus/pipeline.h"
 #include "server/domain/decide.h"
 #include "server/domain/reading.h"
 #include "server/planning/job_spec.h"
@@ -209,7 +211,17 @@ TEST(ConditionsState, IsReadAsItWasWritten) {
   state.measured.iterations = 256;
   state.measured.calls = 4096;
   state.plan.times = {{1, ComputationType::kBackwardInput, 1410, 0.25, 1.0 / 3, 512}};
+  state.plan.transfers = {{2, 0.0003, 1.0 / 3, 16}};
   EXPECT_EQ(ParseConditionsState(FormatConditionsState(state)), state);
+  // An older server knew no stall.
+  const auto older = ParseConditionsState(
+      R"({"plan":{"values":[0.1,0,0,0.2,0],"measured":[true,false,false,true,false]},)"
+      R"("planned_at":0,"measured":[[0.1,0,1],[0,0,0],[0,0,0],[0,0,0],[0,0,0]],)"
+      R"("iterations":1,"calls":0})");
+  ASSERT_TRUE(older);
+  EXPECT_EQ(older->plan.Of(Condition::kLatency), 0.2);
+  EXPECT_EQ(older->plan.Of(Condition::kStall), 0);
+  EXPECT_FALSE(older->plan.IsMeasured(Condition::kStall));
   EXPECT_EQ(ParseConditionsState(""), std::nullopt);
   EXPECT_EQ(ParseConditionsState(R"({"plan":{"values":[0,0,0,0,0],"measured":[1,0,0,0,0]}})"),
             std::nullopt);
@@ -368,6 +380,59 @@ TEST_F(MeasuredConditionsTest, PlansAreMadeForTheTimesThatTrainingShows) {
   job = sync::Find(*service_, id);
   ASSERT_NE(job, nullptr);
   EXPECT_NEAR(stage_seconds(1), 1.53, 0.002);
+}
+
+TEST_F(MeasuredConditionsTest, PlansAreMadeForTheTransfersThatTrainingShows) {
+  auto job = Create(kMeasuring);
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  Report(job, 0.002, 0.05);
+  ASSERT_TRUE(Settles(job, 0.05));
+  const auto delays = [&] {
+    return job->board().Current()->curve->job().settings.comm_delay_seconds;
+  };
+  EXPECT_TRUE(delays().empty());
+  // Transfers of 50 ms, on ranks whose clocks are apart.
+  constexpr double kTransfer = 0.05;
+  CostedPipeline pipeline = job->board().Current()->curve->job().pipeline;
+  for (Precedence& precedence : pipeline.dag.precedences) {
+    const auto rank_of = [&](int i) {
+      return pipeline.dag.computations[static_cast<std::size_t>(i)].rank;
+    };
+    if (rank_of(precedence.from) != rank_of(precedence.to)) precedence.delay_seconds = kTransfer;
+  }
+  const std::vector<double> durations(static_cast<std::size_t>(pipeline.dag.size()), 1.0);
+  const Timing timing = Replay(pipeline.dag, durations);
+  std::vector<IterationReport> reports;
+  for (int iteration = 0; iteration < 160; iteration += 10) {
+    for (int rank = 0; rank < 2; ++rank) {
+      IterationReport report = {.rank = rank, .iteration = iteration, .time_seconds = 10};
+      for (const int i : pipeline.dag.rank_order[static_cast<std::size_t>(rank)]) {
+        const auto at = static_cast<std::size_t>(i);
+        report.rows.push_back({.begin_seconds = rank + timing.start_seconds[at],
+                               .end_seconds = rank + timing.end_seconds[at]});
+      }
+      reports.push_back(report);
+    }
+  }
+  ASSERT_TRUE(sync::Report(*job, reports, {}).has_value());
+  const JobView seen = job->View();
+  ASSERT_EQ(seen.measured.transfers.size(), 1U);
+  EXPECT_NEAR(seen.measured.transfers[0].seconds, kTransfer, 1e-6);
+  now_ = now_ + 10;
+  Report(job, 0.002, 0.05);
+  ASSERT_TRUE(Eventually([&] {
+    const JobView view = job->View();
+    return view.conditions && !view.conditions->plan.transfers.empty() && view.refined;
+  }));
+  ASSERT_EQ(delays().size(), 1U);
+  EXPECT_NEAR(delays()[0], kTransfer, 1e-6);
+  const std::string id = job->id();
+  job.reset();
+  Restart();
+  job = sync::Find(*service_, id);
+  ASSERT_NE(job, nullptr);
+  EXPECT_EQ(delays().size(), 1U);
 }
 
 // The store has the wish; whoever claims the work next makes the plans.

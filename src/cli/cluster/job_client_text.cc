@@ -221,6 +221,7 @@ std::string FigureName(const std::string& name) {
   if (name == "rank_noise") return "noise of a rank";
   if (name == "noise_correlation") return "correlation";
   if (name == "switch_latency") return "latency";
+  if (name == "switch_stall") return "pause when the clock changes";
   return name == "switch_latency_spread" ? "its spread" : name;
 }
 
@@ -229,6 +230,30 @@ std::string FigureText(const std::string& name, double value) {
   constexpr double kMilli = 1e-3;
   return name.rfind("switch_", 0) == 0 ? fmt::format("{:.1f} ms", value / kMilli)
                                        : FormatPercent(100 * value, 2);
+}
+
+// "0.30 ms", or "0.10 to 0.40 ms".
+std::string MillisecondsText(const std::vector<double>& seconds) {
+  const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
+  const std::string low = fmt::format("{:.2f}", 1e3 * *least);
+  const std::string high = fmt::format("{:.2f}", 1e3 * *most);
+  return low == high ? low + " ms" : low + " to " + high + " ms";
+}
+
+std::string TransfersText(const Json& transfers) {
+  std::vector<double> measured;
+  std::vector<double> planned;
+  for (const Json& transfer : transfers) {
+    if (const auto seconds = NumberOf(transfer, "measured_s")) measured.push_back(*seconds);
+    planned.push_back(NumberOf(transfer, "planned_s").value_or(0));
+  }
+  if (planned.empty()) return "";
+  return Line("", fmt::format("transfers between stages: {}; planned for {}",
+                              measured.empty() ? std::string("not measured")
+                                               : fmt::format("{} (at {} of {} boundaries)",
+                                                             MillisecondsText(measured),
+                                                             measured.size(), planned.size()),
+                              MillisecondsText(planned)));
 }
 
 }  // namespace
@@ -281,6 +306,7 @@ std::string ConditionsText(const Json& conditions) {
                 : fmt::format("; planned for {}{}", FigureText(name, planned),
                               MemberText(figure, "assumed") == "true" ? " (assumed)" : "")));
   }
+  text += TransfersText(ListOf(conditions, "transfers"));
   if (conditions.value("changing", Json()) == true) {
     text += Line("", "plans for what was measured are being made");
   }

@@ -5,8 +5,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <vector>
 
 #include "cli/cluster/json_values.h"
 #include "cli/cluster/server_client.h"
@@ -14,6 +17,25 @@
 #include "server/planning/conditions_state.h"
 
 namespace perseus::cli {
+namespace {
+
+// Of each boundary, if the job has as many stages as this one; else one for all, their median.
+void TakeTransfers(const std::vector<nlohmann::ordered_json>& transfers, JobFile* settings) {
+  std::vector<double> seconds;
+  for (const auto& transfer : transfers) {
+    const double planned = NumberOf(transfer, "planned_s").value_or(0);
+    seconds.push_back(NumberOf(transfer, "measured_s").value_or(planned));
+  }
+  if (seconds.empty() || !settings->comm_delay_seconds.empty()) return;
+  if (static_cast<int>(seconds.size()) != settings->stages.value_or(0) - 1) {
+    const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+    std::nth_element(seconds.begin(), middle, seconds.end());
+    seconds = {*middle};
+  }
+  settings->comm_delay_seconds = seconds;
+}
+
+}  // namespace
 
 Result<void> TakeConditionsOf(const std::string& job, const ServerFlags& server,
                               JobFile* settings) {
@@ -41,6 +63,7 @@ Result<void> TakeConditionsOf(const std::string& job, const ServerFlags& server,
                     Printable(job), Printable(job)));
   }
   server::SetMeasured(measured, settings);
+  TakeTransfers(ListOf(ObjectOf(shown, "conditions"), "transfers"), settings);
   return {};
 }
 

@@ -276,6 +276,10 @@ void ClockThread::CollectIterations() {
             now_ns + static_cast<std::int64_t>(state_->settings().report_interval_seconds * 1e9);
       }
     }
+    // One pipeline is enough: what passes between stages is much the same in all.
+    if (state_->settings().dp_rank == 0 && state_->settings().tp_rank == 0) {
+      report.timeline = follower_.TakeTimeline(record.iteration);
+    }
     report.conditions = ConditionsNow();
     state_->outbox().Add(report);
   }

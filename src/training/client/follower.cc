@@ -202,6 +202,10 @@ void Follower::EndIteration(std::int64_t tokens, std::int64_t at_ns) {
   if (good && !has_device_times_) {
     noise_.AddIteration(iteration_, plan_->version,
                         WithoutSelection(std::exchange(noise_times_, {})));
+    std::vector<DeviceSpan> ran;
+    ran.reserve(past.spans.size());
+    for (const Span& span : past.spans) ran.push_back(span.ran);
+    KeepTimeline(past, ran);
   }
   Keep(std::move(past));
   if (good) {
@@ -312,6 +316,10 @@ void Follower::EndRow(const ComputationId& /*computation*/, std::int64_t at_ns) 
   ++row.iterations;
   row.whole_share +=
       ((is_whole ? 1 : 0) - row.whole_share) / std::min<double>(row.iterations, kRemembered);
+  if (span != spans_.rend()) {
+    span->changes = waited_ || clocks_[index] != ClockBefore(index);
+    span->ran = {row_begin_ns_ - iteration_begin_ns_, at_ns - iteration_begin_ns_};
+  }
   if (is_whole) {
     const int mhz = ClockAt(at_ns);
     if (span != spans_.rend()) span->mhz = mhz;

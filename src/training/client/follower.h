@@ -149,6 +149,11 @@ class Follower {
   // Only computations that ran at their planned clock from begin to end.
   std::vector<KindTimes> TakeKinds();
 
+  // When the rows of a plan ran in the last iteration that was kept: every kTimelineEvery-th. All
+  // ranks keep the same ones. None: it was taken before, or was not like its plan.
+  static constexpr std::int64_t kTimelineEvery = 10;
+  std::optional<RankTimeline> TakeTimeline(std::int64_t iteration);
+
   // What the times of the newest iterations say of noise; none: too few.
   std::optional<NoiseFigures> Noise() const { return noise_.Figures(); }
 
@@ -189,6 +194,8 @@ class Follower {
     bool joins = false;  // It ran within the computation before it.
     bool disturbed = false;
     int mhz = 0;  // Clock in effect from its begin to its end; 0: it changed, or is not known.
+    bool changes = false;  // The plan has another clock before it.
+    DeviceSpan ran = {};   // On the host's clock, since the iteration began.
   };
   using BusyNs = std::array<std::int64_t, kNumComputationTypes>;  // [type]
   struct PastIteration {
@@ -217,6 +224,8 @@ class Follower {
   void LearnTimes(const PastIteration& past, const StepTimes& times);
   void BeginRow(const ComputationId& id, std::int64_t at_ns);
   void EndRow(const ComputationId& id, std::int64_t at_ns);
+  // Keeps it if it is one of those that are wanted. `ran`: of each span, as StepTimes.
+  void KeepTimeline(const PastIteration& past, const std::vector<DeviceSpan>& ran);
   void Mismatch(const std::string& sentence);
   Clocks ClocksOfIteration(bool good) const;
   void Adopt();
@@ -286,6 +295,8 @@ class Follower {
   std::vector<KindTimes> kinds_;
   std::vector<NoiseEstimate::Time> noise_times_;  // Of this iteration, on the host's clock.
   NoiseEstimate noise_;
+  std::int64_t timeline_iteration_ = 0;
+  std::optional<RankTimeline> timeline_;
   std::optional<std::string> complaint_;
 };
 

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "client/follower.h"
@@ -114,6 +116,34 @@ void Follower::CountKind(const ComputationId& id, int mhz, double seconds, bool 
   }
 }
 
+void Follower::KeepTimeline(const PastIteration& past, const std::vector<DeviceSpan>& ran) {
+  constexpr std::size_t kMostRows = 4096;
+  if (!past.teaches || past.level != Level::kComputation || past.plan->IsOfOneStep() ||
+      past.record.iteration % kTimelineEvery != 0 || past.plan->rows.size() > kMostRows) {
+    return;
+  }
+  RankTimeline timeline;
+  for (std::size_t i = 0; i < ran.size(); ++i) {
+    const Span& span = past.spans[i];
+    if (span.joins) {
+      if (timeline.rows.empty()) return;
+      timeline.rows.back().end_ns = std::max(timeline.rows.back().end_ns, ran[i].end_ns);
+      continue;
+    }
+    if (span.row != std::ssize(timeline.rows)) return;
+    if (span.changes) timeline.changes.push_back(static_cast<int>(span.row));
+    timeline.rows.push_back(ran[i]);
+  }
+  if (timeline.rows.size() != past.plan->rows.size()) return;
+  timeline_iteration_ = past.record.iteration;
+  timeline_ = std::move(timeline);
+}
+
+std::optional<RankTimeline> Follower::TakeTimeline(std::int64_t iteration) {
+  if (!timeline_ || timeline_iteration_ != iteration) return std::nullopt;
+  return std::exchange(timeline_, std::nullopt);
+}
+
 std::vector<KindTimes> Follower::TakeKinds() { return std::exchange(kinds_, {}); }
 
 // As BeginRow() and EndRow() do of the host's times. Of the plan that is followed now, or, where
@@ -158,6 +188,7 @@ void Follower::LearnTimes(const PastIteration& past, const StepTimes& times) {
     }
   }
   if (is_same) {
+    KeepTimeline(past, times.computations);
     noise_.AddIteration(past.record.iteration, plan_->version,
                         WithoutSelection(std::move(noise_times)));
   }

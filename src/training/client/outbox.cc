@@ -78,6 +78,8 @@ Outbox::Contents Outbox::Wait(double seconds) {
 }
 
 void Outbox::PutBack(Contents contents) {
+  // The server needs these of all ranks of the iteration; what is late is of no use.
+  for (IterationReport& report : contents.iterations) report.timeline.reset();
   const MutexLock lock(mutex_);
   iterations_.insert(iterations_.begin(), contents.iterations.begin(), contents.iterations.end());
   notices_.insert(notices_.begin(), contents.notices.begin(), contents.notices.end());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "client/follower.h"
+#include "client/step_times.h"
 #include "client/tally.h"
 #include "common/mutex.h"
 #include "measure/kind.h"
@@ -32,6 +33,8 @@ struct IterationReport {
   std::vector<KindTimes> kinds;
   // What iterations run, where there is no plan yet and it is known.
   std::optional<ComputationCounts> ran;
+  // When its computations ran, once in a while.
+  std::optional<RankTimeline> timeline;
   // What the rank has measured of its conditions, once in a while.
   std::optional<RankConditions> conditions;
 };

@@ -79,6 +79,17 @@ Json KindsJson(const std::vector<KindTimes>& kinds) {
   return list;
 }
 
+Json TimelineJson(const RankTimeline& timeline) {
+  Json begins = Json::array();
+  Json ends = Json::array();
+  for (const DeviceSpan& row : timeline.rows) {
+    begins.push_back(row.begin_ns);
+    ends.push_back(row.end_ns);
+  }
+  return {
+      {"begin_ns", std::move(begins)}, {"end_ns", std::move(ends)}, {"changes", timeline.changes}};
+}
+
 void PutEstimated(const char* name, const std::optional<Estimated>& figure, Json* json) {
   if (!figure) return;
   (*json)[name] = figure->value;
@@ -241,6 +252,7 @@ std::string FormatIterations(const ClientSettings& settings,
                     {"busy_by_type_s", BusyByType(record)},
                     {"clocks", ClocksName(record.clocks, settings)}});
     if (!report.kinds.empty()) list.back()["kinds"] = KindsJson(report.kinds);
+    if (report.timeline) list.back()["timeline"] = TimelineJson(*report.timeline);
   }
   Json client = {{"rank", rank},
                  {"client", settings.client_id},

@@ -18,6 +18,12 @@ struct DeviceSpan {
   std::int64_t end_ns = 0;
 };
 
+// When the rows of a plan ran in an iteration, since it began.
+struct RankTimeline {
+  std::vector<DeviceSpan> rows;
+  std::vector<int> changes;  // Rows before which the plan changes the clock.
+};
+
 // The device times of one iteration, from perseus_step_times(), in the order of its begin events.
 struct StepTimes {
   std::int64_t iteration = 0;

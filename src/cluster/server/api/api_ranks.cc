@@ -25,6 +25,7 @@ namespace {
 
 constexpr int kMostClocks = 4096;
 constexpr std::size_t kMostKinds = 4096;  // Of a report.
+constexpr std::size_t kMostTimelineRows = 4096;
 constexpr NumberRange kVariances = {.least = -1e6, .most = 1e6};
 constexpr NumberRange kCorrelations = {.least = 0, .most = 1};
 
@@ -50,6 +51,14 @@ constexpr Member kKindMembers[] = {
     Number("time").In(kPositive),
     Boolean("steady").Optional().Says("Of computations whose clock is in effect all through in "
                                       "nearly every iteration. Only these correct the profile.")};
+constexpr Member kTimelineMembers[] = {
+    Number("begin_ns").In({.least = 0}).List(kMostTimelineRows).Says("[row of the plan]"),
+    Number("end_ns").In({.least = 0}).List(kMostTimelineRows),
+    Integer("changes")
+        .In({.least = 0})
+        .List(kMostTimelineRows)
+        .Optional()
+        .Says("Rows before which the plan changes the clock.")};
 constexpr Member kIterationReportMembers[] = {
     Integer("rank"),
     Integer("iteration").Optional(),
@@ -68,7 +77,11 @@ constexpr Member kIterationReportMembers[] = {
         .List(kMostKinds)
         .Optional()
         .Says("Means since the rank's last report, of computations whose clock was in effect all "
-              "through.")};
+              "through."),
+    Object("timeline", "RankTimeline")
+        .Optional()
+        .Says("When its computations ran, since its iteration began. Of every tenth iteration of "
+              "the first pipeline: transfers between stages are found from it.")};
 constexpr Member kRanMembers[] = {Integer("stage").Says("-1: not said."), Text("instruction"),
                                   Integer("count").In({.least = 0})};
 constexpr Member kRankConditionsMembers[] = {
@@ -135,6 +148,7 @@ constexpr ObjectSchema kRankSchemas[] = {
     {"Joined", kJoinedMembers},
     {"BusyByType", kBusyByTypeMembers},
     {"KindReport", kKindMembers},
+    {"RankTimeline", kTimelineMembers},
     {"Ran", kRanMembers},
     {"RankConditions", kRankConditionsMembers, "What the rank measured of its noise and latency."},
     {"Trouble", kTroubleMembers},
@@ -208,6 +222,29 @@ std::vector<KindReport> ReadKinds(const TreeCursor& list) {
   return kinds;
 }
 
+std::vector<RowSpan> ReadTimeline(const TreeCursor& timeline) {
+  constexpr NumberRange kNs = {.least = 0, .most = 1e15};
+  constexpr double kSecondsPerNs = 1e-9;
+  const TreeCursor begins = timeline.Get("begin_ns");
+  const TreeCursor ends = timeline.Get("end_ns");
+  std::vector<RowSpan> rows;
+  if (begins.Size() > kMostTimelineRows) begins.FailExpected("at most 4096 rows");
+  if (ends.Size() != begins.Size()) ends.FailExpected("as many as begins");
+  const std::size_t count = std::min({begins.Size(), ends.Size(), kMostTimelineRows});
+  rows.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    rows.push_back({.begin_seconds = kSecondsPerNs * begins.At(i).Number(kNs),
+                    .end_seconds = kSecondsPerNs * ends.At(i).Number(kNs)});
+  }
+  if (const auto changes = FindSet(timeline, "changes")) {
+    for (std::size_t i = 0; i < std::min(changes->Size(), count); ++i) {
+      const auto row = static_cast<std::size_t>(changes->At(i).Integer(0, kMostNumber));
+      if (row < rows.size()) rows[row].changes = true;
+    }
+  }
+  return rows;
+}
+
 IterationReport ReadIteration(const TreeCursor& report) {
   IterationReport read;
   read.rank = RankNumber(report, "rank");
@@ -225,6 +262,7 @@ IterationReport ReadIteration(const TreeCursor& report) {
     }
   }
   if (const auto kinds = FindSet(report, "kinds")) read.kinds = ReadKinds(*kinds);
+  if (const auto timeline = FindSet(report, "timeline")) read.rows = ReadTimeline(*timeline);
   // A newer client may say more than is known here.
   const std::string clocks = FindText(report, "clocks", 64);
   if (clocks == "plan") read.clocks = ReportedClocks::kPlan;

@@ -3,10 +3,14 @@
 
 #include "server/api/conditions_json.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "perseus/job.h"
 #include "perseus/job_file.h"
@@ -28,6 +32,12 @@ constexpr Member kConditionShownMembers[] = {
     Number("measured").Nullable().Says("By the ranks; null: not measured yet."),
     Number("measured_std").Nullable().Says("Its standard error."),
     Integer("ranks").Says("That it comes from.")};
+constexpr Member kTransferShownMembers[] = {
+    Integer("boundary").Says("Between this stage and the next one."),
+    Number("planned_s").Says("What the plans are made for."),
+    Number("measured_s").Nullable().Says("One way; null: not by ranks of this server, or not yet."),
+    Number("measured_s_std").Nullable().Says("Its standard error."),
+    Integer("iterations").Says("That it comes from.")};
 constexpr Member kConditionsMembers[] = {
     Choice("source", kPlannedSources)
         .Says("Where the planned values come from. assumed: the ranks measure them, and have not "
@@ -39,9 +49,14 @@ constexpr Member kConditionsMembers[] = {
         .Says("When plans were first made for these values; null: they are the first."),
     Integer("iterations").Says("That the measured noise comes from,"),
     Integer("calls").Says("and clock calls that the latency comes from."),
-    Object("figures", "ConditionShown").List()};
+    Object("figures", "ConditionShown").List(),
+    Object("transfers", "TransferShown")
+        .List()
+        .Optional()
+        .Says("Between stages, where any is measured or planned for.")};
 constexpr ObjectSchema kConditionsSchemas[] = {
     {"ConditionShown", kConditionShownMembers},
+    {"TransferShown", kTransferShownMembers},
     {"Conditions", kConditionsMembers,
      "What the ranks measure of noise and latency, and for which "
      "of them the plans are made."}};
@@ -55,10 +70,45 @@ PlannedConditions GivenConditions(const JobView& view, bool* is_given) {
   if (!settings || !HasConditions(*settings)) return planned;
   *is_given = true;
   const Conditions conditions = ConditionsOf(*settings);
-  planned.values = {conditions.noise.per_computation, conditions.noise.per_rank,
-                    conditions.noise.correlation, conditions.switching.latency_seconds,
-                    conditions.switching.latency_spread_seconds};
+  planned.values = {conditions.noise.per_computation,
+                    conditions.noise.per_rank,
+                    conditions.noise.correlation,
+                    conditions.switching.latency_seconds,
+                    conditions.switching.latency_spread_seconds,
+                    conditions.switching.stall_seconds};
   return planned;
+}
+
+// By boundary: what the plans are made for, which may be what an earlier plan's ranks showed, and
+// what the ranks show now.
+Json TransfersJson(const JobView& view) {
+  const std::vector<double>& planned = view.transfer_seconds;
+  std::map<int, Json> boundaries;
+  const auto entry = [&](int boundary) -> Json& {
+    Json& json = boundaries[boundary];
+    if (json.is_null()) {
+      const auto at = static_cast<std::size_t>(boundary);
+      const double seconds = planned.empty() ? 0 : planned[std::min(at, planned.size() - 1)];
+      json = {{"boundary", boundary},
+              {"planned_s", seconds},
+              {"measured_s", nullptr},
+              {"measured_s_std", nullptr},
+              {"iterations", 0}};
+    }
+    return json;
+  };
+  for (std::size_t boundary = 0; boundary < planned.size(); ++boundary) {
+    entry(static_cast<int>(boundary));
+  }
+  for (const MeasuredTransfer& transfer : view.measured.transfers) {
+    Json& json = entry(transfer.boundary);
+    json["measured_s"] = transfer.seconds;
+    json["measured_s_std"] = transfer.error_seconds;
+    json["iterations"] = transfer.iterations;
+  }
+  Json list = Json::array();
+  for (auto& [boundary, json] : boundaries) list.push_back(std::move(json));
+  return list;
 }
 
 }  // namespace
@@ -89,7 +139,8 @@ Json ConditionsJson(const JobView& view) {
           {"planned_at", planned_at > 0 ? Json(planned_at) : Json()},
           {"iterations", measured.iterations},
           {"calls", measured.calls},
-          {"figures", std::move(figures)}};
+          {"figures", std::move(figures)},
+          {"transfers", TransfersJson(view)}};
 }
 
 }  // namespace perseus::server

@@ -30,24 +30,31 @@ constexpr std::int64_t kIterationsForAll = 200;
 // by more than this share of it, and by more than a plan feels.
 constexpr double kErrors = 3;
 constexpr double kShare = 1.0 / 3;
-constexpr std::array kFelt = {0.001, 0.001, 0.2, 0.002, 0.002};  // [Condition]
+constexpr std::array kFelt = {0.001, 0.001, 0.2, 0.002, 0.002, 0.000020};  // [Condition]
 static_assert(kFelt.size() == kConditions);
 // A figure that is surer than this is planned for: else it says too little.
-constexpr std::array kSure = {0.002, 0.002, 0.15, 0.003, 0.003};  // [Condition]
+constexpr std::array kSure = {0.002, 0.002, 0.15, 0.003, 0.003, 0.000020};  // [Condition]
 static_assert(kSure.size() == kConditions);
 
-// Whether training takes other times than the plans are made for.
+// Whether training takes other times, or other transfers, than the plans are made for.
 bool TimesAskForPlans(const Phase& phase, const ConditionsState& state,
                       const MeasuredConditions& measured, double seconds_since_planned) {
-  const bool is_time = state.plan.times.empty() || seconds_since_planned < 0 ||
-                       seconds_since_planned >= kSecondsBetweenPlans;
-  return is_time && phase.built.job != nullptr &&
-         TimesHaveMoved(phase.built.job->pipeline, measured.times);
+  const bool is_time = seconds_since_planned < 0 || seconds_since_planned >= kSecondsBetweenPlans;
+  if (phase.built.job == nullptr || phase.built.curve == nullptr) return false;
+  if ((is_time || state.plan.times.empty()) &&
+      TimesHaveMoved(phase.built.job->pipeline, measured.times)) {
+    return true;
+  }
+  const bool are_given =
+      state.plan.transfers.empty() && !phase.built.job->settings.comm_delay_seconds.empty();
+  return (is_time || state.plan.transfers.empty()) && !are_given &&
+         TransfersHaveMoved(state.plan.transfers, measured.transfers,
+                            phase.built.curve->baseline_time_seconds());
 }
 
-constexpr std::array kAllConditions = {Condition::kNoise, Condition::kRankNoise,
-                                       Condition::kNoiseCorrelation, Condition::kLatency,
-                                       Condition::kLatencySpread};
+constexpr std::array kAllConditions = {
+    Condition::kNoise,   Condition::kRankNoise,     Condition::kNoiseCorrelation,
+    Condition::kLatency, Condition::kLatencySpread, Condition::kStall};
 static_assert(kAllConditions.size() == kConditions);
 
 double At(const auto& list, Condition which) { return list[static_cast<std::size_t>(which)]; }
@@ -74,8 +81,10 @@ bool HasMoved(const PlannedConditions& plan, const MeasuredConditions& measured,
 // Whether what was measured is enough to make plans for.
 bool IsEnough(const MeasuredConditions& measured, std::size_t ranks) {
   if (2 * measured.ranks() < static_cast<std::int64_t>(ranks)) return false;
-  const bool all_are_sure = std::all_of(kAllConditions.begin(), kAllConditions.end(),
-                                        [&](Condition which) { return IsSure(measured, which); });
+  // A stall takes longer, and plans for it come by themselves.
+  const bool all_are_sure = std::all_of(
+      kAllConditions.begin(), kAllConditions.end(),
+      [&](Condition which) { return which == Condition::kStall || IsSure(measured, which); });
   return measured.iterations >= (all_are_sure ? kLeastIterations : kIterationsForAll);
 }
 
@@ -111,6 +120,16 @@ PlannedConditions PlannedFor(const PlannedConditions& plan, const MeasuredCondit
     next.measured[at] = true;
   }
   if (!measured.times.empty()) next.times = measured.times;
+  for (const MeasuredTransfer& transfer : measured.transfers) {
+    const auto known = std::find_if(
+        next.transfers.begin(), next.transfers.end(),
+        [&](const MeasuredTransfer& each) { return each.boundary == transfer.boundary; });
+    if (known != next.transfers.end()) {
+      *known = transfer;
+    } else {
+      next.transfers.push_back(transfer);
+    }
+  }
   return next;
 }
 
@@ -125,6 +144,7 @@ Outcome<Draft> DecideOn(const Situation& on, const TakeConditions& command) {
   const bool is_news = IsNews(state.measured, measured);
   state.measured = measured;
   state.measured.times.clear();
+  state.measured.transfers.clear();
   const bool has_no_plans = phase.state == store::JobState::kProfiling &&
                             phase.built.curve == nullptr && phase.built.job == nullptr;
   const double seconds_since = on.now.day_seconds - state.planned_at_seconds;

@@ -26,7 +26,19 @@ Json PlannedJson(const PlannedConditions& planned) {
     json["times"].push_back({time.stage, ComputationTypeName(time.type), time.clock_mhz,
                              time.seconds, time.error_seconds, time.computations});
   }
+  for (const MeasuredTransfer& transfer : planned.transfers) {
+    json["transfers"].push_back(
+        {transfer.boundary, transfer.seconds, transfer.error_seconds, transfer.iterations});
+  }
   return json;
+}
+
+MeasuredTransfer ReadTransfer(const TreeCursor& json) {
+  constexpr NumberRange kSmall = {.least = 0, .most = 1e9};
+  return {.boundary = static_cast<int>(json.At(0).Number(kSmall)),
+          .seconds = json.At(1).Number(kNotNegative),
+          .error_seconds = json.At(2).Number(kNotNegative),
+          .iterations = static_cast<std::int64_t>(json.At(3).Number(kCount))};
 }
 
 MeasuredTime ReadTime(const TreeCursor& json) {
@@ -46,12 +58,19 @@ PlannedConditions ReadPlanned(const TreeCursor& json) {
   PlannedConditions planned;
   const TreeCursor values = json.Get("values");
   const TreeCursor measured = json.Get("measured");
-  for (std::size_t i = 0; i < kConditions; ++i) {
+  // An older server knew fewer.
+  const std::size_t count = std::min({kConditions, values.Size(), measured.Size()});
+  for (std::size_t i = 0; i < count; ++i) {
     planned.values[i] = values.At(i).Number(kNotNegative);
     planned.measured[i] = measured.At(i).Bool();
   }
   if (const auto times = json.Find("times")) {
     for (std::size_t i = 0; i < times->Size(); ++i) planned.times.push_back(ReadTime(times->At(i)));
+  }
+  if (const auto transfers = json.Find("transfers")) {
+    for (std::size_t i = 0; i < transfers->Size(); ++i) {
+      planned.transfers.push_back(ReadTransfer(transfers->At(i)));
+    }
   }
   return planned;
 }
@@ -96,7 +115,7 @@ std::optional<ConditionsState> ParseConditionsState(const std::string& json) {
   state.planned_at_seconds = root.Get("planned_at").Number(kNotNegative);
   if (const auto next = root.Find("next")) state.next = ReadPlanned(*next);
   const TreeCursor measured = root.Get("measured");
-  for (std::size_t i = 0; i < kConditions; ++i) {
+  for (std::size_t i = 0; i < std::min(kConditions, measured.Size()); ++i) {
     const TreeCursor figure = measured.At(i);
     state.measured.figures[i] = {.value = figure.At(0).Number(),
                                  .error = figure.At(1).Number(kNotNegative),
@@ -110,8 +129,12 @@ std::optional<ConditionsState> ParseConditionsState(const std::string& json) {
 
 double ValueOf(const MeasuredConditions& measured, Condition which) {
   constexpr double kErrorsAboveNone = 2;
+  // A rank that stalls waits at no clock of its own, so a stall that nobody feels is none.
+  constexpr double kFeltStallSeconds = 20e-6;
   const MeasuredCondition& figure = measured.Of(which);
-  const bool may_be_none = which == Condition::kRankNoise || which == Condition::kNoiseCorrelation;
+  if (which == Condition::kStall && figure.value < kFeltStallSeconds) return 0;
+  const bool may_be_none = which == Condition::kRankNoise ||
+                           which == Condition::kNoiseCorrelation || which == Condition::kStall;
   return may_be_none && figure.value <= kErrorsAboveNone * figure.error ? 0 : figure.value;
 }
 
@@ -128,6 +151,7 @@ void SetMeasured(const MeasuredConditions& measured, JobFile* settings) {
   set(&JobFile::noise, Condition::kNoise);
   set(&JobFile::rank_noise, Condition::kRankNoise);
   set(&JobFile::switch_latency_seconds, Condition::kLatency);
+  set(&JobFile::switch_stall_seconds, Condition::kStall);
   if (settings->noise.value_or(0).most > 0) {
     set(&JobFile::noise_correlation, Condition::kNoiseCorrelation);
   }
@@ -150,9 +174,17 @@ void SetConditions(const PlannedConditions& planned, JobFile* settings) {
   settings->switch_latency_seconds = planned.Of(Condition::kLatency);
   settings->switch_latency_spread_seconds =
       std::min(planned.Of(Condition::kLatencySpread), planned.Of(Condition::kLatency));
+  settings->switch_stall_seconds = planned.Of(Condition::kStall);
   if (!settings->call_ahead) settings->call_ahead = CallAhead::kPredicted;
   if (!settings->min_call_interval_seconds) {
     settings->min_call_interval_seconds = kClientIntervalSeconds;
+  }
+}
+
+void SetTransfers(const std::vector<MeasuredTransfer>& transfers, int num_stages,
+                  JobFile* settings) {
+  if (settings->comm_delay_seconds.empty()) {
+    settings->comm_delay_seconds = DelaysOf(transfers, num_stages);
   }
 }
 

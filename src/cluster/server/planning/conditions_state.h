@@ -13,6 +13,7 @@
 
 #include "perseus/job_file.h"
 #include "perseus/result.h"
+#include "server/planning/measured_gaps.h"
 #include "server/planning/measured_times.h"
 
 // What a job's ranks measure of its conditions, and for which its plans are made.
@@ -25,11 +26,13 @@ enum class Condition : std::uint8_t {
   kNoiseCorrelation,  // From one computation of a rank to the next.
   kLatency,
   kLatencySpread,
+  kStall,  // Of a rank, before a computation whose clock changes.
 };
-inline constexpr std::size_t kConditions = 5;
+inline constexpr std::size_t kConditions = 6;
 // As job files call them.
 inline constexpr std::array<std::string_view, kConditions> kConditionNames = {
-    "noise", "rank_noise", "noise_correlation", "switch_latency", "switch_latency_spread"};
+    "noise",       "rank_noise", "noise_correlation", "switch_latency", "switch_latency_spread",
+    "switch_stall"};
 
 // What was measured of one of them.
 struct MeasuredCondition {
@@ -42,9 +45,11 @@ struct MeasuredCondition {
 
 struct MeasuredConditions {
   std::array<MeasuredCondition, kConditions> figures = {};  // [Condition]
-  std::int64_t iterations = 0;           // That the noise of the rank that saw most comes from,
-  std::int64_t calls = 0;                // and clock calls of all ranks.
-  std::vector<MeasuredTime> times = {};  // Sure ones, by key. The store does not keep these.
+  std::int64_t iterations = 0;  // That the noise of the rank that saw most comes from,
+  std::int64_t calls = 0;       // and clock calls of all ranks.
+  // Sure ones, by key. The store does not keep these two.
+  std::vector<MeasuredTime> times = {};
+  std::vector<MeasuredTransfer> transfers = {};
 
   const MeasuredCondition& Of(Condition which) const {
     return figures[static_cast<std::size_t>(which)];
@@ -58,9 +63,10 @@ struct MeasuredConditions {
 struct PlannedConditions {
   // [Condition]. At first assumed: noise of one per cent, clocks after 20 +- 5 ms, as in published
   // measurements.
-  std::array<double, kConditions> values = {0.01, 0, 0, 0.020, 0.005};
+  std::array<double, kConditions> values = {0.01, 0, 0, 0.020, 0.005, 0};
   std::array<bool, kConditions> measured = {};  // [Condition] What is not is assumed.
   std::vector<MeasuredTime> times = {};         // That correct the profile.
+  std::vector<MeasuredTransfer> transfers = {};
 
   double Of(Condition which) const { return values[static_cast<std::size_t>(which)]; }
   bool IsMeasured(Condition which) const { return measured[static_cast<std::size_t>(which)]; }
@@ -90,6 +96,10 @@ void SetMeasured(const MeasuredConditions& measured, JobFile* settings);
 // Sets noise and latency, and, where the settings say nothing else, that clocks are called for as
 // Perseus' client does.
 void SetConditions(const PlannedConditions& planned, JobFile* settings);
+
+// Sets the transfers between stages, unless the settings say how long these take.
+void SetTransfers(const std::vector<MeasuredTransfer>& transfers, int num_stages,
+                  JobFile* settings);
 
 }  // namespace perseus::server
 

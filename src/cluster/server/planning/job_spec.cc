@@ -302,6 +302,7 @@ Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record) {
   if (conditions) SetConditions(conditions->plan, &*settings);
   Result<Profile> profile = ProfileOf(record.profile_csv, *settings);
   if (!profile) return tl::unexpected(profile.error());
+  if (conditions) SetTransfers(conditions->plan.transfers, profile->num_stages, &*settings);
   // Rows of waiting by clock say more.
   if (settings->blocking_power_watts.empty() && !profile->SaysWaiting()) {
     settings->blocking_power_watts = record.blocking_power_watts;

@@ -98,6 +98,7 @@ struct JobView {
   std::vector<Drift> drifts = {};
   std::optional<ConditionsState> conditions = {};  // None: the job is told them, or has none.
   MeasuredConditions measured = {};                // By ranks that report to this server.
+  std::vector<double> transfer_seconds = {};       // FixedTimes::comm_delay_seconds of the plans.
   std::string profile_sha256 = {};        // Of the profile that plans are made of; empty: none yet.
   std::vector<perseus::Note> notes = {};  // What was found odd in it and in the settings.
 };

@@ -59,6 +59,10 @@ void ManagedJob::TakeReports(const Reports& reports) {
   for (const IterationReport& report : reports.iterations) {
     sums_.Add(report);
     WatchDrift(report.kinds);
+    if (life_.phase.built.job != nullptr && !report.rows.empty()) {
+      conditions_.Take(life_.phase.built.job->pipeline.dag, life_.ranks.at(report.rank).pp_rank,
+                       report.iteration, report.plan_version, report.rows);
+    }
   }
   CountUnwritten();
   WatchIterations(reports.iterations);

@@ -54,6 +54,7 @@ JobView ManagedJob::View() const {
   if (job != nullptr) {
     view.profile_sha256 = job->profile.sha256;
     view.notes = job->notes;
+    view.transfer_seconds = job->settings.comm_delay_seconds;
   }
   view.sweeps_again = phase.sweep_round > phase.settled_round;
   view.profiling = SummaryOf(life_.table, shape_.pipeline_parallel);

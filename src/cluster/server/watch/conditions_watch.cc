@@ -86,7 +86,12 @@ MeasuredConditions ConditionsWatch::Combined() const {
     all.iterations = std::max(all.iterations, told.iterations);
     all.calls += told.calls;
   }
+  if (const auto stall = gaps_.estimate().Stall()) {
+    put(Condition::kStall,
+        {.value = stall->seconds, .error = stall->error_seconds, .ranks = ranks_of_pipeline_});
+  }
   all.times = times_.Measured();
+  all.transfers = gaps_.estimate().Transfers();
   return all;
 }
 

@@ -8,8 +8,12 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "perseus/pipeline.h"
 #include "server/planning/conditions_state.h"
+#include "server/planning/measured_gaps.h"
+#include "server/watch/gap_watch.h"
 #include "server/watch/times_watch.h"
 
 namespace perseus::server {
@@ -39,6 +43,12 @@ class ConditionsWatch {
  public:
   void Take(int rank, const RankConditions& conditions);
   void Take(const KindReport& report) { times_.Add(report); }
+  // When the computations of a rank of a pipeline ran. See GapWatch::Take().
+  void Take(const PipelineDag& dag, int rank, std::int64_t iteration, std::int64_t plan_version,
+            std::vector<RowSpan> rows) {
+    ranks_of_pipeline_ = dag.num_ranks;
+    gaps_.Take(dag, rank, iteration, plan_version, std::move(rows));
+  }
   // Of a new profile, which knows better.
   void ForgetTimes() { times_.Reset(); }
   // Whether a rank has told something since the last call.
@@ -48,6 +58,8 @@ class ConditionsWatch {
  private:
   std::map<int, RankConditions> ranks_;  // The last word of each.
   TimesWatch times_;
+  GapWatch gaps_;
+  std::int64_t ranks_of_pipeline_ = 0;
   bool has_news_ = false;
 };
 

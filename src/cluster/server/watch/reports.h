@@ -13,6 +13,7 @@
 #include "server/base/failure.h"
 #include "server/domain/job_life.h"
 #include "server/planning/job_spec.h"
+#include "server/planning/measured_gaps.h"
 #include "server/watch/conditions_watch.h"
 #include "server/watch/drift_watch.h"
 #include "server/watch/job_watch.h"
@@ -49,6 +50,7 @@ struct IterationReport {
   SecondsByType busy_by_type = {};     // busy_seconds by type of computation.
   double tokens = 0;                   // 0: not reported.
   std::vector<KindReport> kinds = {};  // Since the rank's last report.
+  std::vector<RowSpan> rows = {};      // Of its plan, once in a while; else none.
 };
 
 // Fails if these reports do not fit the job. `last_version`: the highest version of the plan that

@@ -6,7 +6,7 @@
 import { Child, h, table } from './dom';
 import { age, between, count, joules, percent, plural, seconds, signedPercent, times, unknown }
   from './format';
-import type { Condition, Estimate, Job, Straggler } from './types';
+import type { Condition, Estimate, Job, Straggler, Transfer } from './types';
 
 export interface Section {
   key: string;
@@ -100,6 +100,7 @@ const conditionNames: Record<string, string> = {
   noise: 'Noise of a computation', rank_noise: 'Noise of a rank',
   noise_correlation: 'Correlation of noise', switch_latency: 'Time that a clock call takes',
   switch_latency_spread: 'Spread of that time',
+  switch_stall: 'Pause of a rank when its clock changes',
 };
 
 function conditionText(name: string, value: number | null): string {
@@ -109,7 +110,7 @@ function conditionText(name: string, value: number | null): string {
 }
 
 function conditions(job: Job): Child[] | null {
-  const { source, figures, changing, iterations, calls } = job.conditions;
+  const { source, figures, transfers, changing, iterations, calls } = job.conditions;
   if (figures.length === 0) return null;
   const words = {
     assumed: 'assumed: the ranks have not told enough yet',
@@ -132,6 +133,13 @@ function conditions(job: Job): Child[] | null {
       { head: 'Measured', isNumber: true, cell: measured },
       { head: 'Ranks', isNumber: true, cell: (each) => count(each.ranks) },
     ], figures),
+    ...(transfers.length === 0 ? [] : [table('Transfers between stages, one way', [
+      { head: 'Between', cell: (each: Transfer) => `${each.boundary} and ${each.boundary + 1}` },
+      { head: 'Planned for', isNumber: true, cell: (each) => seconds(each.planned_s) },
+      { head: 'Measured', isNumber: true, cell: (each) => (each.measured_s === null ? unknown
+        : `${seconds(each.measured_s)} \u00b1 ${seconds(each.measured_s_std)}`) },
+      { head: 'Iterations', isNumber: true, cell: (each) => count(each.iterations) },
+    ], transfers)]),
   ];
 }
 

@@ -125,6 +125,14 @@ export interface Condition {
   ranks: number;
 }
 
+export interface Transfer {
+  boundary: number;
+  planned_s: number;
+  measured_s: number | null;
+  measured_s_std: number | null;
+  iterations: number;
+}
+
 export interface SlowRank {
   rank: number;
   pipeline: number;
@@ -160,6 +168,7 @@ export interface Job extends Omit<JobSummary, 'stragglers'> {
     iterations: number;
     calls: number;
     figures: Condition[];
+    transfers: Transfer[];
   };
   drift: { percent: number; sentence: string }[];
   detection: {

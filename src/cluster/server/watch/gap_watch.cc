@@ -1,0 +1,27 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/watch/gap_watch.h"
+
+#include <cstddef>
+
+namespace perseus::server {
+
+void GapWatch::Take(const PipelineDag& dag, int rank, std::int64_t iteration,
+                    std::int64_t plan_version, std::vector<RowSpan> rows) {
+  constexpr std::size_t kMostWaiting = 8;
+  if (rank < 0 || rank >= dag.num_ranks || rows.empty()) return;
+  const Key key = {plan_version, iteration};
+  std::map<int, std::vector<RowSpan>>& ranks = waiting_[key];
+  ranks[rank] = std::move(rows);
+  if (static_cast<int>(ranks.size()) == dag.num_ranks) {
+    std::vector<std::vector<RowSpan>> all;
+    all.reserve(ranks.size());
+    for (auto& [number, spans] : ranks) all.push_back(std::move(spans));
+    estimate_.Add(dag, all);
+    waiting_.erase(key);
+  }
+  while (waiting_.size() > kMostWaiting) waiting_.erase(waiting_.begin());
+}
+
+}  // namespace perseus::server
