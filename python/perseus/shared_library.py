@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import importlib
 import os
 from pathlib import Path
 from typing import Callable
@@ -82,6 +83,12 @@ def _candidates(name: str, named: str | None) -> list[str]:
     return [
         str(Path(__file__).with_name(file)),
         *([found] if found else []),
-        f"{file}.0.1",
+        f"{file}.{_series()}",
         file,
     ]
+
+
+def _series() -> str:
+    """Return the end of the library's name in its ABI: "0.2" of version 0.2.1."""
+    version: str = importlib.import_module("perseus").__version__
+    return version.rpartition(".")[0]

@@ -129,11 +129,11 @@ if(KIND STREQUAL "static")
   run_without_cmake()
 endif()
 
-# Before 1.0 a minor version may break: 0.1 must not pass for 0.2.
+# Before 1.0 a minor version may break: 0.2 must not pass for 0.3.
 execute_process(
   COMMAND "${CMAKE_COMMAND}" -S "${consumer_dir}" -B "${WORK_DIR}/too_new" ${common}
-          "-DCMAKE_PREFIX_PATH=${prefix}" -DPERSEUS_WANTED_VERSION=0.2
+          "-DCMAKE_PREFIX_PATH=${prefix}" -DPERSEUS_WANTED_VERSION=0.3
   RESULT_VARIABLE result OUTPUT_QUIET ERROR_VARIABLE output)
 if(result EQUAL 0 OR NOT output MATCHES "compatible with requested version")
-  message(FATAL_ERROR "find_package(perseus 0.2) should find no compatible version:\n${output}")
+  message(FATAL_ERROR "find_package(perseus 0.3) should find no compatible version:\n${output}")
 endif()
