@@ -130,6 +130,11 @@ struct EmulateFlags {
   std::string output_directory;
 };
 
+struct ManFlags {
+  std::string page;  // Empty: that of the program.
+  std::string output_directory;
+};
+
 // One invocation of the program.
 struct Invocation {
   Command command = Command::kPlan;
@@ -153,6 +158,7 @@ struct Invocation {
   TopFlags top;
   ProfileFlags profile;
   std::string shell;  // completion
+  ManFlags man;
   // What was given of what `plan` takes too, but for --at, --effort and the
   // output: to show a command that plans the same job.
   std::vector<std::string> plan_arguments;

@@ -35,7 +35,7 @@ Result<Printout> RunJob(const JobClientFlags& flags, const Style& style);
 Result<Printout> RunTop(const TopFlags& flags, const Style& style);
 Result<Printout> RunProfile(const ProfileFlags& flags, const Style& style);
 Result<Printout> RunCompletion(const std::string& shell);
-Result<Printout> RunMan();
+Result<Printout> RunMan(const ManFlags& flags);
 
 }  // namespace perseus::cli
 

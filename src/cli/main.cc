@@ -70,7 +70,7 @@ Result<Printout> Run(const Invocation& invocation, const Style& style) {
     case Command::kCompletion:
       return perseus::cli::RunCompletion(invocation.shell);
     case Command::kMan:
-      return perseus::cli::RunMan();
+      return perseus::cli::RunMan(invocation.man);
   }
   return perseus::MakeError(ErrorCode::kInternal, "a command without code");
 }

@@ -17,13 +17,18 @@ void AddCompletionCommand(CommandParser* parser, Invocation* invocation) {
                    {ValueKind::kChoice, {"bash", "zsh", "fish"}});
 }
 
-void AddManCommand(CommandParser* parser, Invocation* /*invocation*/) {
+void AddManCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
       Command::kMan, "man",
-      "Print the man page.\n\n"
-      "The page is made from the same data as this text; an installed perseus has it as "
-      "perseus(1).",
-      {{"read it without installing", "perseus man | man -l -"}});
+      "Print a man page, or write all of them.\n\n"
+      "Each command and each action has a page, made from the same data as its --help. An "
+      "installed perseus has them: 'man perseus', 'man perseus-plan', 'man perseus-job-create'.",
+      {{"read a page without installing", "perseus man job-create | man -l -"},
+       {"write all pages into a folder", "perseus man -o share/man/man1"}});
+  parser->AddInput(&invocation->man.page, "PAGE",
+                   "The page: 'plan', 'job-create' (default: that of perseus itself).", {});
+  parser->AddOutput(&invocation->man.output_directory, ValueKind::kDirectory,
+                    "Write all pages into this folder.");
 }
 
 }  // namespace perseus::cli

@@ -3,8 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <vector>
+
 #include "cli/commands.h"
 #include "cli/framework/option_data.h"
+#include "common/file.h"
+#include "common/nearest_name.h"
+#include "perseus/version.h"
 
 namespace perseus::cli {
 
@@ -19,6 +25,36 @@ Result<Printout> RunCompletion(const std::string& shell) {
       fmt::format("there is no completion for '{}'; the shells are bash, zsh and fish", shell));
 }
 
-Result<Printout> RunMan() { return FormatManPage(DescribeCommandLine(), Version()); }
+Result<Printout> RunMan(const ManFlags& flags) {
+  const std::vector<ManPage> pages =
+      FormatManPages(DescribeCommandLine(), {Version(), PERSEUS_VERSION_DATE});
+  if (!flags.output_directory.empty()) {
+    if (!flags.page.empty()) {
+      return InvalidInput("-o writes all pages; leave out the name of a page, or -o");
+    }
+    std::vector<OutputFile> files;
+    for (const ManPage& page : pages) files.push_back({page.name + ".1", page.text});
+    const Result<void> written = WriteFilesAtomically(flags.output_directory, files);
+    if (!written) return tl::unexpected(written.error());
+    return Printout(
+        fmt::format("Written  {} man pages into {}.\n", files.size(), flags.output_directory),
+        flags.output_directory);
+  }
+  const std::string program = pages.front().name;
+  const std::string prefix = program + "-";
+  const bool is_whole = flags.page == program || flags.page.starts_with(prefix);
+  const std::string name = flags.page.empty() ? program
+                           : is_whole         ? flags.page
+                                              : prefix + flags.page;
+  std::vector<std::string> names;
+  for (const ManPage& page : pages) {
+    if (page.name == name) return page.text;
+    if (page.name != program) names.push_back(page.name.substr(prefix.size()));
+  }
+  const std::string nearest = NearestName(flags.page, names);
+  return InvalidInput(fmt::format("there is no man page '{}'; {}", flags.page,
+                                  nearest.empty() ? "'perseus man' has the names of all"
+                                                  : fmt::format("did you mean '{}'?", nearest)));
+}
 
 }  // namespace perseus::cli

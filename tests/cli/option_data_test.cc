@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,8 @@
 namespace perseus::cli {
 namespace {
 
+using ::testing::HasSubstr;
+
 // The program, its commands and their actions.
 std::vector<CommandData> AllOf(const CommandData& command) {
   std::vector<CommandData> all = {command};
@@ -26,6 +29,8 @@ std::vector<CommandData> AllOf(const CommandData& command) {
   }
   return all;
 }
+
+constexpr ManPageFooter kFooter = {"1.0", "2026-01-31"};
 
 bool HasTool(const std::string& name) { return RunShell("command -v " + name, "").exit_code == 0; }
 
@@ -61,12 +66,15 @@ TEST(OptionDataTest, EveryOptionIsInEveryText) {
   const std::string bash = FormatBashCompletion(root);
   const std::string zsh = FormatZshCompletion(root);
   const std::string fish = FormatFishCompletion(root);
-  std::string man = FormatManPage(root, "1.0");
-  std::string plain;
-  for (const char c : man) {
-    if (c != '\\') plain += c;
-  }
-  for (const CommandData& command : AllOf(root)) {
+  const std::vector<ManPage> pages = FormatManPages(root, kFooter);
+  const std::vector<CommandData> commands = AllOf(root);
+  ASSERT_EQ(pages.size(), commands.size());
+  for (std::size_t k = 0; k < commands.size(); ++k) {
+    const CommandData& command = commands[k];
+    std::string plain;
+    for (const char c : pages[k].text) {
+      if (c != '\\') plain += c;
+    }
     EXPECT_NE(plain.find(command.title), std::string::npos) << command.title;
     for (const OptionData& option : command.options) {
       if (option.long_name.empty()) continue;
@@ -126,12 +134,43 @@ TEST(OptionDataTest, ZshAndFishReadTheirCompletions) {
   }
 }
 
-TEST(OptionDataTest, ManPageHasNoWarnings) {
-  if (!HasTool("groff")) GTEST_SKIP() << "groff is not installed";
-  const RunResult run =
-      RunShell("groff -ww -man -Tascii >/dev/null", FormatManPage(DescribeCommandLine(), "1.0"));
-  EXPECT_EQ(run.exit_code, 0);
-  EXPECT_EQ(run.err, "");
+TEST(OptionDataTest, ManPagesHaveNoWarnings) {
+  const bool has_groff = HasTool("groff");
+  const bool has_mandoc = HasTool("mandoc");
+  if (!has_groff && !has_mandoc) GTEST_SKIP() << "neither groff nor mandoc is installed";
+  for (const ManPage& page : FormatManPages(DescribeCommandLine(), kFooter)) {
+    SCOPED_TRACE(page.name);
+    if (has_groff) {
+      EXPECT_EQ(RunShell("groff -ww -man -Tascii >/dev/null", page.text).err, "");
+    }
+    if (has_mandoc) {
+      EXPECT_EQ(RunShell("mandoc -T lint", page.text).out, "");
+    }
+  }
+}
+
+TEST(OptionDataTest, EachCommandHasItsManPage) {
+  const std::vector<ManPage> pages = FormatManPages(DescribeCommandLine(), kFooter);
+  const auto page = std::find_if(pages.begin(), pages.end(), [](const ManPage& each) {
+    return each.name == "perseus-job-create";
+  });
+  ASSERT_NE(page, pages.end());
+  EXPECT_THAT(page->text, HasSubstr(".TH PERSEUS-JOB-CREATE 1 \"2026-01-31\" \"perseus 1.0\""));
+  EXPECT_THAT(page->text, HasSubstr(".SH SEE ALSO\n\\fBperseus\\-job\\fR(1),\n"));
+  EXPECT_EQ(pages.front().name, "perseus");
+  EXPECT_THAT(pages.front().text, HasSubstr("\\fBperseus\\-plan\\fR(1)\n"));
+}
+
+// A word that comes to the start of a line is no request, and a command that is broken into lines
+// is still one.
+TEST(OptionDataTest, LongTextsAreBrokenIntoLines) {
+  CommandData command;
+  command.name = command.title = "perseus";
+  command.description = std::string(78, 'a') + " .5 'x'";
+  command.examples = {{"so", "perseus " + std::string(70, 'b') + " .end"}};
+  const std::string text = FormatManPages(command, kFooter).front().text;
+  EXPECT_THAT(text, HasSubstr(std::string(78, 'a') + "\n\\&.5 \\&'x'\n"));
+  EXPECT_THAT(text, HasSubstr(std::string(70, 'b') + " \\\n\\&.end\n"));
 }
 
 }  // namespace

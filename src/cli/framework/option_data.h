@@ -48,8 +48,18 @@ struct CommandData {
 // What --help prints.
 std::string FormatHelp(const CommandData& command, int columns);
 
-// A man page (section 1) in roff for all commands.
-std::string FormatManPage(const CommandData& root, std::string_view version);
+// A man page (section 1) in roff.
+struct ManPage {
+  std::string name;  // "perseus-job-create"
+  std::string text;
+};
+struct ManPageFooter {
+  std::string_view version;
+  std::string_view date;  // "2026-11-27"
+};
+
+// One for the program, and one for each of its commands and their actions.
+std::vector<ManPage> FormatManPages(const CommandData& root, const ManPageFooter& footer);
 
 // Completion scripts to be evaluated by the shell.
 std::string FormatBashCompletion(const CommandData& root);
