@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from perseus.hooks.report import Report
     from perseus.hooks.torch_pipelining import attach
     from perseus.hooks.torchtitan import attach_torchtitan
+    from perseus.measuring import Measured, MeasureError, measure
     from perseus.note import ImplausibleWarning, Note
     from perseus.planner import Frontier, Plan, Planner, plan
     from perseus.planner_error import (
@@ -86,6 +87,8 @@ __all__ = [
     "JobSettings",
     "Level",
     "LibraryError",
+    "MeasureError",
+    "Measured",
     "Note",
     "OutOfMemoryError",
     "Plan",
@@ -108,6 +111,7 @@ __all__ = [
     "fleet_emulate",
     "fleet_plan",
     "lightning_callback",
+    "measure",
     "megatron_callback",
     "plan",
     "transformers_callback",
@@ -127,6 +131,7 @@ _LATER = {
         "hooks.report": "Report",
         "hooks.torch_pipelining": "attach",
         "hooks.torchtitan": "attach_torchtitan",
+        "measuring": "Measured MeasureError measure",
         "note": "ImplausibleWarning Note",
         "planner": "Frontier Plan Planner plan",
         "planner_error": "CancelledError InfeasibleError InputFileError InternalError "
