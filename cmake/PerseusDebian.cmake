@@ -17,6 +17,11 @@ endforeach()
 install(FILES "${debian}/perseus.conf" DESTINATION lib/sysusers.d COMPONENT program)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/python/perseus" DESTINATION lib/python3/dist-packages
         COMPONENT python PATTERN "__pycache__" EXCLUDE)
+# By which Python tells the version.
+file(WRITE "${PROJECT_BINARY_DIR}/METADATA"
+     "Metadata-Version: 2.1\nName: perseus-energy\nVersion: ${PROJECT_VERSION}\n")
+install(FILES "${PROJECT_BINARY_DIR}/METADATA" COMPONENT python
+        DESTINATION "lib/python3/dist-packages/perseus_energy-${PROJECT_VERSION}.dist-info")
 if(TARGET perseus_told)
   install(TARGETS perseus_told LIBRARY DESTINATION lib/python3/dist-packages/perseus
           COMPONENT python)
@@ -27,10 +32,25 @@ if(TARGET perseus_spank)
   list(APPEND components slurm)
   list(APPEND packages perseus-slurm)
 endif()
+file(STRINGS "${PROJECT_SOURCE_DIR}/include/perseus/version.h" date REGEX "PERSEUS_VERSION_DATE")
+string(REGEX MATCH "[0-9]+-[0-9]+-[0-9]+" date "${date}")
+# Debian's own changelog, and compressed pages, as its policy wants them.
+execute_process(COMMAND date --utc --rfc-email "--date=${date}"
+                OUTPUT_VARIABLE date OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 foreach(component package IN ZIP_LISTS components packages)
-  install(FILES "${debian}/copyright" DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/${package}"
+  set(changelog "${PROJECT_BINARY_DIR}/debian/${package}/changelog")
+  configure_file("${debian}/changelog.in" "${changelog}" @ONLY)
+  execute_process(COMMAND gzip -9nf "${changelog}" COMMAND_ERROR_IS_FATAL ANY)
+  install(FILES "${debian}/copyright" "${changelog}.gz"
+          DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/${package}" COMPONENT ${component})
+  install(FILES "${debian}/overrides/${package}" DESTINATION share/lintian/overrides
           COMPONENT ${component})
 endforeach()
+install(CODE "
+  file(GLOB pages \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}/man1/*.1\")
+  execute_process(COMMAND gzip -9nf \${pages} COMMAND_ERROR_IS_FATAL ANY)"
+  COMPONENT program)
+configure_file("${debian}/shlibs.in" "${PROJECT_BINARY_DIR}/debian/shlibs" @ONLY)
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME perseus)
@@ -45,19 +65,18 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 # The libraries of `program`, which `development` and `python` need: by name, not by a shlibs file.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "${PROJECT_BINARY_DIR}/src/training/client"
                                                 "${PROJECT_BINARY_DIR}/src/training/planner_c")
-set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(same "perseus (= ${PROJECT_VERSION})")
 
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME perseus)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_PROGRAM_DESCRIPTION
-"Perseus gives each computation of a training pipeline its own GPU clock, so that training uses
-less energy and is not slower. This package has the program, the services of server and nodes, and
-the libraries for C.")
+"Perseus gives each computation of a training pipeline its own GPU clock,
+so that training uses less energy and is not slower. This package has the
+program, the services of server and nodes, and the libraries for C.")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "systemd")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_CONTROL_EXTRA
     "${debian}/postinst" "${debian}/prerm" "${debian}/postrm" "${debian}/conffiles"
-    "${debian}/triggers")
+    "${debian}/triggers" "${PROJECT_BINARY_DIR}/debian/shlibs")
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libperseus-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
@@ -65,21 +84,24 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
     "${same}, libfmt-dev, libexpected-dev, coinor-libclp-dev, coinor-libcoinutils-dev")
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION
-"Perseus as a library, for C++ and C: headers, static libraries, and the files by which CMake and pkg-config find them.")
+"Perseus as a library, for C++ and C: headers, static libraries, and the
+files by which CMake and pkg-config find them.")
 
 set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-perseus)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA "${debian}/python/prerm")
 set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "${same}, python3 (>= 3.9)")
 set(CPACK_DEBIAN_PYTHON_DESCRIPTION
-"Perseus for trainers in Python: hooks for PyTorch, Megatron and DeepSpeed, and the planner. The
-trainer must run with the Python of the system. Other environments install the wheel.")
+"Perseus for trainers in Python: hooks for PyTorch, Megatron and DeepSpeed,
+and the planner. The trainer must run with the Python of the system. Other
+environments install the wheel.")
 
 set(CPACK_DEBIAN_SLURM_PACKAGE_NAME perseus-slurm)
 set(CPACK_DEBIAN_SLURM_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_SLURM_PACKAGE_DEPENDS "${same}")
 set(CPACK_DEBIAN_SLURM_PACKAGE_ENHANCES "slurmd, slurm-client")
 set(CPACK_DEBIAN_SLURM_DESCRIPTION
-"The option --perseus of Slurm's sbatch, salloc and srun: jobs that ask for it follow a plan of GPU
-clocks. It is for the Slurm of this release of the distribution.")
+"The option --perseus of Slurm's sbatch, salloc and srun: jobs that ask for
+it follow a plan of GPU clocks. It is for the Slurm of this release of the
+distribution.")
 include(CPack)
