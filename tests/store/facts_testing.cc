@@ -33,6 +33,7 @@ JobRecord SampleJob(const std::string& id) {
   job.id = id;
   job.client_key = "key of " + id;
   job.name = "GPT-3 'small' \"x\"";
+  job.owner = "alice";
   job.origin = JobOrigin::kZeus;
   job.pipeline_parallel = 4;
   job.data_parallel = 2;
@@ -55,6 +56,21 @@ RankRecord SampleRank(const std::string& job, int rank) {
           .gpu_name = "NVIDIA A100",
           .node = "node1",
           .clocks_mhz = {210, 1410}};
+}
+
+HistoryRow SampleHistory(const std::string& job) {
+  return {.job = job,
+          .resolution = Resolution::kHour,
+          .start = 1'699'999'200,
+          .ranks = 8,
+          .reports = 10,
+          .total_seconds = 50,
+          .energy_reports = 9,
+          .energy_seconds = 45,
+          .joules = 1e6,
+          .promised_joules = 1.5e5,
+          .compared_joules = 1.0 / 3,
+          .realised_joules = -0.1};
 }
 
 std::vector<Fact> SampleFacts(const std::string& job) {
@@ -147,6 +163,7 @@ std::vector<Fact> SampleFacts(const std::string& job) {
                        .energy_reports = 9,
                        .total_joules = 1e6,
                        .square_joules2 = 1.2e11},
+      SampleHistory(job),
       DetectionChange{.job = job, .detection_json = "{}"},
       ConditionsChange{.job = job, .conditions_json = "{\"a\":2}"},
       WorkWanted{.job = job},
@@ -155,11 +172,12 @@ std::vector<Fact> SampleFacts(const std::string& job) {
 
 std::string Described(const StoredJob& stored) {
   const JobRecord& job = stored.job;
-  std::string text = fmt::format(
-      "{} {} {} {} {}x{}x{} {} {} [{}] {} {} {} {}\n", job.id, job.client_key, job.name,
-      static_cast<int>(job.origin), job.pipeline_parallel, job.data_parallel, job.tensor_parallel,
-      job.settings_json, job.profile_csv, FormatNumbers(job.blocking_power_watts), job.target,
-      JobStateName(job.state), job.reason, job.created_at_seconds);
+  std::string text =
+      fmt::format("{} {} {} {} {} {}x{}x{} {} {} [{}] {} {} {} {}\n", job.id, job.client_key,
+                  job.name, job.owner, static_cast<int>(job.origin), job.pipeline_parallel,
+                  job.data_parallel, job.tensor_parallel, job.settings_json, job.profile_csv,
+                  FormatNumbers(job.blocking_power_watts), job.target, JobStateName(job.state),
+                  job.reason, job.created_at_seconds);
   for (const RankRecord& rank : stored.ranks) {
     text += fmt::format("rank {} {} {} {} {} {} {} [{}]\n", rank.rank, rank.dp_rank, rank.pp_rank,
                         rank.tp_rank, rank.gpu_uuid, rank.gpu_name, rank.node,

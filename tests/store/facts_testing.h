@@ -21,6 +21,7 @@ StoredJob JobOrThrow(Store& store, const std::string& id, Parts parts = Parts::k
 
 JobRecord SampleJob(const std::string& id);
 RankRecord SampleRank(const std::string& job, int rank);
+HistoryRow SampleHistory(const std::string& job);
 // One of each kind, all about `job`, in an order that can be written.
 std::vector<Fact> SampleFacts(const std::string& job);
 

@@ -67,8 +67,9 @@ TEST_P(MarksTest, FactsBumpTheMarksOfTheirKind) {
     EXPECT_EQ(Listed().at(0), after);
     const bool is_row =
         std::holds_alternative<RankRecord>(fact) || std::holds_alternative<Measurements>(fact);
-    const bool is_unmarked =
-        std::holds_alternative<IterationSummary>(fact) || std::holds_alternative<WorkWanted>(fact);
+    const bool is_unmarked = std::holds_alternative<IterationSummary>(fact) ||
+                             std::holds_alternative<HistoryRow>(fact) ||
+                             std::holds_alternative<WorkWanted>(fact);
     EXPECT_EQ(after.rows, before.rows + (is_row ? 1 : 0)) << fact.index();
     EXPECT_EQ(after.revision, before.revision + (is_row || is_unmarked ? 0 : 1)) << fact.index();
     if (std::holds_alternative<CurveRecord>(fact)) {

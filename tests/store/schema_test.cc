@@ -139,6 +139,28 @@ TEST_F(SchemaTest, AFileOfVersion4IsMigratedWithAllItHolds) {
   EXPECT_EQ(JobOrThrow(*store, "c").job.finished_at_seconds, 1.8e9);
 }
 
+TEST_F(SchemaTest, AFileOfVersion8IsMigratedWithAllItHolds) {
+  Restore("version8.sql");
+  const auto store = OpenOrThrow(file_);
+  ASSERT_EQ(store->ListHeads()->size(), 3);
+  const StoredJob a = JobOrThrow(*store, "a");
+  EXPECT_EQ(a.job.conditions_json, "{\"a\":2}");
+  EXPECT_EQ(a.job.owner, "");
+  ASSERT_EQ(a.measurements.size(), 1);
+  EXPECT_EQ(a.measurements[0].waiting.size(), 1);
+  EXPECT_EQ(JobOrThrow(*store, "b").iterations_elsewhere.size(), 3);
+  EXPECT_TRUE(a.history_here.empty());
+  // And what is new can be written.
+  const HistoryRow row = SampleHistory("a");
+  ASSERT_TRUE(store->Write({row}));
+  const auto rows = store->ListHistory(
+      {.resolution = row.resolution, .since = row.start, .until = row.start + 1});
+  ASSERT_TRUE(rows);
+  ASSERT_EQ(rows->size(), 1);
+  EXPECT_EQ((*rows)[0].row, row);
+  EXPECT_EQ((*rows)[0].owner, "");
+}
+
 TEST_F(SchemaTest, MigratingTwiceChangesNothing) {
   { EXPECT_TRUE(OpenOrThrow(file_)->Write(SampleFacts("a"))); }
   const std::string before = Described(*OpenOrThrow(file_));

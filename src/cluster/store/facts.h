@@ -49,6 +49,7 @@ struct JobRecord {
   std::string id = {};
   std::string client_key = {};  // Chosen by the creator; the same key means the same job.
   std::string name = {};
+  std::string owner = {};  // Name of the token that created it; empty: there was none.
   JobOrigin origin = JobOrigin::kApi;
   int pipeline_parallel = 1;  // Ranks of a pipeline.
   int data_parallel = 1;      // Pipelines.
@@ -254,6 +255,57 @@ struct IterationSummary {
   double square_joules2 = 0;
 };
 
+// How long the spans are that the history is kept in.
+enum class Resolution : std::uint8_t { kMinute, kHour, kDay };
+inline constexpr std::array<std::string_view, 3> kResolutionNames = {"minute", "hour", "day"};
+inline constexpr std::array<std::int64_t, 3> kSpanSeconds = {60, 3'600, 86'400};
+// How long rows are kept; 0: for ever, beyond their job.
+inline constexpr std::array<std::int64_t, 3> kKeptSeconds = {86'400, 31 * std::int64_t{86'400}, 0};
+constexpr std::int64_t SpanOf(Resolution resolution) {
+  return kSpanSeconds[static_cast<std::size_t>(resolution)];
+}
+constexpr std::int64_t KeptOf(Resolution resolution) {
+  return kKeptSeconds[static_cast<std::size_t>(resolution)];
+}
+
+// Sums of the iterations that ranks reported to one server in one span of time. Replaces what the
+// same server wrote of this span before. They are sums over ranks, so that those of servers add up
+// also where ranks of one job report to several: `reports` / `ranks` is the number of iterations.
+struct HistoryRow {
+  std::string job = {};
+  Resolution resolution = Resolution::kMinute;
+  std::int64_t start = 0;  // Time of day; a multiple of the span.
+  int ranks = 0;           // Of the job.
+  std::int64_t reports = 0;
+  double total_seconds = 0;
+  std::int64_t energy_reports = 0;  // Reports with energy; the rest sums over these.
+  double energy_seconds = 0;
+  double joules = 0;
+  // What they saved against maximum clocks, by what their plan promises. Negative: it needed more.
+  double promised_joules = 0;
+  // Of the reports whose plan was compared with maximum clocks: what they used, and what they saved
+  // by that comparison.
+  double compared_joules = 0;
+  double realised_joules = 0;
+
+  friend bool operator==(const HistoryRow&, const HistoryRow&) = default;
+};
+
+// A row of all servers together, with name and owner of its job, which may be gone.
+struct NamedHistoryRow {
+  std::string name = {};
+  std::string owner = {};
+  HistoryRow row = {};
+};
+
+// Which rows of the history are read: those that start at `since` or later and before `until`.
+struct HistoryQuery {
+  std::string job = {};  // Empty: all jobs.
+  Resolution resolution = Resolution::kDay;
+  std::int64_t since = 0;
+  std::int64_t until = 0;
+};
+
 // The operator's settings, as JSON, for detecting stragglers and for comparing plans with maximum
 // clocks. Empty: the default settings.
 struct DetectionChange {
@@ -283,8 +335,8 @@ struct JobGone {
 
 using Fact =
     std::variant<JobRecord, StateChange, RankRecord, Measurements, CurveRecord, PlanVersion,
-                 TargetChange, StragglerRecord, StragglerGone, IterationSummary, DetectionChange,
-                 ConditionsChange, WorkWanted, ProfileRecord, JobGone>;
+                 TargetChange, StragglerRecord, StragglerGone, IterationSummary, HistoryRow,
+                 DetectionChange, ConditionsChange, WorkWanted, ProfileRecord, JobGone>;
 
 // Counters of a job's changes. A server whose marks are older has rows to read. A job that does not
 // exist has revision 0. The counters grow by one, but not where another process has become the
@@ -328,7 +380,8 @@ enum class Parts : unsigned {
   kCurve = 8,
   kIterations = 16,
   kProfile = 32,  // The record's profile. Only together with kPhase.
-  kAll = 63,
+  kHistory = 64,
+  kAll = 127,
 };
 constexpr Parts operator|(Parts a, Parts b) {
   return static_cast<Parts>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -351,6 +404,7 @@ struct StoredJob {
   // By version: what this process wrote, and sums over all others.
   std::vector<IterationSummary> iterations_here = {};
   std::vector<IterationSummary> iterations_elsewhere = {};
+  std::vector<HistoryRow> history_here = {};  // The last of each resolution of this process.
 };
 
 }  // namespace perseus::store

@@ -82,6 +82,9 @@ class JobReader {
       stored->iterations_here = ReadIterations(stored->job.id, "=");
       stored->iterations_elsewhere = ReadIterations(stored->job.id, "<>");
     }
+    if (Has(parts_, Parts::kHistory)) {
+      stored->history_here = ReadLastHistory(sql_, server_id_, stored->job.id);
+    }
   }
 
  private:
@@ -101,14 +104,14 @@ class JobReader {
          << ", blocking_power, target, state, reason, detection, created_at, "
             "last_straggler, library, profile_source, sweep_round, settled_round, "
          << next_profile
-         << ", next_blocking_power, finished_at, conditions FROM jobs WHERE id = :i",
+         << ", next_blocking_power, finished_at, conditions, owner FROM jobs WHERE id = :i",
         use(job.id), into(job.client_key), into(job.name), into(origin),
         into(job.pipeline_parallel), into(job.data_parallel), into(job.tensor_parallel),
         into(job.settings_json), into(job.profile_csv), into(power), into(job.target), into(state),
         into(job.reason), into(job.detection_json), into(job.created_at_seconds),
         into(last_straggler), into(job.library_json), into(job.profile_source),
         into(job.sweep_round), into(job.settled_round), into(job.next_profile_csv),
-        into(next_power), into(job.finished_at_seconds), into(job.conditions_json);
+        into(next_power), into(job.finished_at_seconds), into(job.conditions_json), into(job.owner);
     job.next_blocking_power_watts = Checked(ParseNumbers(next_power), "jobs");
     job.origin = OriginOf(origin);
     job.blocking_power_watts = Checked(ParseNumbers(power), "jobs");

@@ -198,8 +198,32 @@ constexpr std::array<std::string_view, 1> kVersion8 = {
     "ALTER TABLE measurements ADD COLUMN waiting TEXT NOT NULL DEFAULT ''",
 };
 
+constexpr std::array<std::string_view, 3> kVersion9 = {
+    "ALTER TABLE jobs ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
+    // Beyond the jobs that it is of.
+    R"(CREATE TABLE history (
+         job TEXT NOT NULL,
+         server TEXT NOT NULL,
+         resolution INTEGER NOT NULL,
+         start_at BIGINT NOT NULL,
+         name TEXT NOT NULL,
+         owner TEXT NOT NULL,
+         ranks INTEGER NOT NULL,
+         reports BIGINT NOT NULL,
+         total_time DOUBLE PRECISION NOT NULL,
+         energy_reports BIGINT NOT NULL,
+         energy_time DOUBLE PRECISION NOT NULL,
+         energy DOUBLE PRECISION NOT NULL,
+         promised DOUBLE PRECISION NOT NULL,
+         compared DOUBLE PRECISION NOT NULL,
+         realised DOUBLE PRECISION NOT NULL,
+         PRIMARY KEY (job, server, resolution, start_at)))",
+    "CREATE INDEX history_by_time ON history (resolution, start_at)",
+};
+
 const std::array<std::span<const std::string_view>, kSchemaVersion> kSteps = {
-    kVersion1, kVersion2, kVersion3, kVersion4, kVersion5, kVersion6, kVersion7, kVersion8};
+    kVersion1, kVersion2, kVersion3, kVersion4, kVersion5,
+    kVersion6, kVersion7, kVersion8, kVersion9};
 
 // Of other programs there may be one of these names, but not all.
 constexpr std::array<std::string_view, 3> kOwnTables = {"schema_version", "jobs", "curves"};

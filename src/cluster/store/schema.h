@@ -12,7 +12,7 @@
 namespace perseus::store {
 
 // The version of the tables that this program writes.
-inline constexpr int kSchemaVersion = 8;
+inline constexpr int kSchemaVersion = 9;
 
 // Whether the database holds the tables of a store; false: it has no tables. Fails if it has the
 // tables of another program. Throws what SOCI throws.

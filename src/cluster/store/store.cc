@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -32,6 +33,8 @@ constexpr double kMigrateSeconds = 120;
 constexpr double kReadAllSeconds = 60;
 constexpr double kReadSeconds = 5;
 constexpr double kNotifySeconds = 1;
+// Rows of the history, in one transaction.
+constexpr std::int64_t kMostDeleted = 1000;
 // Between two questions whether to go on waiting.
 constexpr std::chrono::milliseconds kLookPeriod{50};
 
@@ -244,6 +247,28 @@ Result<std::optional<ProfileRecord>> Store::FindProfileOfLayout(const std::strin
 Result<void> Store::DeleteProfile(const std::string& id) {
   return impl_->Change(
       [&](soci::session& sql) { sql << "DELETE FROM profiles WHERE id = :i", soci::use(id); });
+}
+
+Result<std::vector<NamedHistoryRow>> Store::ListHistory(const HistoryQuery& wanted) {
+  std::vector<NamedHistoryRow> rows;
+  auto read =
+      impl_->Read(kReadSeconds, [&](soci::session& sql) { rows = ReadHistory(sql, wanted); });
+  if (!read) return tl::unexpected(read.error());
+  return rows;
+}
+
+Result<void> Store::ForgetHistory(double now_seconds) {
+  for (const Resolution resolution : {Resolution::kMinute, Resolution::kHour}) {
+    const std::int64_t oldest = static_cast<std::int64_t>(now_seconds) - KeptOf(resolution);
+    // In several transactions: nobody waits long for one.
+    for (std::int64_t deleted = kMostDeleted; deleted == kMostDeleted;) {
+      auto changed = impl_->Change([&](soci::session& sql) {
+        deleted = DeleteHistory(sql, resolution, oldest, kMostDeleted);
+      });
+      if (!changed) return changed;
+    }
+  }
+  return {};
 }
 
 void Store::Watch(WatchCallback changed) { impl_->Watch(std::move(changed)); }

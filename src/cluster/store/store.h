@@ -112,6 +112,11 @@ class Store {
   Result<std::optional<ProfileRecord>> FindProfileOfLayout(const std::string& layout);
   Result<void> DeleteProfile(const std::string& id);
 
+  // The history, by job and start, summed over servers. Days of deleted jobs are there, too.
+  Result<std::vector<NamedHistoryRow>> ListHistory(const HistoryQuery& wanted);
+  // Deletes rows that are older than kKeptSeconds. Several processes may do so at once.
+  Result<void> ForgetHistory(double now_seconds);
+
   // Calls `changed` when other processes have changed jobs, until the store is closed. To be called
   // once. Calls are hints: they may come late, twice, or for changes of this process. There are
   // none if the store is not shared.

@@ -74,6 +74,15 @@ struct ProfileQuery {
   std::string layout = {};
 };
 std::vector<ProfileRecord> ReadProfiles(soci::session& sql, const ProfileQuery& wanted);
+// Of each resolution the last row that this process wrote.
+std::vector<HistoryRow> ReadLastHistory(soci::session& sql, const std::string& server_id,
+                                        const std::string& job);
+// By job and start, summed over servers.
+std::vector<NamedHistoryRow> ReadHistory(soci::session& sql, const HistoryQuery& wanted);
+// Deletes rows of this resolution that began before `start`, the oldest first, at most so many.
+// Returns how many that were.
+std::int64_t DeleteHistory(soci::session& sql, Resolution resolution, std::int64_t start,
+                           std::int64_t most);
 std::optional<std::string> ReadIdOfKey(soci::session& sql, const std::string& client_key);
 
 }  // namespace perseus::store

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "store/cells.h"
+#include "store/query.h"
 #include "store/tables.h"
 
 namespace perseus::store {
@@ -29,13 +30,14 @@ class FactWriter {
     const std::string state(JobStateName(job.state));
     sql_ << "INSERT INTO jobs (id, client_key, name, origin, pipeline_parallel, data_parallel, "
             "tensor_parallel, settings, profile, blocking_power, target, state, reason, "
-            "detection, created_at, library, profile_source, conditions) "
-            "VALUES (:i, :k, :n, :o, :pp, :dp, :tp, :s, :p, :b, :t, :st, :r, :d, :c, :l, :ps, :co)",
+            "detection, created_at, library, profile_source, conditions, owner) "
+            "VALUES (:i, :k, :n, :o, :pp, :dp, :tp, :s, :p, :b, :t, :st, :r, :d, :c, :l, :ps, :co, "
+            ":ow)",
         use(job.id), use(job.client_key), use(job.name), use(origin), use(job.pipeline_parallel),
         use(job.data_parallel), use(job.tensor_parallel), use(job.settings_json),
         use(job.profile_csv), use(power), use(job.target), use(state), use(job.reason),
         use(job.detection_json), use(job.created_at_seconds), use(job.library_json),
-        use(job.profile_source), use(job.conditions_json);
+        use(job.profile_source), use(job.conditions_json), use(job.owner);
     sql_ << fmt::format(
         "INSERT INTO marks (job, revision, row_revision, curve_revision, instance) VALUES (:j, 1, "
         "1, 0, {})",
@@ -173,6 +175,33 @@ class FactWriter {
         use(energy_reports), use(summary.total_joules), use(summary.square_joules2);
   }
 
+  void operator()(const HistoryRow& row) const {
+    const int resolution = static_cast<int>(row.resolution);
+    const Big start = row.start;
+    const Big reports = row.reports;
+    const Big energy_reports = row.energy_reports;
+    Big one = 0;
+    Query update(
+        sql_,
+        "UPDATE history SET ranks = :k, reports = :n, total_time = :t, energy_reports = "
+        ":en, energy_time = :et, energy = :e, promised = :p, compared = :c, realised = :d "
+        "WHERE job = :j AND server = :s AND resolution = :r AND start_at = :a RETURNING 1");
+    update.Use(row.ranks).Use(reports).Use(row.total_seconds).Use(energy_reports);
+    update.Use(row.energy_seconds).Use(row.joules).Use(row.promised_joules);
+    update.Use(row.compared_joules).Use(row.realised_joules);
+    update.Use(row.job).Use(server_id_).Use(resolution).Use(start).Into(one);
+    if (update.Next()) return;
+    // Name and owner stay when the job goes. Only here: they lie beside the job's long texts.
+    sql_ << "INSERT INTO history (job, server, resolution, start_at, name, owner, ranks, reports, "
+            "total_time, energy_reports, energy_time, energy, promised, compared, realised) "
+            "VALUES (:j, :s, :r, :a, (SELECT name FROM jobs WHERE id = :i), (SELECT owner FROM "
+            "jobs WHERE id = :o), :k, :n, :t, :en, :et, :e, :p, :c, :d)",
+        use(row.job), use(server_id_), use(resolution), use(start), use(row.job), use(row.job),
+        use(row.ranks), use(reports), use(row.total_seconds), use(energy_reports),
+        use(row.energy_seconds), use(row.joules), use(row.promised_joules),
+        use(row.compared_joules), use(row.realised_joules);
+  }
+
   void operator()(const DetectionChange& change) const {
     sql_ << "UPDATE jobs SET detection = :d WHERE id = :i", use(change.detection_json),
         use(change.job);
@@ -205,7 +234,10 @@ class FactWriter {
         use(kMostStoredProfiles);
   }
 
+  // Its days stay, for accounts.
   void operator()(const JobGone& gone) const {
+    const int day = static_cast<int>(Resolution::kDay);
+    sql_ << "DELETE FROM history WHERE job = :i AND resolution < :r", use(gone.job), use(day);
     sql_ << "DELETE FROM jobs WHERE id = :i", use(gone.job);
   }
 

@@ -124,7 +124,8 @@ const std::string& JobOf(const Fact& fact) {
 bool IsRow(const Fact& fact) { return Is<RankRecord>(fact) || Is<Measurements>(fact); }
 
 bool IsUnmarked(const Fact& fact) {
-  return Is<IterationSummary>(fact) || Is<WorkWanted>(fact) || Is<JobRecord>(fact);
+  return Is<IterationSummary>(fact) || Is<HistoryRow>(fact) || Is<WorkWanted>(fact) ||
+         Is<JobRecord>(fact);
 }
 
 Result<JobMarks> WriteRequests(soci::session& sql, const Backend& backend,

@@ -1,0 +1,104 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Reads and deletes rows of the history.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/query.h"
+#include "store/tables.h"
+
+namespace perseus::store {
+namespace {
+
+// SOCI knows long long, not int64_t.
+using Big = long long;
+
+// Where a query puts the figures of a row.
+struct Figures {
+  int resolution = 0;
+  Big start = 0;
+  Big reports = 0;
+  Big energy_reports = 0;
+
+  void Bind(HistoryRow* row, Query* query) {
+    query->Into(resolution).Into(start).Into(row->ranks).Into(reports).Into(row->total_seconds);
+    query->Into(energy_reports).Into(row->energy_seconds).Into(row->joules);
+    query->Into(row->promised_joules).Into(row->compared_joules).Into(row->realised_joules);
+  }
+  void Complete(HistoryRow* row) const {
+    row->resolution = static_cast<Resolution>(resolution);
+    row->start = start;
+    row->reports = reports;
+    row->energy_reports = energy_reports;
+  }
+};
+
+}  // namespace
+
+std::vector<HistoryRow> ReadLastHistory(soci::session& sql, const std::string& server_id,
+                                        const std::string& job) {
+  std::vector<HistoryRow> rows;
+  HistoryRow row;
+  row.job = job;
+  Figures figures;
+  Query query(sql,
+              "SELECT resolution, start_at, ranks, reports, total_time, energy_reports, "
+              "energy_time, energy, promised, compared, realised FROM history h "
+              "WHERE job = :j AND server = :s AND start_at = (SELECT MAX(start_at) FROM history "
+              "WHERE job = h.job AND server = h.server AND resolution = h.resolution)");
+  query.Use(job).Use(server_id);
+  figures.Bind(&row, &query);
+  while (query.Next()) {
+    figures.Complete(&row);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+std::vector<NamedHistoryRow> ReadHistory(soci::session& sql, const HistoryQuery& wanted) {
+  std::vector<NamedHistoryRow> rows;
+  NamedHistoryRow named;
+  const int resolution = static_cast<int>(wanted.resolution);
+  const Big since = wanted.since;
+  const Big until = wanted.until;
+  Figures figures;
+  Query query(sql,
+              std::string("SELECT job, MAX(name), MAX(owner), resolution, start_at, MAX(ranks), "
+                          "CAST(SUM(reports) AS BIGINT), SUM(total_time), "
+                          "CAST(SUM(energy_reports) AS BIGINT), SUM(energy_time), SUM(energy), "
+                          "SUM(promised), SUM(compared), SUM(realised) FROM history "
+                          "WHERE resolution = :r AND start_at >= :s AND start_at < :u") +
+                  (wanted.job.empty() ? "" : " AND job = :j") +
+                  " GROUP BY job, resolution, start_at ORDER BY job, start_at");
+  query.Use(resolution).Use(since).Use(until);
+  if (!wanted.job.empty()) query.Use(wanted.job);
+  query.Into(named.row.job).Into(named.name).Into(named.owner);
+  figures.Bind(&named.row, &query);
+  while (query.Next()) {
+    figures.Complete(&named.row);
+    rows.push_back(named);
+  }
+  return rows;
+}
+
+std::int64_t DeleteHistory(soci::session& sql, Resolution resolution, std::int64_t start,
+                           std::int64_t most) {
+  const int number = static_cast<int>(resolution);
+  const Big before = start;
+  const Big limit = most;
+  Big deleted = 0;
+  Query query(sql,
+              "DELETE FROM history WHERE (job, server, resolution, start_at) IN (SELECT job, "
+              "server, resolution, start_at FROM history WHERE resolution = :r AND start_at < :b "
+              "ORDER BY start_at LIMIT :l) RETURNING 1");
+  Big one = 0;
+  query.Use(number).Use(before).Use(limit).Into(one);
+  while (query.Next()) ++deleted;
+  return deleted;
+}
+
+}  // namespace perseus::store

@@ -1,0 +1,144 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What the store keeps of iterations by minute, hour and day, and for how long.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "store/facts_testing.h"
+#include "store/store.h"
+#include "store/testing_stores.h"
+
+namespace perseus::store {
+namespace {
+
+constexpr std::int64_t kDay = 86'400;
+constexpr std::int64_t kToday = 20'000 * kDay;
+
+class HistoryTest : public AnyStoreTest {
+ protected:
+  void SetUp() override {
+    AnyStoreTest::SetUp();
+    if (!IsSkipped()) store_ = Open();
+  }
+
+  static HistoryRow Row(Resolution resolution, std::int64_t start, std::int64_t reports = 1) {
+    HistoryRow row = SampleHistory("a");
+    row.resolution = resolution;
+    row.start = start;
+    row.reports = reports;
+    return row;
+  }
+  void Write(const std::vector<Fact>& facts) const { ASSERT_TRUE(store_->Write(facts)); }
+  std::vector<NamedHistoryRow> Rows(Resolution resolution, const std::string& job = "",
+                                    std::int64_t since = 0,
+                                    std::int64_t until = kToday + kDay) const {
+    return store_
+        ->ListHistory({.job = job, .resolution = resolution, .since = since, .until = until})
+        .value();
+  }
+
+  std::unique_ptr<Store> store_;
+};
+
+INSTANTIATE_TEST_SUITE_P(On, HistoryTest, ::testing::Values(Kind::kSqlite, Kind::kPostgresql),
+                         KindName);
+
+TEST_P(HistoryTest, ARowIsReadAsItWasWritten) {
+  Write({SampleJob("a")});
+  const HistoryRow row = SampleHistory("a");
+  Write({row});
+  ASSERT_EQ(Rows(row.resolution).size(), 1U);
+  EXPECT_EQ(Rows(row.resolution)[0].row, row);
+  EXPECT_EQ(Rows(row.resolution)[0].name, SampleJob("a").name);
+  EXPECT_EQ(Rows(row.resolution)[0].owner, "alice");
+  EXPECT_EQ(JobOrThrow(*store_, "a").history_here, std::vector<HistoryRow>{row});
+  EXPECT_TRUE(JobOrThrow(*store_, "a", Parts::kIterations).history_here.empty());
+}
+
+TEST_P(HistoryTest, AServerReplacesItsRowAndServersAddUp) {
+  Write({SampleJob("a")});
+  Write({Row(Resolution::kDay, kToday, 3)});
+  Write({Row(Resolution::kDay, kToday, 5)});
+  EXPECT_EQ(Rows(Resolution::kDay)[0].row.reports, 5);
+  store_.reset();
+  store_ = Open();
+  EXPECT_TRUE(JobOrThrow(*store_, "a").history_here.empty());
+  Write({Row(Resolution::kDay, kToday, 2)});
+  const std::vector<NamedHistoryRow> rows = Rows(Resolution::kDay);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].row.reports, 7);
+  EXPECT_EQ(rows[0].row.joules, 2e6);
+  EXPECT_EQ(rows[0].row.ranks, 8);
+}
+
+TEST_P(HistoryTest, OnlyTheLastRowsOfAServerAreItsState) {
+  Write({SampleJob("a")});
+  Write({Row(Resolution::kMinute, kToday), Row(Resolution::kMinute, kToday + 60),
+         Row(Resolution::kHour, kToday)});
+  EXPECT_EQ(JobOrThrow(*store_, "a").history_here.size(), 2U);
+}
+
+TEST_P(HistoryTest, RowsOfOneJobAndTimeAreRead) {
+  Write({SampleJob("a")});
+  Write({SampleJob("b")});
+  HistoryRow other = Row(Resolution::kMinute, kToday);
+  other.job = "b";
+  Write({other});
+  Write({Row(Resolution::kMinute, kToday), Row(Resolution::kMinute, kToday + 60),
+         Row(Resolution::kMinute, kToday + 120)});
+  const std::vector<NamedHistoryRow> rows =
+      Rows(Resolution::kMinute, "a", kToday + 60, kToday + 120);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].row.start, kToday + 60);
+  EXPECT_EQ(Rows(Resolution::kMinute).size(), 4U);
+}
+
+TEST_P(HistoryTest, OldMinutesAndHoursAreForgottenAndDaysStay) {
+  Write({SampleJob("a")});
+  for (const Resolution resolution : {Resolution::kMinute, Resolution::kHour, Resolution::kDay}) {
+    for (const std::int64_t days : {0, 1, 2, 31, 32}) {
+      Write({Row(resolution, kToday - days * kDay)});
+    }
+  }
+  ASSERT_TRUE(store_->ForgetHistory(static_cast<double>(kToday)));
+  EXPECT_EQ(Rows(Resolution::kMinute).size(), 2U);
+  EXPECT_EQ(Rows(Resolution::kHour).size(), 4U);
+  EXPECT_EQ(Rows(Resolution::kDay).size(), 5U);
+}
+
+// More than one transaction deletes.
+TEST_P(HistoryTest, ManyRowsAreForgotten) {
+  Write({SampleJob("a")});
+  for (int i = 0; i < 3; ++i) {
+    std::vector<Fact> rows;
+    for (int j = 0; j < 400; ++j) {
+      rows.emplace_back(Row(Resolution::kMinute, 60 * (400 * i + j)));
+    }
+    Write(rows);
+  }
+  ASSERT_TRUE(store_->ForgetHistory(static_cast<double>(kToday)));
+  EXPECT_TRUE(Rows(Resolution::kMinute).empty());
+}
+
+TEST_P(HistoryTest, DaysStayWhenTheJobGoes) {
+  Write({SampleJob("a")});
+  Write({Row(Resolution::kMinute, kToday), Row(Resolution::kHour, kToday),
+         Row(Resolution::kDay, kToday)});
+  Write({JobGone{"a"}});
+  EXPECT_TRUE(Rows(Resolution::kMinute).empty());
+  EXPECT_TRUE(Rows(Resolution::kHour).empty());
+  ASSERT_EQ(Rows(Resolution::kDay).size(), 1U);
+  EXPECT_EQ(Rows(Resolution::kDay)[0].name, SampleJob("a").name);
+  // And nothing more is written of it.
+  EXPECT_FALSE(store_->Write({Row(Resolution::kDay, kToday, 9)}));
+  EXPECT_EQ(Rows(Resolution::kDay)[0].row.reports, 1);
+}
+
+}  // namespace
+}  // namespace perseus::store
