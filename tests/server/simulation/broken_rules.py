@@ -137,6 +137,25 @@ RULES: list[tuple[str, str, str, str]] = [
         "",
     ),
     (
+        "rows of the history that the store refused are written later",
+        "runtime/managed_job_time.cc",
+        "    history_.Unwritten(facts);\n",
+        "",
+    ),
+    (
+        "a job that is loaded again goes on with the history that its server has stored",
+        "watch/iteration_history.cc",
+        "    entries_[{row.resolution, row.start}] = {.row = row, .stored_reports = row.reports};\n",
+        "",
+    ),
+    (
+        "a clock that goes back begins no span again",
+        "watch/iteration_history.cc",
+        "  now_seconds_ = std::max(now_seconds_, static_cast<std::int64_t>"
+        "(std::floor(day_seconds)));\n",
+        "  now_seconds_ = static_cast<std::int64_t>(std::floor(day_seconds));\n",
+    ),
+    (
         "a deletion is told to who waits for a plan",
         "runtime/managed_job.cc",
         "phase.version.version != before.version.version || phase.is_gone != before.is_gone;",

@@ -25,7 +25,8 @@ bool CountsAsRevision(const Fact& fact) {
          !std::holds_alternative<store::Measurements>(fact) &&
          !std::holds_alternative<store::WorkWanted>(fact) &&
          !std::holds_alternative<store::ProfileRecord>(fact) &&
-         !std::holds_alternative<store::IterationSummary>(fact);
+         !std::holds_alternative<store::IterationSummary>(fact) &&
+         !std::holds_alternative<store::HistoryRow>(fact);
 }
 
 bool CountsAsRow(const Fact& fact) {
@@ -115,6 +116,10 @@ class RowWriter {
     rows_.iterations[{writer_, sum.plan_version}] = sum;
     return true;
   }
+  bool operator()(const store::HistoryRow& row) const {
+    rows_.history[{writer_, row.resolution, row.start}] = row;
+    return true;
+  }
   bool operator()(const store::JobGone& /*gone*/) const {
     rows_.is_there = false;
     return true;
@@ -180,6 +185,11 @@ StoredSums SimulatedRows::SumsFor(int writer) const {
     all.total_seconds += sum.total_seconds;
   }
   for (const auto& [version, sum] : sums) stored.elsewhere.push_back(sum);
+  std::map<store::Resolution, store::HistoryRow> last;
+  for (const auto& [key, row] : history) {
+    if (std::get<0>(key) == writer) last[row.resolution] = row;
+  }
+  for (const auto& [resolution, row] : last) stored.history.push_back(row);
   return stored;
 }
 

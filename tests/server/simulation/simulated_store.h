@@ -32,6 +32,8 @@ struct SimulatedRows {
   int raised_by = 0;  // The instance that last raised the marks.
   // By who wrote them, and by version. Whoever starts anew is another writer.
   std::map<std::pair<int, std::int64_t>, store::IterationSummary> iterations;
+  // By who wrote them, and by span.
+  std::map<std::tuple<int, store::Resolution, std::int64_t>, store::HistoryRow> history;
 
   // Writes all of `facts` or none: false where the tables refuse them.
   bool Commit(int writer, const std::vector<store::Fact>& facts,

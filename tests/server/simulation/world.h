@@ -111,6 +111,7 @@ class World {
   void CheckEnd();
   void CheckServer(const Server& server, const JobLife& facts);
   void CheckSums(const Server& server);
+  void CheckHistory();
   void CheckWaiting();
   void CheckRanks();
 

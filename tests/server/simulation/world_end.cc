@@ -6,7 +6,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "server/domain/published_plan.h"
@@ -126,6 +130,7 @@ void World::CheckServer(const Server& server, const JobLife& facts) {
                              life.phase.version.version));
   }
   CheckSums(server);
+  CheckHistory();
 }
 
 // Each report that a server acknowledged is in its sums once, and in what it shows of all servers.
@@ -150,6 +155,29 @@ void World::CheckSums(const Server& server) {
     shown[sum.plan_version] = sum.reports;
   }
   if (shown != all) Break(fmt::format("server {} shows other sums than are stored", server.number));
+}
+
+// Whoever wrote them: minutes, hours and days hold the reports of the sums, each once.
+void World::CheckHistory() {
+  if (losses_ > 0) return;
+  std::map<int, std::pair<std::int64_t, double>> sums;
+  for (const auto& [key, sum] : synced_.iterations) {
+    sums[key.first].first += sum.reports;
+    sums[key.first].second += sum.total_seconds;
+  }
+  for (const store::Resolution resolution :
+       {store::Resolution::kMinute, store::Resolution::kHour, store::Resolution::kDay}) {
+    std::map<int, std::pair<std::int64_t, double>> rows;
+    for (const auto& [key, row] : synced_.history) {
+      if (row.resolution != resolution) continue;
+      rows[std::get<0>(key)].first += row.reports;
+      rows[std::get<0>(key)].second += row.total_seconds;
+    }
+    if (rows != sums) {
+      return Break(fmt::format("the history by {} has other sums than the iterations",
+                               store::kResolutionNames[static_cast<std::size_t>(resolution)]));
+    }
+  }
 }
 
 // One that came before its server's last crash waits nowhere.

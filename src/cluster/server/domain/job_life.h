@@ -42,6 +42,12 @@ inline constexpr const char* kMeasuredSource = "measured";
 struct Built {
   std::shared_ptr<const Job> job;  // From the profile in use.
   std::shared_ptr<const Curve> curve;
+
+  // The job, also if only the curve has it. Null: neither is there.
+  const Job* AnyJob() const {
+    if (job != nullptr || curve == nullptr) return job.get();
+    return &curve->job();
+  }
 };
 
 // The part of a job that changes in one piece. JobMarks::revision counts its changes.

@@ -42,10 +42,12 @@ std::string RandomName() {
   return fmt::format("{:08x}{:08x}", random(), random());
 }
 
-store::JobRecord RecordOf(const JobSpec& spec, store::JobOrigin origin, double created_at) {
+store::JobRecord RecordOf(const JobSpec& spec, store::JobOrigin origin, const std::string& owner,
+                          double created_at) {
   return {.id = JobService::kIdPrefix + RandomName(),
           .client_key = spec.client_key.empty() ? "-" + RandomName() : spec.client_key,
           .name = spec.name,
+          .owner = owner,
           .origin = origin,
           .pipeline_parallel = spec.shape.pipeline_parallel,
           .data_parallel = spec.shape.data_parallel,
@@ -176,6 +178,9 @@ void JobService::TickAll() {
     TickOnce();
     if (const double now = Now().seconds; now - looked_at > period) {
       readers_.Post([this] { MeasureClock(); });
+      // What was not deleted is deleted the next time.
+      readers_.Post(
+          [this, day = Now().day_seconds] { static_cast<void>(store_.ForgetHistory(day)); });
       Rest();
       looked_at = now;
     }
@@ -210,7 +215,8 @@ void JobService::Create(const JobSpec& spec, store::JobOrigin origin, const Call
                          "delete some, or start it with a higher --max-jobs",
                          options_.max_jobs)));
   }
-  const store::JobRecord record = RecordOf(spec, origin, context_.now().day_seconds);
+  const store::JobRecord record =
+      RecordOf(spec, origin, caller.token_name, context_.now().day_seconds);
   std::vector<store::Fact> facts = {record};
   Built built;
   if (!record.profile_csv.empty()) {

@@ -51,7 +51,8 @@ ManagedJob::ManagedJob(JobContext* context, JobLife life, const StoredSums& sums
       places_(shape_.world_size()),
       strand_(context->on_problem),
       life_(std::move(life)),
-      sums_(record_.id, sums) {
+      sums_(record_.id, sums),
+      history_(record_.id, sums.history) {
   const Moment now = context_->now();
   last_measured_seconds_ = now.seconds;
   iterations_read_at_seconds_ = now.seconds;
@@ -202,6 +203,8 @@ void ManagedJob::Carry(const OperationPointer& operation, Decision decision, con
   } else {
     underway_.Begin(decision.facts);
   }
+  // Its days stay in the history when it goes.
+  if (std::holds_alternative<DeleteJob>(operation->command)) FlushIterations();
   const auto shared = std::make_shared<const Decision>(std::move(decision));
   strand_.Then([self = shared_from_this(), operation, shared, expected, looked_at] {
     const auto add = [&] {

@@ -31,6 +31,7 @@
 #include "server/runtime/strand.h"
 #include "server/watch/conditions_watch.h"
 #include "server/watch/drift_watch.h"
+#include "server/watch/iteration_history.h"
 #include "server/watch/iteration_sums.h"
 #include "server/watch/job_watch.h"
 #include "server/watch/rank_watch.h"
@@ -185,7 +186,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   // without a word. Other servers may hear them, so the store's sums of iterations count, too.
   void FinishIfSilent(double seconds);
 
-  // The sums from Report() that are not in the store yet. For the end of the process.
+  // The sums and the history from Report() that are not in the store yet. For the end of the
+  // process.
   std::vector<store::Fact> TakeIterations();
   // How writing these sums ended.
   void OnIterationsWritten(const std::vector<store::Fact>& facts, bool are_written);
@@ -278,6 +280,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   Advance AdvanceNow() const PERSEUS_REQUIRES(strand_);
   void AdvanceJob() PERSEUS_REQUIRES(strand_);
   void AskLibrary(const std::string& layout) PERSEUS_REQUIRES(strand_);
+  std::vector<store::Fact> TakeSums() PERSEUS_REQUIRES(strand_);
   void FlushIterations() PERSEUS_REQUIRES(strand_);
   void CountUnwritten() PERSEUS_REQUIRES(strand_);
   void LookAtWatch() PERSEUS_REQUIRES(strand_);
@@ -297,6 +300,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   bool CanSetClocksAgain(const ClientReport& client) const PERSEUS_REQUIRES(strand_);
   void WatchDrift(const std::vector<KindReport>& kinds) PERSEUS_REQUIRES(strand_);
   void WatchIterations(const std::vector<IterationReport>& reports) PERSEUS_REQUIRES(strand_);
+  void RecordCost(const WatchedIteration& iteration, double day_seconds) PERSEUS_REQUIRES(strand_);
   void Tell(const std::string& problem) const PERSEUS_REQUIRES(strand_);
   void NoteThrow(const Attempt& attempt, std::string problem, const Operation& operation)
       PERSEUS_REQUIRES(strand_);
@@ -337,6 +341,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   std::int64_t stays_running_at_ PERSEUS_GUARDED_BY(strand_) = -1;  // Revision.
   double last_measured_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;
   IterationSums sums_ PERSEUS_GUARDED_BY(strand_);
+  IterationHistory history_ PERSEUS_GUARDED_BY(strand_);
   std::int64_t counted_unwritten_ PERSEUS_GUARDED_BY(strand_) = 0;  // As told to on_unwritten.
   std::int64_t heard_reports_ PERSEUS_GUARDED_BY(strand_) = 0;      // Of all servers.
   double flush_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;

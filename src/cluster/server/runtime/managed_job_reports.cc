@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "common/belief.h"
 #include "common/json_text.h"
 #include "server/runtime/managed_job.h"
 
@@ -152,7 +154,20 @@ void ManagedJob::WatchIterations(const std::vector<IterationReport>& reports) {
                        .tokens = report.tokens,
                        .energy_joules = report.energy_joules});
   }
-  watch_.Take(watched, board_.Current(), life_.ranks.size(), context_->now().day_seconds);
+  const double now = context_->now().day_seconds;
+  watch_.Take(watched, board_.Current(), life_.ranks.size(), now);
+  for (const WatchedIteration& each : watched) RecordCost(each, now);
+}
+
+void ManagedJob::RecordCost(const WatchedIteration& iteration, double day_seconds) {
+  IterationCost cost{.seconds = iteration.time_seconds, .joules = iteration.energy_joules};
+  if (const std::optional<Saved> saved = watch_.SavedIn(iteration)) {
+    const Job* const job = life_.phase.built.AnyJob();
+    const bool is_believable = job == nullptr || AreBelievable(job->notes);
+    cost.promised_joules = is_believable ? saved->promised_joules : 0;
+    cost.realised_joules = saved->realised_joules;
+  }
+  history_.Add(cost, static_cast<int>(shape_.world_size()), day_seconds);
 }
 
 }  // namespace perseus::server

@@ -99,13 +99,20 @@ void ManagedJob::AskLibrary(const std::string& layout) {
 
 std::vector<store::Fact> ManagedJob::TakeIterations() {
   const Strand::Turn turn(strand_);
-  return sums_.Take();
+  return TakeSums();
+}
+
+// In one transaction: both count the same reports.
+std::vector<store::Fact> ManagedJob::TakeSums() {
+  std::vector<store::Fact> facts = sums_.Take();
+  for (store::Fact& row : history_.Take()) facts.push_back(std::move(row));
+  return facts;
 }
 
 void ManagedJob::FlushIterations() {
-  if (!sums_.has_news()) return;
+  if (!sums_.has_news() && !history_.has_news()) return;
   flush_at_seconds_ = context_->now().seconds + kFlushSeconds;
-  strand_.Then([self = shared_from_this(), facts = sums_.Take()] {
+  strand_.Then([self = shared_from_this(), facts = TakeSums()] {
     const auto add = [&] {
       self->context_->store.Add(facts, std::nullopt, {}, [self, facts](const auto& written) {
         self->OnIterationsWritten(facts, written.has_value());
@@ -121,8 +128,10 @@ void ManagedJob::OnIterationsWritten(const std::vector<store::Fact>& facts, bool
   const Strand::Turn turn(strand_);
   if (are_written) {
     sums_.Written(facts);
+    history_.Written(facts);
   } else {
     sums_.Unwritten(facts);  // Kept for the next time.
+    history_.Unwritten(facts);
   }
   CountUnwritten();
 }

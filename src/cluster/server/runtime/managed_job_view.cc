@@ -48,10 +48,7 @@ JobView ManagedJob::View() const {
   view.iterations = sums_.All();
   view.progress = view.refined ? 1 : progress_.load();
   view.profile_source = phase.profile_source;
-  const Job* const job = phase.built.job != nullptr     ? phase.built.job.get()
-                         : phase.built.curve != nullptr ? &phase.built.curve->job()
-                                                        : nullptr;
-  if (job != nullptr) {
+  if (const Job* const job = phase.built.AnyJob()) {
     view.profile_sha256 = job->profile.sha256;
     view.notes = job->notes;
     view.transfer_seconds = job->settings.comm_delay_seconds;
@@ -94,7 +91,8 @@ store::JobHead ManagedJob::head() const {
 bool ManagedJob::MayRest(double since_seconds) const {
   if (!is_finished_ || is_gone_ || asked_at_seconds_ >= since_seconds) return false;
   const Strand::Turn turn(strand_);
-  return board_.waiting() == 0 && !is_changing_ && !is_reading_ && !sums_.has_news();
+  return board_.waiting() == 0 && !is_changing_ && !is_reading_ && !sums_.has_news() &&
+         !history_.has_news();
 }
 
 JobLife ManagedJob::Life() const {

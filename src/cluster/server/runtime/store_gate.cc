@@ -60,7 +60,9 @@ LoadedJob LifeOf(const store::StoredJob& stored) {
   const bool is_over = stored.job.state == store::JobState::kFinished;
   if ((stored.curve || is_given) && !is_over) Build(stored, &built);
   return {.life = Replay(stored, built),
-          .sums = {.own = stored.iterations_here, .elsewhere = stored.iterations_elsewhere}};
+          .sums = {.own = stored.iterations_here,
+                   .elsewhere = stored.iterations_elsewhere,
+                   .history = stored.history_here}};
 }
 
 Result<std::optional<LoadedJob>> LoadJobLife(store::Store& store, const std::string& id) {

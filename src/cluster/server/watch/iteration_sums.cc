@@ -54,15 +54,17 @@ std::vector<store::Fact> IterationSums::Take() {
 
 void IterationSums::Unwritten(const std::vector<store::Fact>& facts) {
   for (const store::Fact& fact : facts) {
-    unwritten_.insert(std::get<store::IterationSummary>(fact).plan_version);
+    const auto* const sum = std::get_if<store::IterationSummary>(&fact);
+    if (sum != nullptr) unwritten_.insert(sum->plan_version);
   }
 }
 
 void IterationSums::Written(const std::vector<store::Fact>& facts) {
   for (const store::Fact& fact : facts) {
-    const auto& sum = std::get<store::IterationSummary>(fact);
-    std::int64_t& left = unwritten_reports_[sum.plan_version];
-    left = std::min(left, own_.at(sum.plan_version).reports - sum.reports);
+    const auto* const sum = std::get_if<store::IterationSummary>(&fact);
+    if (sum == nullptr) continue;
+    std::int64_t& left = unwritten_reports_[sum->plan_version];
+    left = std::min(left, own_.at(sum->plan_version).reports - sum->reports);
   }
 }
 

@@ -20,6 +20,7 @@ struct StoredSums {
   std::vector<store::IterationSummary> own = {};  // Written by this process.
   // Written by other servers, and by this server before its restart.
   std::vector<store::IterationSummary> elsewhere = {};
+  std::vector<store::HistoryRow> history = {};  // The last rows of this process.
 };
 
 // Sums of the iterations that ranks reported, by version of the plan; version 0 is maximum clocks.
@@ -39,7 +40,7 @@ class IterationSums {
   // The sums that the store does not have yet. From then on they count as written, unless
   // Unwritten() is called.
   std::vector<store::Fact> Take();
-  // The store refused these facts of Take().
+  // The store refused these facts of Take(). Other facts are passed over.
   void Unwritten(const std::vector<store::Fact>& facts);
   // The store has these facts of Take().
   void Written(const std::vector<store::Fact>& facts);

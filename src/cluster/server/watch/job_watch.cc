@@ -147,27 +147,38 @@ void JobWatch::CountRecent(const std::vector<WatchedIteration>& reports, std::si
   }
   const bool has_energy = ranks > 0 && with_energy >= ranks;
   recent_.Add(seconds, has_energy ? std::optional(joules) : std::nullopt, now_seconds);
-  if (has_energy) CountSaved(reports, joules);
+  if (has_energy) CountSaved(reports);
 }
 
-void JobWatch::CountSaved(const std::vector<WatchedIteration>& reports, double joules) {
-  // A share of what maximum clocks would have used, of which `used` is the rest.
-  const auto saved = [](double used, double share) { return used * share / (1 - share); };
-  const std::int64_t version = reports.front().plan_version;
-  const PublishedPlan* const published = PlanOfVersion(version);
-  if (published == nullptr || published->curve == nullptr) return;
-  double promised = 0;
-  for (const WatchedIteration& report : reports) {
-    if (report.clocks != ReportedClocks::kPlan || report.plan_version != version) return;
-    // None: this pipeline runs at maximum clocks.
-    const CurvePlan* const plan = published->PlanOf(report.dp_rank);
-    if (plan == nullptr || plan->saving_percent >= 100) continue;
-    promised += saved(report.energy_joules.value_or(0), plan->saving_percent / 100);
+std::optional<Saved> JobWatch::SavedIn(const WatchedIteration& report) const {
+  const PublishedPlan* const published = PlanOfVersion(report.plan_version);
+  if (published == nullptr || published->curve == nullptr) return std::nullopt;
+  if (report.clocks != ReportedClocks::kPlan || !report.energy_joules) return std::nullopt;
+  // A share of what maximum clocks would have used, of which the rank used the rest.
+  const auto of_share = [&](double share) { return *report.energy_joules * share / (1 - share); };
+  Saved saved;
+  // None: this pipeline runs at maximum clocks.
+  const CurvePlan* const plan = published->PlanOf(report.dp_rank);
+  if (plan != nullptr && plan->saving_percent < 100) {
+    saved.promised_joules = of_share(plan->saving_percent / 100);
   }
-  const auto compared = compared_.find(version);
-  const bool has_realised = compared != compared_.end() && compared->second < 1;
-  recent_.AddSaved(promised,
-                   has_realised ? std::optional(saved(joules, compared->second)) : std::nullopt);
+  const auto compared = compared_.find(report.plan_version);
+  if (compared != compared_.end() && compared->second < 1) {
+    saved.realised_joules = of_share(compared->second);
+  }
+  return saved;
+}
+
+void JobWatch::CountSaved(const std::vector<WatchedIteration>& reports) {
+  Saved all;
+  for (const WatchedIteration& report : reports) {
+    const std::optional<Saved> saved = SavedIn(report);
+    if (!saved || report.plan_version != reports.front().plan_version) return;
+    all.promised_joules += saved->promised_joules;
+    if (!saved->realised_joules) continue;
+    all.realised_joules = all.realised_joules.value_or(0) + *saved->realised_joules;
+  }
+  recent_.AddSaved(all.promised_joules, all.realised_joules);
 }
 
 const PublishedPlan* JobWatch::PlanOfVersion(std::int64_t version) const {

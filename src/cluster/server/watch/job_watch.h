@@ -83,6 +83,12 @@ struct WatchView {
   std::int64_t dropped_cycles = 0;
 };
 
+// What an iteration of one rank saved against maximum clocks. Negative: it used more.
+struct Saved {
+  double promised_joules = 0;                  // By what its plan promises.
+  std::optional<double> realised_joules = {};  // None: its plan was not compared.
+};
+
 // Watches one job's iterations: finds stragglers, and compares the plan with maximum clocks. Knows
 // only the reports that ranks sent to this server. Only its WatchState is durable. One thread at a
 // time.
@@ -108,6 +114,9 @@ class JobWatch {
   // Blocks that the comparison should have from now on. None: as it has them.
   std::optional<ComparisonBlocks> LongerBlocks() const { return savings_.Longer(); }
 
+  // None: the rank did not run a plan that is known, or did not tell its energy.
+  std::optional<Saved> SavedIn(const WatchedIteration& report) const;
+
   WatchView View(double now_seconds) const;
   std::map<int, double> Lateness() const { return detector_.Lateness(); }
 
@@ -126,7 +135,7 @@ class JobWatch {
   void Settle(const WatchState& before);
   void CountRecent(const std::vector<WatchedIteration>& reports, std::size_t ranks,
                    double now_seconds);
-  void CountSaved(const std::vector<WatchedIteration>& reports, double joules);
+  void CountSaved(const std::vector<WatchedIteration>& reports);
   void Process(std::int64_t iteration, const std::vector<WatchedIteration>& reports);
   void Detect(std::int64_t iteration, const std::vector<WatchedIteration>& reports);
   void Compare(std::int64_t iteration, const std::vector<WatchedIteration>& reports);

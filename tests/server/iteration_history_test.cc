@@ -1,0 +1,246 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/watch/iteration_history.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace perseus::server {
+namespace {
+
+using store::HistoryRow;
+using store::Resolution;
+
+constexpr double kNoon = 20'000 * 86'400.0 + 43'200;
+
+const HistoryRow* Of(const std::vector<store::Fact>& facts, Resolution resolution) {
+  for (const store::Fact& fact : facts) {
+    const auto* const row = std::get_if<HistoryRow>(&fact);
+    if (row != nullptr && row->resolution == resolution) return row;
+  }
+  return nullptr;
+}
+
+TEST(IterationHistoryTest, OneReportIsInAMinuteAnHourAndADay) {
+  IterationHistory history("j-1", {});
+  EXPECT_FALSE(history.has_news());
+  history.Add({.seconds = 2, .joules = 100, .promised_joules = 10, .realised_joules = -5}, 8,
+              kNoon + 3725);
+  const std::vector<store::Fact> facts = history.Take();
+  ASSERT_EQ(facts.size(), 3U);
+  const auto noon = static_cast<std::int64_t>(kNoon);
+  EXPECT_EQ(Of(facts, Resolution::kMinute)->start, noon + 3720);
+  EXPECT_EQ(Of(facts, Resolution::kHour)->start, noon + 3600);
+  EXPECT_EQ(Of(facts, Resolution::kDay)->start, noon - 43'200);
+  EXPECT_EQ(*Of(facts, Resolution::kDay), (HistoryRow{.job = "j-1",
+                                                      .resolution = Resolution::kDay,
+                                                      .start = noon - 43'200,
+                                                      .ranks = 8,
+                                                      .reports = 1,
+                                                      .total_seconds = 2,
+                                                      .energy_reports = 1,
+                                                      .energy_seconds = 2,
+                                                      .joules = 100,
+                                                      .promised_joules = 10,
+                                                      .compared_joules = 100,
+                                                      .realised_joules = -5}));
+  EXPECT_FALSE(history.has_news());
+}
+
+TEST(IterationHistoryTest, WhatWasNotMeasuredDoesNotCountAsEnergy) {
+  IterationHistory history("j-1", {});
+  history.Add({.seconds = 2, .promised_joules = 10, .realised_joules = 5}, 8, kNoon);
+  history.Add({.seconds = 3, .joules = 7}, 8, kNoon);
+  const std::vector<store::Fact> facts = history.Take();
+  const HistoryRow& row = *Of(facts, Resolution::kDay);
+  EXPECT_EQ(row.reports, 2);
+  EXPECT_EQ(row.total_seconds, 5);
+  EXPECT_EQ(row.energy_reports, 1);
+  EXPECT_EQ(row.energy_seconds, 3);
+  EXPECT_EQ(row.joules, 7);
+  EXPECT_EQ(row.promised_joules, 0);
+  EXPECT_EQ(row.compared_joules, 0);
+}
+
+TEST(IterationHistoryTest, AClosedSpanThatTheStoreRefusedIsWrittenAgain) {
+  IterationHistory history("j-1", {});
+  history.Add({.seconds = 2}, 8, kNoon);
+  const std::vector<store::Fact> refused = history.Take();
+  history.Add({.seconds = 2}, 8, kNoon + 60);
+  history.Unwritten(refused);
+  const std::vector<store::Fact> again = history.Take();
+  EXPECT_EQ(again.size(), 4U);  // Two minutes, an hour, a day.
+  history.Written(again);
+  // Now it is forgotten: to say once more that it was refused changes nothing.
+  history.Unwritten(refused);
+  EXPECT_EQ(history.Take().size(), 2U);
+}
+
+TEST(IterationHistoryTest, WhileTheClockGoesBackTheLastSpanGoesOn) {
+  IterationHistory history("j-1", {});
+  history.Add({.seconds = 2}, 8, kNoon + 60);
+  history.Add({.seconds = 2}, 8, kNoon + 59);
+  const std::vector<store::Fact> facts = history.Take();
+  EXPECT_EQ(facts.size(), 3U);
+  EXPECT_EQ(Of(facts, Resolution::kMinute)->reports, 2);
+}
+
+// While the store is away for days.
+TEST(IterationHistoryTest, OnlySoManySpansWait) {
+  IterationHistory history("j-1", {});
+  constexpr int kDays = 40;
+  for (int minute = 0; minute < kDays * 24 * 60; minute += 7) {
+    history.Add({.seconds = 2}, 8, kNoon + 60.0 * minute);
+  }
+  EXPECT_LE(history.Take().size(), 24U * 60 / 7 + 31 * 24 + kDays + 5);
+}
+
+// Two servers, each with a store that takes what it is given, refuses it, or takes it and cannot
+// say so, and with jobs that rest and processes that begin anew.
+class Servers {
+ public:
+  Servers() {
+    Begin(0);
+    Begin(1);
+  }
+
+  void Add(std::size_t server, const IterationCost& cost, double now) {
+    histories_[server]->Add(cost, 4, now);
+    pending_[server].Count(cost);
+  }
+  // 0: written; 1: refused; 2: written, and not known.
+  void Flush(std::size_t server, int outcome) {
+    const std::vector<store::Fact> facts = histories_[server]->Take();
+    if (outcome != 1) {
+      for (const store::Fact& fact : facts) {
+        const auto& row = std::get<HistoryRow>(fact);
+        rows_[{writers_[server], row.resolution, row.start}] = row;
+      }
+      durable_.Add(pending_[server]);
+      pending_[server] = {};
+    }
+    if (outcome == 0) {
+      histories_[server]->Written(facts);
+    } else {
+      histories_[server]->Unwritten(facts);
+    }
+  }
+  // As after SIGKILL: what was not written is gone.
+  void Begin(std::size_t server) {
+    writers_[server] = ++last_writer_;
+    pending_[server] = {};
+    Load(server);
+  }
+  // Of a job that rests, the store has all.
+  void Rest(std::size_t server) {
+    Flush(server, 0);
+    Load(server);
+  }
+  // Whether rows of each resolution add up to what the store took.
+  bool AreExact() const {
+    for (const Resolution resolution : {Resolution::kMinute, Resolution::kHour, Resolution::kDay}) {
+      Sums sums;
+      for (const auto& [key, row] : rows_) {
+        if (row.resolution != resolution) continue;
+        sums.reports += row.reports;
+        sums.energy_reports += row.energy_reports;
+        sums.joules += row.joules;
+        sums.promised += row.promised_joules;
+        sums.realised += row.realised_joules;
+      }
+      if (sums != durable_) return false;
+    }
+    return true;
+  }
+
+ private:
+  struct Sums {
+    std::int64_t reports = 0;
+    std::int64_t energy_reports = 0;
+    double joules = 0;
+    double promised = 0;
+    double realised = 0;
+
+    void Count(const IterationCost& cost) {
+      ++reports;
+      if (!cost.joules) return;
+      ++energy_reports;
+      joules += *cost.joules;
+      promised += cost.promised_joules;
+      realised += cost.realised_joules.value_or(0);
+    }
+    void Add(const Sums& other) {
+      reports += other.reports;
+      energy_reports += other.energy_reports;
+      joules += other.joules;
+      promised += other.promised;
+      realised += other.realised;
+    }
+    friend bool operator==(const Sums&, const Sums&) = default;
+  };
+
+  void Load(std::size_t server) {
+    std::map<Resolution, HistoryRow> last;
+    for (const auto& [key, row] : rows_) {
+      if (std::get<0>(key) == writers_[server]) last[row.resolution] = row;
+    }
+    std::vector<HistoryRow> own;
+    for (const auto& [resolution, row] : last) own.push_back(row);
+    histories_[server] = std::make_unique<IterationHistory>("j-1", own);
+  }
+
+  std::array<std::unique_ptr<IterationHistory>, 2> histories_;
+  std::array<int, 2> writers_ = {};
+  std::array<Sums, 2> pending_;
+  int last_writer_ = 0;
+  Sums durable_;  // What the store has, whether or not it could say so.
+  std::map<std::tuple<int, Resolution, std::int64_t>, HistoryRow> rows_;
+};
+
+// Whole numbers, so that sums are exact.
+RC_GTEST_PROP(IterationHistoryProperty, MinutesHoursAndDaysHoldWhatTheStoreTookOnce, ()) {
+  Servers servers;
+  double now = kNoon;
+  const auto steps = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 1 << 16));
+  for (const int step : steps) {
+    const std::size_t server = step % 2;
+    const int value = step / 2 % 64;
+    switch (step / 128 % 8) {
+      case 0:
+        servers.Flush(server, value % 3);
+        break;
+      case 1:
+        if (value % 4 == 0) {
+          servers.Begin(server);
+        } else {
+          servers.Rest(server);
+        }
+        break;
+      case 2:
+        now += value % 8 == 0 ? 7000 : value - 16;  // It also goes back.
+        break;
+      default: {
+        IterationCost cost{.seconds = 1};
+        if (value % 4 != 0) cost.joules = value;
+        cost.promised_joules = value % 7;
+        if (value % 3 == 0) cost.realised_joules = value % 5 - 2;
+        servers.Add(server, cost, now);
+      }
+    }
+    RC_ASSERT(servers.AreExact());
+  }
+}
+
+}  // namespace
+}  // namespace perseus::server
