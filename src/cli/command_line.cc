@@ -38,6 +38,7 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddJobCommand(parser, invocation);
   AddTopCommand(parser, invocation);
   AddProfileCommand(parser, invocation);
+  AddReportCommand(parser, invocation);
   AddCompletionCommand(parser, invocation);
   AddManCommand(parser, invocation);
 }

@@ -11,6 +11,7 @@
 
 #include "cli/cluster/job_client_flags.h"
 #include "cli/cluster/profile_flags.h"
+#include "cli/cluster/report_flags.h"
 #include "cli/cluster/serve_flags.h"
 #include "cli/cluster/top_flags.h"
 #include "cli/demo/demo_flags.h"
@@ -48,6 +49,7 @@ enum class Command : std::uint8_t {
   kJob,
   kTop,
   kProfile,
+  kReport,
   kCompletion,
   kMan,
 };
@@ -157,6 +159,7 @@ struct Invocation {
   JobClientFlags job_client;
   TopFlags top;
   ProfileFlags profile;
+  ReportFlags report;
   std::string shell;  // completion
   ManFlags man;
   // What was given of what `plan` takes too, but for --at, --effort and the

@@ -4,6 +4,7 @@
 #ifndef PERSEUS_CLI_COMMAND_OPTIONS_H_
 #define PERSEUS_CLI_COMMAND_OPTIONS_H_
 
+#include <optional>
 #include <string>
 
 #include "cli/command_line.h"
@@ -30,6 +31,7 @@ void AddServeCommand(CommandParser* parser, Invocation* invocation);
 void AddJobCommand(CommandParser* parser, Invocation* invocation);
 void AddTopCommand(CommandParser* parser, Invocation* invocation);
 void AddProfileCommand(CommandParser* parser, Invocation* invocation);
+void AddReportCommand(CommandParser* parser, Invocation* invocation);
 void AddCompletionCommand(CommandParser* parser, Invocation* invocation);
 void AddManCommand(CommandParser* parser, Invocation* invocation);
 
@@ -38,6 +40,10 @@ void AddServerOptions(CommandParser* parser, ServerFlags* flags,
                       const std::string& server_help =
                           "The server: http://HOST:PORT, https://HOST:PORT or "
                           "unix:PATH.");
+
+// --price and --carbon: of a kWh.
+void AddPriceOptions(CommandParser* parser, std::optional<double>* price_per_kwh,
+                     std::string* currency, std::optional<double>* carbon_g_per_kwh);
 
 // What commands share. `dp_help` says what --dp does.
 void AddPipelineOptions(CommandParser* parser, JobFlags* job, const std::string& dp_help);

@@ -34,6 +34,7 @@ Result<Printout> RunServe(const ServeFlags& flags);
 Result<Printout> RunJob(const JobClientFlags& flags, const Style& style);
 Result<Printout> RunTop(const TopFlags& flags, const Style& style);
 Result<Printout> RunProfile(const ProfileFlags& flags, const Style& style);
+Result<Printout> RunReport(const ReportFlags& flags, const Style& style);
 Result<Printout> RunCompletion(const std::string& shell);
 Result<Printout> RunMan(const ManFlags& flags);
 

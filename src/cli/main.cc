@@ -67,6 +67,8 @@ Result<Printout> Run(const Invocation& invocation, const Style& style) {
       return perseus::cli::RunTop(invocation.top, style);
     case Command::kProfile:
       return perseus::cli::RunProfile(invocation.profile, style);
+    case Command::kReport:
+      return perseus::cli::RunReport(invocation.report, style);
     case Command::kCompletion:
       return perseus::cli::RunCompletion(invocation.shell);
     case Command::kMan:

@@ -166,6 +166,7 @@ TEST_F(BinaryBadInputTest, AServersVariablesAreRead) {
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
            {"job", "list"},
            {"profile", "list"},
+           {"report", "energy"},
            {"agent", "relay", "--socket", folder_.Path("relay.sock")}}) {
     const RunResult run = RunPerseus(words, options);
     EXPECT_EQ(run.exit_code, 2);

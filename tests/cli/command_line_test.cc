@@ -198,10 +198,10 @@ TEST(CommandLineTest, EveryCommandHasHelpWithExamples) {
     EXPECT_TRUE(help->text->starts_with("Usage: perseus " + command.name)) << *help->text;
     EXPECT_NE(help->text->find("\nExample"), std::string::npos) << command.name;
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"plan", "frontier", "schedule", "explain", "diff",
-                                             "check", "synth", "emulate", "fleet", "trace", "agent",
-                                             "doctor", "demo", "serve", "job", "top", "profile",
-                                             "completion", "man"}));
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "plan",    "frontier", "schedule", "explain", "diff",       "check", "synth",
+                       "emulate", "fleet",    "trace",    "agent",   "doctor",     "demo",  "serve",
+                       "job",     "top",      "profile",  "report",  "completion", "man"}));
 }
 
 // An example of the help that the parser refuses would teach an error.
@@ -256,11 +256,37 @@ TEST(CommandLineTest, ReadsActions) {
   EXPECT_EQ(parsed->invocation.job_client.job, "plan");  // Called like a command.
   EXPECT_EQ(parsed->invocation.job_client.factor, 1.2);
   EXPECT_EQ(parsed->invocation.job_client.server.server, "x");
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"job"}, {"profile"}, {"job", "straggler"}, {"job", "--json"}, {"job", "--"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"job"},
+                                             {"profile"},
+                                             {"report"},
+                                             {"job", "straggler"},
+                                             {"job", "--json"},
+                                             {"job", "--"}}) {
     EXPECT_THAT(ErrorOf(words), Mentions("action,")) << words.back();
   }
   EXPECT_THAT(ErrorOf({"job", "list", "--factor", "2"}), Mentions("'--factor'"));
+}
+
+TEST(CommandLineTest, ReadsWhatToReport) {
+  const auto parsed =
+      ParseCommandLine({"report", "energy", "--since", "2026-11-01", "--until", "12h", "--by",
+                        "user,day", "--price", "0.12 EUR", "--carbon", "0.38kg", "--csv", "x.csv"},
+                       80);
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->invocation.command, Command::kReport);
+  const ReportFlags& flags = parsed->invocation.report;
+  EXPECT_EQ(flags.action, "energy");
+  EXPECT_EQ(flags.since.day_seconds, 1'793'491'200);
+  EXPECT_FALSE(flags.until.day_seconds);
+  EXPECT_EQ(flags.until.ago_seconds, 43'200);
+  EXPECT_EQ(flags.by, "user,day");
+  EXPECT_EQ(flags.price_per_kwh, 0.12);
+  EXPECT_EQ(flags.currency, "EUR");
+  EXPECT_EQ(flags.carbon_g_per_kwh, 380);
+  EXPECT_EQ(flags.csv_file, "x.csv");
+  EXPECT_THAT(ErrorOf({"report", "energy", "--since", "2026-02-29"}), Mentions("'2026-02-29'"));
+  EXPECT_THAT(ErrorOf({"report", "energy", "--by", "day,job"}), Mentions("job,day;"));
 }
 
 // Scripts for 0.1 go on, with one note for each name.

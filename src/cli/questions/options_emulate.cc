@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -118,18 +119,8 @@ void AddQuestions(CommandParser* parser, EmulateFlags* flags) {
       [](std::string_view text) {
         return ParseQuantity(text, {0, 1e12}, job::kInHours);
       });
-  parser->AddText("--price", "PRICE",
-                  "Price of a kWh: a number, or a number with a currency ('0.12 EUR').",
-                  [flags](const std::string& text) -> Result<void> {
-                    Result<Price> price = ParsePrice(text);
-                    if (!price) return tl::unexpected(price.error());
-                    flags->run.price_per_kwh = price->amount;
-                    flags->currency = std::move(price->currency);
-                    return {};
-                  },
-                  {});
-  parser->AddValue<double>(&flags->run.carbon_g_per_kwh, "--carbon", "GRAMS",
-                           "CO2 of a kWh in grams (380), or with a unit (0.38kg).", ParseCarbon);
+  AddPriceOptions(parser, &flags->run.price_per_kwh, &flags->currency,
+                  &flags->run.carbon_g_per_kwh);
   parser->SetGroup("Questions");
   parser->AddFlag(&flags->imbalance, "--imbalance",
                   "Show what uneven stages cost, and what a better partition would save.");
@@ -207,6 +198,22 @@ void AddOutputOptions(CommandParser* parser, EmulateFlags* flags) {
 }
 
 }  // namespace
+
+void AddPriceOptions(CommandParser* parser, std::optional<double>* price_per_kwh,
+                     std::string* currency, std::optional<double>* carbon_g_per_kwh) {
+  parser->AddText("--price", "PRICE",
+                  "Price of a kWh: a number, or a number with a currency ('0.12 EUR').",
+                  [price_per_kwh, currency](const std::string& text) -> Result<void> {
+                    Result<Price> price = ParsePrice(text);
+                    if (!price) return tl::unexpected(price.error());
+                    *price_per_kwh = price->amount;
+                    *currency = std::move(price->currency);
+                    return {};
+                  },
+                  {});
+  parser->AddValue<double>(carbon_g_per_kwh, "--carbon", "GRAMS",
+                           "CO2 of a kWh in grams (380), or with a unit (0.38kg).", ParseCarbon);
+}
 
 void AddEmulateCommand(CommandParser* parser, Invocation* invocation) {
   EmulateFlags* flags = &invocation->emulate;

@@ -24,6 +24,7 @@ std::vector<http::Route> ApiRoutes(JobService& service) {
   AddPlanRoutes(&maker);
   AddStragglerRoutes(&maker);
   AddWatchRoutes(&maker);
+  AddHistoryRoutes(&maker);
   AddEventRoutes(&maker);
   AddZeusRoutes(&maker);
   maker.On(RowOf("openapi"), [document = std::make_shared<const std::string>(OpenapiJson())](

@@ -89,6 +89,7 @@ void AddProfileRoutes(RouteMaker* routes);
 void AddPlanRoutes(RouteMaker* routes);
 void AddStragglerRoutes(RouteMaker* routes);
 void AddWatchRoutes(RouteMaker* routes);
+void AddHistoryRoutes(RouteMaker* routes);
 void AddEventRoutes(RouteMaker* routes);
 // The wire of Zeus' pipeline frequency optimizer, as its 0.16 client speaks it.
 void AddZeusRoutes(RouteMaker* routes);

@@ -17,6 +17,7 @@ using Schemas = std::span<const ObjectSchema>;
 
 Schemas StragglerSchemas();
 Schemas WatchSchemas();
+Schemas HistorySchemas();
 Schemas ProfileSchemas();
 Schemas ConditionsSchemas();
 Schemas JobSchemas();
@@ -30,10 +31,10 @@ Schemas ZeusSchemas();
 // The settings of a new job that are not fields of job files.
 const ObjectSchema& JobSettingsSchema();
 
-inline std::array<Schemas, 11> AllSchemas() {
-  return {StragglerSchemas(),   WatchSchemas(),  ProfileSchemas(), ConditionsSchemas(),
-          JobSchemas(),         NewJobSchemas(), RankSchemas(),    RankGridSchemas(),
-          MeasurementSchemas(), PlanSchemas(),   ZeusSchemas()};
+inline std::array<Schemas, 12> AllSchemas() {
+  return {StragglerSchemas(),  WatchSchemas(),       HistorySchemas(), ProfileSchemas(),
+          ConditionsSchemas(), JobSchemas(),         NewJobSchemas(),  RankSchemas(),
+          RankGridSchemas(),   MeasurementSchemas(), PlanSchemas(),    ZeusSchemas()};
 }
 
 }  // namespace perseus::server

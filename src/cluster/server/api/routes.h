@@ -92,6 +92,28 @@ inline constexpr QueryParameter kListQuery[] = {
      false,
      {.least = 1, .most = kMostListed}},
     {"after", QueryKind::kText, "`next` of the answer before."}};
+inline constexpr QueryParameter kHistoryQuery[] = {
+    {"resolution",
+     QueryKind::kText,
+     "How long each span is (default: minute). Minutes are kept for a day, hours for 31 days, days "
+     "for ever.",
+     false,
+     {},
+     "minute hour day"},
+    {"since", QueryKind::kInteger,
+     "Seconds since 1970; the span that this is in is the first. Missing: all.", false, kFromZero}};
+inline constexpr QueryParameter kEnergyQuery[] = {
+    {"since", QueryKind::kInteger,
+     "Seconds since 1970; the day (UTC) that this is in is the first. Missing: all.", false,
+     kFromZero},
+    {"until", QueryKind::kInteger,
+     "Seconds since 1970; only days (UTC) that begin before this. Missing: all.", false, kFromZero},
+    {"by",
+     QueryKind::kText,
+     "What has a row of its own (default: job).",
+     false,
+     {},
+     "job name user day job,day name,day user,day"}};
 inline constexpr QueryParameter kEventsQuery[] = {
     {"after", QueryKind::kText,
      "As the header Last-Event-ID, for those who cannot send one: the id of the last event that "
@@ -133,7 +155,7 @@ inline constexpr RouteRow kAll[] = {
     {"getJob", "GET", "/api/v1/jobs/{id}", Role::kRead, "jobs", "Show a job", {{{200, "The job",
      "Job"}}}, {}, {}, 0, false, Relaying::kForwarded},
     {"deleteJob", "DELETE", "/api/v1/jobs/{id}", Role::kOperate, "jobs",
-     "Delete a job and all that is known of it", {{{204, "Deleted"}}}, {}, {}, 0, false,
+     "Delete a job. What it used by day stays, for accounts", {{{204, "Deleted"}}}, {}, {}, 0, false,
      Relaying::kNo, true},
     {"finishJob", "POST", "/api/v1/jobs/{id}/finish", Role::kTrain, "jobs",
      "Say that training has ended", {{{200, "The job", "Job"}}}, {}, {}, 0, false, Relaying::kNo,
@@ -162,6 +184,13 @@ inline constexpr RouteRow kAll[] = {
     {"showSavings", "GET", "/api/v1/jobs/{id}/savings", Role::kRead, "jobs",
      "What the plan promises, and what was measured of it", {{{200, "In percent of maximum clocks",
      "Savings"}}}},
+    {"showHistory", "GET", "/api/v1/jobs/{id}/history", Role::kRead, "jobs",
+     "Iterations, power and savings of a job by minute, hour or day", {{{200, "Spans in which ranks "
+     "reported iterations, by time", "History"}}}, kHistoryQuery},
+    {"showEnergy", "GET", "/api/v1/energy", Role::kRead, "jobs",
+     "Energy of all jobs, also of deleted ones, by job, name, user or day", {{{200,
+     "Rows by day, name and job", "Energy"}}}, kEnergyQuery, {}, 0, false, Relaying::kNo, false,
+     kUnavailable},
     {"follow", "GET", "/api/v1/events", Role::kRead, "events", "What happens to all jobs", {{{200,
      "Server-sent events", {}, "text/event-stream"}}}, kEventsQuery, {}, 0, true},
     {"followJob", "GET", "/api/v1/jobs/{id}/events", Role::kRead, "events",

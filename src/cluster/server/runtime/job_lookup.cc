@@ -302,6 +302,13 @@ Outcome<store::ProfileRecord> JobService::FindProfile(const std::string& id) {
   return **std::move(profile);
 }
 
+Outcome<std::vector<store::NamedHistoryRow>> JobService::ListHistory(
+    const store::HistoryQuery& wanted) {
+  auto rows = store_.ListHistory(wanted);
+  if (!rows) return Unavailable(rows.error());
+  return *std::move(rows);
+}
+
 Outcome<void> JobService::DeleteProfile(const std::string& id, const Caller& caller) {
   const auto known = FindProfile(id);
   if (!known) return tl::unexpected(known.error());

@@ -60,7 +60,8 @@ struct ServiceOptions {
 
 // All jobs of a server, without HTTP. If servers share the store, also the jobs that other servers
 // created: this one reads such a job when a client first asks for it, or when the store announces
-// it. Only Start(), the destructor and the calls about the library of profiles wait for the store.
+// it. Only Start(), the destructor and the calls about the library of profiles and
+// the history wait for the store.
 // Each callback is called once, perhaps before the call returns. Thread-safe.
 class JobService {
  public:
@@ -122,6 +123,9 @@ class JobService {
   Outcome<std::vector<store::ProfileRecord>> ListProfiles();
   Outcome<store::ProfileRecord> FindProfile(const std::string& id);
   Outcome<void> DeleteProfile(const std::string& id, const Caller& caller);
+
+  // See store::Store::ListHistory().
+  Outcome<std::vector<store::NamedHistoryRow>> ListHistory(const store::HistoryQuery& wanted);
 
   EventHub& events() { return events_; }
   const std::optional<GivenPlan>& given_plan() const { return options_.given_plan; }

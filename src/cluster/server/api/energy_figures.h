@@ -1,0 +1,36 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_API_ENERGY_FIGURES_H_
+#define PERSEUS_SERVER_API_ENERGY_FIGURES_H_
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+
+#include "server/domain/schema.h"
+#include "store/facts.h"
+
+namespace perseus::server {
+
+// Sums of rows of the history, also of several jobs.
+class EnergyFigures {
+ public:
+  void Add(const store::HistoryRow& row);
+  // What was not measured is null, rather than 0.
+  nlohmann::ordered_json ToJson() const;
+
+ private:
+  double iterations_ = 0;
+  double gpu_seconds_ = 0;
+  std::int64_t reports_ = 0;
+  std::int64_t energy_reports_ = 0;
+  double joules_ = 0;
+  double promised_joules_ = 0;
+  double compared_joules_ = 0;
+  double realised_joules_ = 0;
+};
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_API_ENERGY_FIGURES_H_
