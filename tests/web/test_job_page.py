@@ -250,3 +250,34 @@ def test_ranks_by_place_and_a_thinned_frontier(server: Server) -> None:
     assert json.dumps(server.call("GET", path + "/frontier?points=1000000")[1]) == json.dumps(
         "\n".join(whole) + "\n"
     )
+
+
+def test_the_history_is_drawn_by_hour_and_day(surfer: Surfer, server: Server) -> None:
+    """Iteration time, power and savings; what was not measured is said to be so."""
+    path = running_job(server)
+    page = open_job(surfer, path)
+    history = page.locator("#history")
+    expect(history).to_contain_text("No rank reported an iteration in this time.")
+    reports = [
+        {"rank": rank, "iteration": n, "time_s": 0.5, "energy_j": 100}
+        for n in range(20)
+        for rank in range(4)
+    ]
+    status, _ = server.call("POST", path + "/iterations", {"reports": reports})
+    assert status == 202
+    while not server.call("GET", path + "/history")[1]["rows"]:
+        page.wait_for_timeout(50)
+    page.select_option("#history-span", "day")
+    assert "span=day" in page.url
+    expect(history.locator(".plot")).to_have_count(3)
+    expect(history.locator(".plot").first).to_have_attribute(
+        "aria-label", re.compile("Iteration time.*0.5000 s")
+    )
+    expect(history).to_contain_text("Power of all GPUs")
+    expect(history).to_contain_text("measured, where plans were compared): n/a")
+    expect(history).to_contain_text("20 iterations. The energy of 100.0 % of them")
+    history.locator("summary").click()
+    expect(history.locator("tbody tr").first).to_contain_text("800 W")
+    page.reload()
+    expect(page.locator("#history-span")).to_have_value("day")
+    expect(page.locator("#history .plot").first).to_be_visible()

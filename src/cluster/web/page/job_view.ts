@@ -9,6 +9,7 @@ import { h, replace } from './dom';
 import { EventList } from './event_list';
 import { dateTime } from './format';
 import { FrontierSection } from './frontier_section';
+import { HistorySection } from './history_section';
 import { figures } from './job_figures';
 import { sections, warnings } from './job_tables';
 import { nameOf } from './plan_words';
@@ -27,6 +28,7 @@ export class JobView {
   private readonly banner = h('div', { role: 'alert', class: 'banner', hidden: true });
   private readonly numbers = h('div');
   private readonly frontier: FrontierSection;
+  private readonly history: HistorySection;
   private readonly timeline: TimelineSection;
   private readonly grid: RankGrid;
   private readonly events = new EventList();
@@ -40,6 +42,7 @@ export class JobView {
   constructor(private readonly main: HTMLElement, private readonly id: string,
               private readonly onDenied: (error: unknown) => void) {
     this.frontier = new FrontierSection(this.stop.signal, () => this.lookSoon());
+    this.history = new HistorySection(id, this.stop.signal);
     this.timeline = new TimelineSection(this.stop.signal);
     this.grid = new RankGrid(id, this.stop.signal);
     for (const { section, content, element } of this.words) {
@@ -48,7 +51,7 @@ export class JobView {
     }
     document.title = `${id} \u2013 Perseus`;
     main.replaceChildren(this.head, this.subtitle, this.banner, this.numbers, this.frontier.element,
-        this.timeline.element, this.grid.element, ...this.words.map(({ element }) => element),
+        this.history.element, this.timeline.element, this.grid.element, ...this.words.map(({ element }) => element),
         this.events.element);
     this.feed = new EventFeed(`${jobPath(id)}/events`, {
       onEvent: (event) => this.take(event),
@@ -95,6 +98,7 @@ export class JobView {
       const job = await get<Job>(jobPath(this.id), this.stop.signal);
       heard('answers');
       this.draw(job);
+      await this.history.look();
       await this.grid.look();
     } catch (error) {
       if (this.stop.signal.aborted) return;

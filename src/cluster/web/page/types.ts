@@ -51,6 +51,24 @@ export interface Measured {
   at: number;
 }
 
+// A span of time in which ranks reported iterations.
+export interface HistoryRow {
+  start: number;
+  iterations: number;
+  iteration_time_s: number;
+  power_w: number | null;
+  measured_share: number;
+  energy_j: number | null;
+  promised_saved_j: number | null;
+  compared_energy_j: number;
+  realised_saved_j: number | null;
+}
+
+export interface History {
+  span_s: number;
+  rows: HistoryRow[];
+}
+
 export interface JobSummary {
   id: string;
   revision: number;

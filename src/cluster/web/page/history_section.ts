@@ -1,0 +1,112 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a job did over the last hour or day: iteration time, power, and what its plans saved.
+
+import { parse, put, remember } from './address';
+import { ApiError, get, jobPath } from './api';
+import { behind, h, replace, table } from './dom';
+import { clockTime, count, percent, seconds, unknown, watts } from './format';
+import { historyChart, Sample, Span, summaryOf } from './history_chart';
+import type { History, HistoryRow } from './types';
+
+// Of a day there are 1,440 minutes to send.
+const restSeconds = { hour: 30, day: 300 };
+const lengths = { hour: 3600, day: 86400 };
+const mostRows = 24;  // Of the table.
+
+// Of what maximum clocks would have used.
+function saving(used: number | null, saved: number | null): number | null {
+  if (used === null || saved === null || used + saved <= 0) return null;
+  return 100 * saved / (used + saved);
+}
+const promised = (row: HistoryRow) => saving(row.energy_j, row.promised_saved_j);
+const realised = (row: HistoryRow) => saving(row.compared_energy_j, row.realised_saved_j);
+const percentOf = (value: number) => percent(value);
+
+interface Figure {
+  name: string;
+  of: (row: HistoryRow) => number | null;
+  text: (value: number) => string;
+}
+const figures: Figure[] = [
+  { name: 'Iteration time (measured)', of: (row) => row.iteration_time_s, text: seconds },
+  { name: 'Power of all GPUs (measured)', of: (row) => row.power_w, text: watts },
+  { name: 'Energy saved (promised by the plans)', of: promised, text: percentOf },
+  { name: 'Energy saved (measured, where plans were compared)', of: realised, text: percentOf },
+];
+
+export class HistorySection {
+  readonly element = h('section', { 'aria-labelledby': 'history-head' });
+  private readonly span = h('select', { id: 'history-span' },
+      h('option', { value: 'hour' }, 'the last hour'), h('option', { value: 'day' }, 'the last day'));
+  private readonly content = h('div', { id: 'history' });
+  private readAt = 0;
+
+  constructor(private readonly id: string, private readonly signal: AbortSignal) {
+    const wanted = parse(location.hash).query.get('span');
+    this.span.value = wanted === 'day' ? 'day' : 'hour';
+    this.element.append(h('h2', { id: 'history-head' }, 'History'),
+        h('p', {}, h('label', { for: 'history-span' }, 'Time '), this.span), this.content);
+    this.span.addEventListener('change', () => {
+      remember((query) => put(query, 'span', this.span.value, 'hour'));
+      this.readAt = 0;
+      void this.look();
+    });
+  }
+
+  // Spans are minutes: there is nothing new each time that the job is looked at.
+  async look(): Promise<void> {
+    const now = Date.now() / 1000;
+    const wanted = this.span.value === 'day' ? 'day' : 'hour';
+    if (now - this.readAt < restSeconds[wanted]) return;
+    this.readAt = now;
+    const from = Math.floor(now - lengths[wanted]);
+    try {
+      const history = await get<History>(
+          `${jobPath(this.id)}/history?resolution=minute&since=${from}`, this.signal);
+      if (wanted === this.span.value) {
+        this.draw(history.rows, { from, to: now, each: history.span_s });
+      }
+    } catch (error) {
+      this.readAt = 0;
+      // The store does not answer; the rest of the page goes on.
+      if (!(error instanceof ApiError && error.status === 503)) throw error;
+    }
+  }
+
+  private draw(rows: HistoryRow[], span: Span): void {
+    if (rows.length === 0) {
+      return replace(this.content,
+          h('p', { class: 'soft' }, 'No rank reported an iteration in this time.'));
+    }
+    const drawn = figures.map((figure) => {
+      const samples: Sample[] = rows.map((row) => ({ start: row.start, value: figure.of(row) }));
+      return historyChart(figure.name, samples, span, figure.text) ??
+          h('p', { class: 'soft' }, summaryOf(figure.name, samples, figure.text));
+    });
+    const measured = rows.reduce((sum, row) => sum + row.iterations * row.measured_share, 0);
+    const all = rows.reduce((sum, row) => sum + row.iterations, 0);
+    replace(this.content, h('div', { class: 'scroll chart', tabindex: 0, role: 'region',
+      'aria-label': 'Charts of the history' }, ...drawn),
+    h('p', { class: 'soft' }, `${count(all)} iterations. The energy of ` +
+        `${percent(100 * measured / all)} of them was reported; power and savings are of these.`),
+    behind('history-table', 'The history as a table', this.listed(rows)));
+  }
+
+  private listed(rows: HistoryRow[]): HTMLElement {
+    const some = rows.slice(-mostRows);
+    const known = (value: number | null, text: (value: number) => string) =>
+      (value === null ? unknown : text(value));
+    return table(`The last ${some.length} minutes with iterations`, [
+      { head: 'Minute', cell: (row) => clockTime(row.start).slice(0, 5) },
+      { head: 'Iterations', cell: (row) => count(row.iterations), isNumber: true },
+      { head: 'Iteration time', cell: (row) => seconds(row.iteration_time_s), isNumber: true },
+      { head: 'Energy reported', cell: (row) => percent(100 * row.measured_share),
+        isNumber: true },
+      { head: 'Power', cell: (row) => watts(row.power_w), isNumber: true },
+      { head: 'Saved (promised)', cell: (row) => known(promised(row), percentOf), isNumber: true },
+      { head: 'Saved (measured)', cell: (row) => known(realised(row), percentOf), isNumber: true },
+    ], some);
+  }
+}
