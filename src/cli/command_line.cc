@@ -35,6 +35,7 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddDoctorCommand(parser, invocation);
   AddDemoCommand(parser, invocation);
   AddServeCommand(parser, invocation);
+  AddStoreCommand(parser, invocation);
   AddJobCommand(parser, invocation);
   AddTopCommand(parser, invocation);
   AddProfileCommand(parser, invocation);

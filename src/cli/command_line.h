@@ -13,6 +13,7 @@
 #include "cli/cluster/profile_flags.h"
 #include "cli/cluster/report_flags.h"
 #include "cli/cluster/serve_flags.h"
+#include "cli/cluster/store_flags.h"
 #include "cli/cluster/top_flags.h"
 #include "cli/demo/demo_flags.h"
 #include "cli/fleet/fleet_flags.h"
@@ -46,6 +47,7 @@ enum class Command : std::uint8_t {
   kDoctor,
   kDemo,
   kServe,
+  kStore,
   kJob,
   kTop,
   kProfile,
@@ -156,6 +158,7 @@ struct Invocation {
   DoctorFlags doctor;
   DemoFlags demo;
   ServeFlags serve;
+  StoreFlags store;
   JobClientFlags job_client;
   TopFlags top;
   ProfileFlags profile;

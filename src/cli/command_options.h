@@ -28,6 +28,7 @@ void AddAgentCommand(CommandParser* parser, Invocation* invocation);
 void AddDoctorCommand(CommandParser* parser, Invocation* invocation);
 void AddDemoCommand(CommandParser* parser, Invocation* invocation);
 void AddServeCommand(CommandParser* parser, Invocation* invocation);
+void AddStoreCommand(CommandParser* parser, Invocation* invocation);
 void AddJobCommand(CommandParser* parser, Invocation* invocation);
 void AddTopCommand(CommandParser* parser, Invocation* invocation);
 void AddProfileCommand(CommandParser* parser, Invocation* invocation);

@@ -31,6 +31,7 @@ Result<Printout> RunDoctor(const DoctorFlags& flags, const Style& style);
 Result<Printout> RunDemo(const DemoFlags& flags, const Style& style);
 // Ends when a signal asks it to.
 Result<Printout> RunServe(const ServeFlags& flags);
+Result<Printout> RunStore(const StoreFlags& flags, const Style& style);
 Result<Printout> RunJob(const JobClientFlags& flags, const Style& style);
 Result<Printout> RunTop(const TopFlags& flags, const Style& style);
 Result<Printout> RunProfile(const ProfileFlags& flags, const Style& style);

@@ -61,6 +61,8 @@ Result<Printout> Run(const Invocation& invocation, const Style& style) {
       return perseus::cli::RunDemo(invocation.demo, style);
     case Command::kServe:
       return perseus::cli::RunServe(invocation.serve);
+    case Command::kStore:
+      return perseus::cli::RunStore(invocation.store, style);
     case Command::kJob:
       return perseus::cli::RunJob(invocation.job_client, style);
     case Command::kTop:

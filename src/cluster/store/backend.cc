@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,8 +21,13 @@ constexpr std::string_view kSqlite = "sqlite:";
 
 }  // namespace
 
+std::optional<std::string> SqliteFileOf(const std::string& spec) {
+  if (!spec.starts_with(kSqlite)) return std::nullopt;
+  return spec.substr(kSqlite.size());
+}
+
 Result<void> CheckSpec(const std::string& spec) {
-  if (spec.starts_with(kSqlite)) return CheckSqliteFile(spec.substr(kSqlite.size()));
+  if (const auto file = SqliteFileOf(spec)) return CheckSqliteFile(*file);
   const auto backend = OpenBackend(spec);
   if (!backend) return tl::unexpected(backend.error());
   return {};
@@ -28,7 +35,7 @@ Result<void> CheckSpec(const std::string& spec) {
 
 Result<std::shared_ptr<const Backend>> OpenBackend(const std::string& spec) {
   const std::string_view text = spec;
-  if (text.starts_with(kSqlite)) return OpenSqlite(spec.substr(kSqlite.size()));
+  if (const auto file = SqliteFileOf(spec)) return OpenSqlite(*file);
   // Nothing is asked of a database before Connect().
   if (text.starts_with("postgresql://") || text.starts_with("postgres://")) {
     return OpenPostgresql(spec);

@@ -87,8 +87,13 @@ class Backend {
   virtual std::string_view instance() const { return "0"; }
   // SQL suffix that makes a SELECT lock its rows and skip rows that others have locked.
   virtual std::string_view lock_or_skip() const = 0;
-  // SQL query for the names of all tables.
+  // SQL query for the names of all tables, in the order in which they were made.
   virtual std::string_view tables() const = 0;
+  // SQL query for names and types of the columns of the table `:t`, in their order.
+  virtual std::string_view columns() const = 0;
+  // SQL query for names of sessions, but this one, in which servers may use the store. Empty: the
+  // lock of this process keeps them away.
+  virtual std::string_view other_users() const { return ""; }
 
   virtual Fault FaultOf(const std::exception& exception) const = 0;
 
@@ -108,6 +113,8 @@ class Backend {
 // Makes the backend for `spec`: "sqlite:FILE" or a URI "postgresql://...". A SQLite backend creates
 // the file if necessary and holds its lock as long as it lives.
 Result<std::shared_ptr<const Backend>> OpenBackend(const std::string& spec);
+// The file of a SQLite store; nullopt: `spec` is of another kind.
+std::optional<std::string> SqliteFileOf(const std::string& spec);
 // What can be said against `spec` at once, without making or locking a file or asking a database.
 Result<void> CheckSpec(const std::string& spec);
 

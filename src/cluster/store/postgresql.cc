@@ -91,7 +91,20 @@ class Postgresql : public Backend {
   }
   std::string_view lock_or_skip() const override { return "FOR UPDATE SKIP LOCKED"; }
   std::string_view tables() const override {
-    return "SELECT CAST(tablename AS TEXT) FROM pg_tables WHERE schemaname = current_schema()";
+    return "SELECT CAST(relname AS TEXT) FROM pg_class WHERE relkind IN ('r', 'p') AND "
+           "relnamespace = CAST(current_schema() AS regnamespace) ORDER BY oid";
+  }
+  std::string_view columns() const override {
+    return "SELECT CAST(column_name AS TEXT), CAST(data_type AS TEXT) FROM "
+           "information_schema.columns WHERE table_schema = current_schema() AND table_name = :t "
+           "ORDER BY ordinal_position";
+  }
+  // By their role or name: both are this session's own, unless an address says otherwise.
+  std::string_view other_users() const override {
+    return "SELECT CAST(COALESCE(NULLIF(application_name, ''), 'a client') || ' (process ' || pid "
+           "|| ')' AS TEXT) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
+           "pg_backend_pid() AND (usename = session_user OR application_name = 'perseus' OR "
+           "application_name = current_setting('application_name')) ORDER BY pid";
   }
 
   Fault FaultOf(const std::exception& exception) const override {

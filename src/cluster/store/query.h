@@ -28,6 +28,17 @@ class Query {
     statement_.exchange(soci::into(value));
     return *this;
   }
+  // With whether it is NULL.
+  template <typename T>
+  Query& Use(const T& value, soci::indicator& indicator) {
+    statement_.exchange(soci::use(value, indicator));
+    return *this;
+  }
+  template <typename T>
+  Query& Into(T& value, soci::indicator& indicator) {
+    statement_.exchange(soci::into(value, indicator));
+    return *this;
+  }
 
   // Reads the next row into the variables of Into(); false: there is none.
   bool Next() {

@@ -226,7 +226,9 @@ const std::array<std::span<const std::string_view>, kSchemaVersion> kSteps = {
     kVersion6, kVersion7, kVersion8, kVersion9};
 
 // Of other programs there may be one of these names, but not all.
-constexpr std::array<std::string_view, 3> kOwnTables = {"schema_version", "jobs", "curves"};
+constexpr std::array<std::string_view, 3> kOwnTables = {kVersionTable, "jobs", "curves"};
+
+}  // namespace
 
 std::vector<std::string> Tables(soci::session& sql, const Backend& backend) {
   std::vector<std::string> names;
@@ -236,8 +238,6 @@ std::vector<std::string> Tables(soci::session& sql, const Backend& backend) {
   while (query.Next()) names.push_back(name);
   return names;
 }
-
-}  // namespace
 
 Result<bool> CheckIsStore(soci::session& sql, const Backend& backend) {
   const std::vector<std::string> tables = Tables(sql, backend);

@@ -6,6 +6,10 @@
 
 #include <soci/soci.h>
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "perseus/result.h"
 #include "store/backend.h"
 
@@ -13,6 +17,13 @@ namespace perseus::store {
 
 // The version of the tables that this program writes.
 inline constexpr int kSchemaVersion = 9;
+
+// The table of this version, which Migrate() itself fills.
+inline constexpr std::string_view kVersionTable = "schema_version";
+
+// The names of all tables of the database, in the order in which they were made. Throws what SOCI
+// throws.
+std::vector<std::string> Tables(soci::session& sql, const Backend& backend);
 
 // Whether the database holds the tables of a store; false: it has no tables. Fails if it has the
 // tables of another program. Throws what SOCI throws.

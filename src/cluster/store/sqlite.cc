@@ -254,7 +254,11 @@ class Sqlite : public Backend {
   }
   std::string_view lock_or_skip() const override { return ""; }
   std::string_view tables() const override {
-    return "SELECT name FROM sqlite_master WHERE type = 'table'";
+    return "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*' "
+           "ORDER BY rowid";
+  }
+  std::string_view columns() const override {
+    return "SELECT name, LOWER(type) FROM pragma_table_info(:t) ORDER BY cid";
   }
 
   std::string BeginToNotify() const override { return BeginToRead(0); }
