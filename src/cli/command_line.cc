@@ -33,6 +33,7 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddTraceCommand(parser, invocation);
   AddAgentCommand(parser, invocation);
   AddDoctorCommand(parser, invocation);
+  AddSupportBundleCommand(parser, invocation);
   AddDemoCommand(parser, invocation);
   AddServeCommand(parser, invocation);
   AddStoreCommand(parser, invocation);

@@ -22,6 +22,7 @@
 #include "cli/node/agent_flags.h"
 #include "cli/node/doctor_flags.h"
 #include "cli/questions/trace_flags.h"
+#include "cli/support/support_bundle_flags.h"
 #include "model/emulated_iterations.h"
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"
@@ -45,6 +46,7 @@ enum class Command : std::uint8_t {
   kFleet,
   kAgent,
   kDoctor,
+  kSupportBundle,
   kDemo,
   kServe,
   kStore,
@@ -156,6 +158,7 @@ struct Invocation {
   FleetFlags fleet;
   AgentFlags agent;
   DoctorFlags doctor;
+  SupportBundleFlags support_bundle;
   DemoFlags demo;
   ServeFlags serve;
   StoreFlags store;

@@ -26,6 +26,7 @@ void AddFleetCommand(CommandParser* parser, Invocation* invocation);
 void AddTraceCommand(CommandParser* parser, Invocation* invocation);
 void AddAgentCommand(CommandParser* parser, Invocation* invocation);
 void AddDoctorCommand(CommandParser* parser, Invocation* invocation);
+void AddSupportBundleCommand(CommandParser* parser, Invocation* invocation);
 void AddDemoCommand(CommandParser* parser, Invocation* invocation);
 void AddServeCommand(CommandParser* parser, Invocation* invocation);
 void AddStoreCommand(CommandParser* parser, Invocation* invocation);

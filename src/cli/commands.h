@@ -28,6 +28,7 @@ Result<Printout> RunFleet(const FleetFlags& flags, const Style& style);
 // `run` ends when a signal asks it to.
 Result<Printout> RunAgent(const AgentFlags& flags, const Style& style);
 Result<Printout> RunDoctor(const DoctorFlags& flags, const Style& style);
+Result<Printout> RunSupportBundle(const SupportBundleFlags& flags, const Style& style);
 Result<Printout> RunDemo(const DemoFlags& flags, const Style& style);
 // Ends when a signal asks it to.
 Result<Printout> RunServe(const ServeFlags& flags);

@@ -57,6 +57,8 @@ Result<Printout> Run(const Invocation& invocation, const Style& style) {
       return perseus::cli::RunAgent(invocation.agent, style);
     case Command::kDoctor:
       return perseus::cli::RunDoctor(invocation.doctor, style);
+    case Command::kSupportBundle:
+      return perseus::cli::RunSupportBundle(invocation.support_bundle, style);
     case Command::kDemo:
       return perseus::cli::RunDemo(invocation.demo, style);
     case Command::kServe:

@@ -11,17 +11,17 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "agent/agent.h"
-#include "agent/control.h"
+#include "agent/protocol.h"
 #include "agent/release.h"
 #include "cli/commands.h"
 #include "cli/framework/table.h"
 #include "cli/node/agent_flags.h"
 #include "cli/node/agent_metrics.h"
 #include "cli/node/agent_relay.h"
+#include "cli/node/agent_status.h"
 #include "cli/node/metrics_file.h"
 #include "common/signal_hold.h"
 #include "device/device.h"
@@ -91,22 +91,10 @@ Result<agent::AgentOptions> AgentOptionsOf(const AgentFlags& flags) {
   return options;
 }
 
-Result<agent::StatusAnswer> StatusOf(const std::string& socket, const std::string& name) {
-  Result<agent::Control> control = agent::Control::Connect(socket, name, kReleasePatience);
-  if (!control) return tl::unexpected(control.error());
-  agent::Request request;
-  request.operation = agent::Operation::kStatus;
-  const Result<agent::Answer> answer = control->Ask(request);
-  if (!answer) return tl::unexpected(answer.error());
-  const auto* status = std::get_if<agent::StatusAnswer>(&answer->body);
-  if (status == nullptr) return MakeError(ErrorCode::kIo, "the agent does not say how it is");
-  return *status;
-}
-
 // Figures come through the agent's socket, as for everybody: an agent that hangs writes none.
 MetricsFile::Collect AgentFigures(const std::string& socket) {
   return [socket](double now_seconds) -> Result<metrics::Families> {
-    const Result<agent::StatusAnswer> status = StatusOf(socket, "metrics file");
+    const Result<agent::StatusAnswer> status = AskAgentStatus(socket, "metrics file");
     if (!status) return tl::unexpected(status.error());
     return AgentFamilies(*status, now_seconds);
   };
@@ -222,14 +210,14 @@ std::string AgentStatusText(const agent::StatusAnswer& status, const Style& styl
 Result<Printout> ShowAgentStatus(const AgentFlags& flags, const Style& style) {
   const agent::AgentOptions defaults;
   const std::string socket = GivenOr(flags.socket, defaults.socket_path);
-  const Result<agent::StatusAnswer> status = StatusOf(socket, "perseus agent status");
+  const Result<agent::StatusAnswer> status = AskAgentStatus(socket, "perseus agent status");
   if (!status && status.error().code != ErrorCode::kIo) return tl::unexpected(status.error());
   if (!status) {
     return MakeError(ErrorCode::kIo,
                      fmt::format("{}; 'perseus agent run' starts one", status.error().message));
   }
   if (flags.json) {
-    return Printout(agent::FormatAnswer({std::nullopt, agent::Operation::kStatus, *status}));
+    return Printout(AgentStatusJson(*status));
   }
   return Printout(AgentStatusText(*status, style));
 }

@@ -1,0 +1,114 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What a server says of itself, of its jobs, and of one job in full.
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cli/cluster/server_client.h"
+#include "cli/cluster/server_examination.h"
+#include "cli/support/support_files.h"
+#include "common/json_text.h"
+#include "common/numbers.h"
+#include "http/client.h"
+
+namespace perseus::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kMostBundledJobs = 1000;
+constexpr int kMostEvents = 500;
+constexpr double kStreamSeconds = 5;
+// After the last event that the server has.
+constexpr double kLastSeconds = 0.5;
+
+// The id of an event so many before this one: "EPOCH-NUMBER".
+std::string IdBefore(const std::string& id, int events) {
+  const std::size_t dash = id.rfind('-');
+  if (dash == std::string::npos) return id;
+  const auto number = ParseInteger<std::int64_t>(std::string_view(id).substr(dash + 1));
+  if (!number) return id;
+  return fmt::format("{}-{}", id.substr(0, dash), *number > events ? *number - events : 0);
+}
+
+// A stream begins with the states of jobs, which have the number of the last event: with an older
+// number, it begins with the events since.
+Result<std::string> LastEvents(http::Client* client) {
+  constexpr const char* kPath = "/api/v1/events";
+  auto reader = client->OpenEvents(kPath, kStreamSeconds);
+  if (!reader) return tl::unexpected(reader.error());
+  const auto first = reader->Next(kLastSeconds);
+  if (!first) return tl::unexpected(first.error());
+  if (!*first) return std::string("(no jobs, and no events)\n");
+  reader = client->OpenEvents(kPath, kStreamSeconds, IdBefore((*first)->id, kMostEvents));
+  if (!reader) return tl::unexpected(reader.error());
+  std::string text;
+  for (int i = 0; i < 2 * kMostEvents; ++i) {
+    const auto event = reader->Next(kLastSeconds);
+    if (!event || !*event) break;
+    text += fmt::format("{} {} {}\n", (*event)->id, (*event)->name, (*event)->data);
+  }
+  return text;
+}
+
+// A job with trouble, else the newest; nothing: there is none.
+std::optional<std::string> JobToShow(const Json& jobs) {
+  std::optional<std::string> chosen;
+  for (const Json& job : jobs) {
+    const bool has_trouble =
+        job.value("state", "") == "failed" || job.value("complaining", 0LL) > 0;
+    chosen = job.value("id", "");
+    if (has_trouble) break;
+  }
+  return chosen;
+}
+
+void AddJob(ServerClient* client, const std::string& job, SupportFiles* files) {
+  const Result<std::string> path = client->JobPath(job);
+  if (!path) return files->AddMissing("job/job.json", path.error().message);
+  for (const auto& [name, target] :
+       {std::pair("job", ""), std::pair("ranks", "/ranks"), std::pair("plan", "/plan.json"),
+        std::pair("stragglers", "/stragglers"), std::pair("detection", "/detection"),
+        std::pair("savings", "/savings")}) {
+    files->AddResult(fmt::format("job/{}.json", name), client->Text("GET", *path + target));
+  }
+}
+
+}  // namespace
+
+void AddServer(const SupportBundleFlags& flags, SupportFiles* files) {
+  Result<ServerClient> client = ServerClient::Connect(flags.server);
+  const Result<ServerExamination> examination = ExamineServer(flags.server);
+  if (!client || !examination) {
+    return files->AddMissing("server/",
+                             client ? examination.error().message : client.error().message);
+  }
+  files->Add("server/doctor.json", ServerExaminationJson(*examination));
+  // Also of a server that is starting; where nobody answers, the others would only wait, too.
+  const auto health = client->http().Call("GET", "/healthz", "");
+  if (!health) {
+    return files->AddMissing("server/", health.error().message);
+  }
+  files->Add("server/healthz.json", health->body == nullptr ? "" : *health->body);
+  const auto ready = client->http().Call("GET", "/readyz", "");
+  if (ready) files->Add("server/readyz.json", ready->body == nullptr ? "" : *ready->body);
+  files->AddResult("server/metrics.txt", client->Text("GET", "/metrics"));
+  files->AddResult("server/events.txt", LastEvents(&client->http()));
+  const Result<Json> jobs = client->Jobs("", kMostBundledJobs);
+  if (!jobs) return files->AddMissing("server/jobs.json", jobs.error().message);
+  files->Add("server/jobs.json", FormatByLine(*jobs));
+  const auto job =
+      flags.job.empty() ? JobToShow(jobs->at("jobs")) : std::optional<std::string>(flags.job);
+  if (!job) return files->AddMissing("job/", "the server has no job");
+  AddJob(&*client, *job, files);
+}
+
+}  // namespace perseus::cli
