@@ -7,12 +7,14 @@ from __future__ import annotations
 import contextlib
 import http.server
 import json
+import re
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +52,10 @@ def test_a_server_without_jobs_is_well(server: Server) -> None:
     assert "This server is well." in doctor("--server", server.url).stdout
     found = examined(server)
     assert found["version"] == server.call("GET", "/openapi.json")[1]["info"]["version"]
-    assert levels(found, "server") == levels(found, "store") == ["ok"]
+    assert levels(found, "server") == levels(found, "token") == ["ok"]
+    assert levels(found, "store") == ["ok"] * 3
+    said = [each["message"] for each in found["findings"] if each["about"] == "store"]
+    assert re.fullmatch(r"its tables have version \d+", said[2])
     assert found["jobs"] == 0
 
 
@@ -85,8 +90,8 @@ def test_what_jobs_complain_of_is_said(server: Server) -> None:
 
 
 @contextlib.contextmanager
-def with_saving(server: Server, realised: dict[str, float]) -> Iterator[str]:
-    """Answer as the server does, but say of each job that this saving was measured."""
+def changed(server: Server, change: Callable[[str, bytes], bytes]) -> Iterator[str]:
+    """Answer as the server does, but with what `change` makes of the body of a path."""
 
     class Between(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -95,10 +100,7 @@ def with_saving(server: Server, realised: dict[str, float]) -> Iterator[str]:
                     status, body = answer.status, answer.read()
             except urllib.error.HTTPError as error:
                 status, body = error.code, error.read()
-            if self.path.startswith("/api/v1/jobs?"):
-                listed = json.loads(body)
-                listed["jobs"] = [job | {"realised": realised} for job in listed["jobs"]]
-                body = json.dumps(listed).encode()
+            body = change(self.path, body)
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -111,6 +113,88 @@ def with_saving(server: Server, realised: dict[str, float]) -> Iterator[str]:
         threading.Thread(target=between.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{between.server_address[1]}"
         between.shutdown()
+
+
+def with_saving(
+    server: Server, realised: dict[str, float]
+) -> contextlib.AbstractContextManager[str]:
+    """Say of each job that this saving was measured."""
+
+    def change(path: str, body: bytes) -> bytes:
+        if not path.startswith("/api/v1/jobs?"):
+            return body
+        listed = json.loads(body)
+        listed["jobs"] = [job | {"realised": realised} for job in listed["jobs"]]
+        return json.dumps(listed).encode()
+
+    return changed(server, change)
+
+
+def with_metrics(server: Server, **values: float) -> contextlib.AbstractContextManager[str]:
+    """Give metrics other values; one that is not there is added."""
+
+    def change(path: str, body: bytes) -> bytes:
+        if path != "/metrics":
+            return body
+        lines = [
+            line for line in body.decode().splitlines() if line.split(" ")[0] not in values
+        ] + [f"{name} {value}" for name, value in values.items()]
+        return ("\n".join(lines) + "\n").encode()
+
+    return changed(server, change)
+
+
+def test_what_the_store_and_the_certificate_need_is_said_before_they_fail(server: Server) -> None:
+    """Writes that wait, a disk that is nearly full, a certificate that ends soon."""
+    day = 86400
+
+    def said(**values: float) -> list[tuple[str, str]]:
+        with with_metrics(server, **values) as url:
+            found = json.loads(doctor("--server", url, "--json").stdout)
+        return [
+            (each["about"], each["message"] + " " + each["fix"])
+            for each in found["findings"]
+            if each["level"] == "warning"
+        ]
+
+    assert said() == []
+    waiting = {"perseus_store_waiting_requests": 17, "perseus_store_waiting_seconds": 3}
+    ((about, text),) = said(**waiting)
+    assert about == "store"
+    assert "17 writes wait, the oldest for 3 s" in text
+    assert "runbook.md#the-store-is-behind" in text
+    assert said(**waiting | {"perseus_store_waiting_seconds": 0.5}) == []
+    ((about, text),) = said(perseus_store_free_bytes=100 << 20)
+    assert (about, text.split(" are")[0]) == ("store", "0.1 GiB")
+    assert said(perseus_store_free_bytes=2 << 30) == []
+    name = "perseus_certificate_expiry_timestamp_seconds"
+    ((about, text),) = said(**{name: time.time() + 3.5 * day})
+    assert about == "TLS"
+    assert "expires in 4 days" in text or "expires in 3 days" in text
+    assert said(**{name: time.time() + 90 * day}) == []
+
+
+def test_the_role_of_the_token_is_said(tmp_path: Path) -> None:
+    """By its name; one that is bound sees not all."""
+    lines = [f"{role} {role[0] * 40} {role}-er" for role in ("read", "train", "operate")]
+    lines.append(f"read {'k' * 40} bound key=a")
+    (tmp_path / "tokens").write_text("\n".join(lines) + "\n")
+    (tmp_path / "tokens").chmod(0o600)
+    server = Server(BINARY, tmp_path / "jobs.db", "--token-file", str(tmp_path / "tokens"))
+
+    def said(letter: str) -> dict[str, Any]:
+        (tmp_path / "token").write_text(letter * 40)
+        (tmp_path / "token").chmod(0o600)
+        words = ("--server", server.url, "--token-file", str(tmp_path / "token"), "--json")
+        found = json.loads(doctor(*words).stdout)["findings"]
+        (each,) = (each for each in found if each["about"] == "token")
+        return dict(each)
+
+    for role in ("read", "train", "operate"):
+        assert said(role[0])["message"] == f"the role is {role}, as {role}-er"
+    assert said("k")["level"] == "note"
+    assert "bound" in said("k")["message"]
+    assert server.stop() == 0, server.log()
 
 
 def test_a_saving_is_held_against_the_promise_of_its_own_plan(server: Server) -> None:

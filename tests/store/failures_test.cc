@@ -16,7 +16,9 @@
 #include <array>
 #include <csignal>
 #include <functional>
+#include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "common/temporary_directory.h"
@@ -62,6 +64,27 @@ class StoreFailuresTest : public ::testing::Test {
   TemporaryDirectory directory_;
   std::string file_ = directory_.Path("store.sqlite");
 };
+
+TEST_F(StoreFailuresTest, WhatWaitsForADatabaseThatIsHeldIsCounted) {
+  const auto store = OpenOrThrow(file_);
+  EXPECT_EQ(store->counters().waiting, 0u);
+  EXPECT_EQ(store->counters().waiting_seconds, 0);
+  EXPECT_GT(store->counters().schema_version, 7);
+  ASSERT_TRUE(store->counters().free_bytes);
+  EXPECT_GT(*store->counters().free_bytes, 0u);
+  soci::session other(soci::sqlite3, "dbname=" + file_);
+  other << "BEGIN IMMEDIATE";
+  std::promise<bool> written;
+  store->Add({SampleJob("a")},
+             [&](const Result<JobMarks>& result) { written.set_value(result.has_value()); });
+  store->Add({SampleJob("b")}, [](const Result<JobMarks>&) {});
+  while (store->counters().waiting_seconds == 0) std::this_thread::yield();
+  EXPECT_EQ(store->counters().waiting, 2u);
+  other << "ROLLBACK";
+  EXPECT_TRUE(written.get_future().get());
+  while (store->counters().waiting > 0) std::this_thread::yield();
+  EXPECT_EQ(store->counters().waiting_seconds, 0);
+}
 
 TEST_F(StoreFailuresTest, SpecsThatCannotBe) {
   EXPECT_THAT(OpenError("file.db"), Mentions("sqlite:FILE"));

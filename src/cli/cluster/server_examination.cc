@@ -26,7 +26,10 @@ using Json = nlohmann::ordered_json;
 constexpr double kSecondsPerDay = 86400;
 constexpr double kShortDays = 14;   // Of a certificate.
 constexpr double kFullShare = 0.9;  // Of a limit.
-constexpr int kMostFindings = 20;   // Of jobs.
+// A write that waits for longer holds up whoever asked for it.
+constexpr double kLateSeconds = 1;
+constexpr double kLittleBytes = 1 << 30;  // Free on a disk.
+constexpr int kMostFindings = 20;         // Of jobs.
 
 // The case of the runbook.
 std::string Case(std::string_view anchor, std::string_view what) {
@@ -56,6 +59,7 @@ class ServerExaminer {
     if (!Answers()) return found_;
     LookAtVersion();
     LookAtStore();
+    LookAtToken();
     Json jobs = Json::array();
     for (const char* const state : kUnfinishedStates) {
       const auto found = client_.Jobs(ServerClient::Filter("state", state));
@@ -148,6 +152,41 @@ class ServerExaminer {
     }
   }
 
+  void LookAtToken() {
+    const Result<std::string> text = client_.Text("GET", "/api/v1/token");
+    if (!text) return;  // The list of jobs says why; an older server has no such page.
+    const Json json = ServerClient::Parsed(*text);
+    const std::string name = json.value("name", "");
+    std::string message = fmt::format("the role is {}", Printable(json.value("role", "")));
+    message += name.empty() ? "; the server has no tokens: whoever reaches it may change jobs"
+                            : fmt::format(", as {}", Printable(name));
+    if (json.value("is_bound", false)) message += "; it is bound to some jobs, and sees no others";
+    Add(json.value("is_bound", false) ? FindingLevel::kNote : FindingLevel::kOk, "token", message);
+  }
+
+  // `text`: its metrics.
+  void LookAtStoreFigures(std::string_view text) {
+    const double seconds = MetricOf(text, "perseus_store_waiting_seconds").value_or(0);
+    if (seconds > kLateSeconds) {
+      Add(FindingLevel::kWarning, "store",
+          fmt::format("is behind: {:.0f} writes wait, the oldest for {:.0f} s",
+                      MetricOf(text, "perseus_store_waiting_requests").value_or(0), seconds),
+          Case("the-store-is-behind", "see whether its disk or database is slow"));
+    }
+    if (const auto free = MetricOf(text, "perseus_store_free_bytes")) {
+      const std::string message = fmt::format("{:.1f} GiB are free on its disk", *free / (1 << 30));
+      if (*free < kLittleBytes) {
+        Add(FindingLevel::kWarning, "store", message,
+            Case("the-store-takes-no-writes-perseusstoreaway", "make room before it is full"));
+      } else {
+        Add(FindingLevel::kOk, "store", message);
+      }
+    }
+    if (const auto version = MetricOf(text, "perseus_store_schema_version")) {
+      Add(FindingLevel::kOk, "store", fmt::format("its tables have version {:.0f}", *version));
+    }
+  }
+
   void LookAtMetrics() {
     const Result<std::string> text = client_.Text("GET", "/metrics");
     if (!text) {
@@ -165,6 +204,7 @@ class ServerExaminer {
         Add(FindingLevel::kOk, "TLS", message);
       }
     }
+    LookAtStoreFigures(*text);
     const auto limit = [&](std::string_view of, std::string_view metric, std::string_view most,
                            const std::string& fix) {
       const auto value = MetricOf(*text, metric);

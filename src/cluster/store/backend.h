@@ -62,6 +62,9 @@ class Backend {
   // would.
   virtual std::optional<Error> WhyLost() const { return std::nullopt; }
 
+  // What is free on the disk of the store; nullopt: that is another machine's.
+  virtual std::optional<std::uint64_t> FreeBytes() const { return std::nullopt; }
+
   // Opens a connection with durability and constraints switched on. Throws exceptions that
   // FaultOf() understands.
   virtual std::unique_ptr<soci::session> Connect() const = 0;

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -216,6 +217,13 @@ class Sqlite : public Backend {
                                watched_[i])};
     }
     return std::nullopt;
+  }
+
+  std::optional<std::uint64_t> FreeBytes() const override {
+    std::error_code none;
+    const std::string folder = std::filesystem::path(file_).parent_path().string();
+    const auto space = std::filesystem::space(folder.empty() ? "." : folder, none);
+    return none ? std::nullopt : std::optional<std::uint64_t>(space.available);
   }
 
   std::unique_ptr<soci::session> Connect() const override {

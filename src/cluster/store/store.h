@@ -37,6 +37,11 @@ struct StoreCounters {
   // (later that says nothing, if there were no new facts to try). Or the store's files were
   // deleted while it uses them.
   bool is_failing = false;
+  // Requests that are not durable yet, and for how long the oldest of them has waited.
+  std::uint64_t waiting = 0;
+  double waiting_seconds = 0;
+  int schema_version = 0;                        // Of the tables.
+  std::optional<std::uint64_t> free_bytes = {};  // Of the disk; none: it is not this machine's.
 };
 
 // Durable state. Acknowledged facts survive the death of the process and a loss of power (SQLite

@@ -7,11 +7,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <future>
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -19,6 +22,7 @@
 #include <vector>
 
 #include "store/check_request.h"
+#include "store/schema.h"
 
 namespace perseus::store {
 namespace {
@@ -119,11 +123,19 @@ Result<JobMarks> Writer::Write(Request request) {
 
 StoreCounters Writer::counters() const {
   const std::optional<Error> lost = backend_->WhyLost();
+  const std::optional<std::uint64_t> free_bytes = backend_->FreeBytes();
   const MutexLock lock(mutex_);
   StoreCounters counters = counters_;
   counters.is_failing = lost || (failed_at_ && Clock::now() - *failed_at_ <
                                                    std::chrono::duration<double>(kFailingSeconds));
   if (lost) counters.last_error = lost->message;
+  counters.waiting = writing_ + entries_.size();
+  if (counters.waiting > 0) {
+    const Clock::time_point since = writing_ > 0 ? writing_since_ : entries_.front().added;
+    counters.waiting_seconds = std::chrono::duration<double>(Clock::now() - since).count();
+  }
+  counters.schema_version = kSchemaVersion;
+  counters.free_bytes = free_bytes;
   return counters;
 }
 
@@ -142,8 +154,13 @@ void Writer::WriteAll() {
     std::vector<Entry> batch(std::make_move_iterator(entries_.begin()),
                              std::make_move_iterator(entries_.begin() + count));
     entries_.erase(entries_.begin(), entries_.begin() + count);
-    const MutexUnlock unlocked(mutex_);
-    CommitBatch(&batch);
+    writing_ = batch.size();
+    writing_since_ = batch.front().added;
+    {
+      const MutexUnlock unlocked(mutex_);
+      CommitBatch(&batch);
+    }
+    writing_ = 0;
   }
 }
 

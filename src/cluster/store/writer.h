@@ -90,6 +90,9 @@ class Writer {
   std::deque<Entry> entries_ PERSEUS_GUARDED_BY(mutex_);
   std::deque<Acknowledgement> acknowledgements_ PERSEUS_GUARDED_BY(mutex_);
   StoreCounters counters_ PERSEUS_GUARDED_BY(mutex_);
+  std::size_t writing_ PERSEUS_GUARDED_BY(mutex_) = 0;  // Requests of the commit under way, ...
+  Clock::time_point writing_since_
+      PERSEUS_GUARDED_BY(mutex_);  // ... of which the oldest came then.
   std::optional<Clock::time_point> failed_at_ PERSEUS_GUARDED_BY(mutex_);
   bool stopping_ PERSEUS_GUARDED_BY(mutex_) = false;
   bool written_all_ PERSEUS_GUARDED_BY(mutex_) = false;

@@ -4,11 +4,13 @@
 #include "server/api/api.h"
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "http/message.h"
 #include "server/api/api_handlers.h"
+#include "server/api/api_text.h"
 
 namespace perseus::server {
 
@@ -27,6 +29,12 @@ std::vector<http::Route> ApiRoutes(JobService& service) {
   AddHistoryRoutes(&maker);
   AddEventRoutes(&maker);
   AddZeusRoutes(&maker);
+  maker.On(RowOf("showToken"), [](const CallPointer& call) {
+    const http::Request& request = call->request;
+    Send(*call, JsonAnswer(200, {{"role", http::RoleName(request.role)},
+                                 {"name", request.token_name},
+                                 {"is_bound", !request.binding.is_free()}}));
+  });
   maker.On(RowOf("openapi"), [document = std::make_shared<const std::string>(OpenapiJson())](
                                  const CallPointer& call) {
     http::Response response;

@@ -36,8 +36,14 @@ constexpr Member kErrorParts[] = {
     Text("field").Sometimes().Says("What it is about: \"ranks[3].gpu\", or a query parameter.")};
 constexpr Member kErrorMembers[] = {Object("error", "ErrorParts")};
 constexpr Member kHealthMembers[] = {Text("status"), Text("message").Sometimes()};
-constexpr ObjectSchema kOwnSchemas[] = {
-    {"ErrorParts", kErrorParts}, {"Error", kErrorMembers}, {"Health", kHealthMembers}};
+constexpr Member kTokenRoleMembers[] = {
+    Choice("role", "read train operate").Says("operate where the server has no tokens."),
+    Text("name").Says("As the token file has it; empty where the server has no tokens."),
+    Boolean("is_bound").Says("Whether it is for some jobs alone.")};
+constexpr ObjectSchema kOwnSchemas[] = {{"ErrorParts", kErrorParts},
+                                        {"Error", kErrorMembers},
+                                        {"Health", kHealthMembers},
+                                        {"TokenRole", kTokenRoleMembers}};
 
 Json RefTo(std::string_view schema) {
   return {{"$ref", std::string(kInSchemas) + std::string(schema)}};

@@ -265,6 +265,8 @@ inline constexpr RouteRow kAll[] = {
     {"docsFile", "GET", "/docs/{file}", Role::kNone, "server",
      "A file of the documentation, also in folders", {{{200, "As its Content-Type says", {}, "*/*"},
      {304, "The browser has it already"}}}, {}, {}, 0, false, Relaying::kNo, false, kNotFound},
+    {"showToken", "GET", "/api/v1/token", Role::kRead, "server",
+     "What the caller's token allows", {{{200, "Its role and name", "TokenRole"}}}},
     {"openapi", "GET", "/openapi.json", Role::kNone, "server", "This document", {{{200,
      "OpenAPI 3.1", "Document"}}}},
     {"metrics", "GET", "/metrics", Role::kRead, "server", "Metrics for Prometheus", {{{200,

@@ -251,6 +251,13 @@ std::string Metrics::Text(const JobService& service, const http::Counters& http,
   counter("perseus_store_commits_total", "Commits; one commit writes all waiting facts.",
           store.commits);
   counter("perseus_store_failures_total", "Requests that the store refused.", store.failures);
+  gauge("perseus_store_waiting_requests", "Requests that are not durable yet.", store.waiting);
+  gauge("perseus_store_waiting_seconds", "For how long the oldest of them has waited.",
+        store.waiting_seconds);
+  gauge("perseus_store_schema_version", "Version of the store's tables.", store.schema_version);
+  if (store.free_bytes) {
+    gauge("perseus_store_free_bytes", "Free on the disk of the store's file.", *store.free_bytes);
+  }
   families.push_back(metrics::BuildInfo("perseus_build_info"));
   if (figures.certificate_expires_at_seconds) {
     gauge("perseus_certificate_expiry_timestamp_seconds",
