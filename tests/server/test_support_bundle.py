@@ -160,11 +160,13 @@ def test_no_secret_is_in_the_bundle_and_what_helps_is(server: Server, tmp_path: 
     out = tmp_path / "support.tar.gz"
     said = bundle(*words, "-o", str(out), environment=environment).stdout
     files = unpacked(out)
-    for where, secret in SECRETS.items():
-        for name, text in files.items():
-            for form in (secret, secret.replace("@", "%40"), secret.split("/")[0]):
-                assert form not in text, f"{where} is in {name}"
-        assert secret not in said, where
+    leaks = [
+        f"{where} is in {name}"
+        for where, secret in SECRETS.items()
+        for name, text in (files | {"the output": said}).items()
+        if secret in text or secret.split("/")[0] in text
+    ]
+    assert leaks == []
     # What helps is still there.
     assert "secrets removed" in said
     config = {name.rpartition("_")[2]: text for name, text in files.items() if "onfig/" in name}
