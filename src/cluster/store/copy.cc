@@ -69,7 +69,7 @@ std::vector<Column> ColumnsOf(soci::session& sql, const Backend& backend,
   std::string type;
   Query query(sql, std::string(backend.columns()));
   query.Into(name).Into(type).Use(table);
-  while (query.Next()) columns.push_back({name, KindOf(type, table + "." + name)});
+  while (query.Next()) columns.push_back({name, KindOf(type, fmt::format("{}.{}", table, name))});
   return columns;
 }
 
@@ -209,7 +209,7 @@ class Side {
     const auto until = std::chrono::steady_clock::now() + kUsersPatience;
     while (true) {
       std::vector<std::string> users;
-      const Result<void> asked = Try([&] {
+      Result<void> asked = Try([&] {
         // Or a transaction would always see what it saw first.
         *session_ << "SELECT pg_stat_clear_snapshot()";
         std::string user;
