@@ -87,10 +87,7 @@ DOORS = (
 )
 EXPECTED = {
     REFUSED: [REFUSED] * len(DOORS),
-    "implausible": [
-        *("WARNING", "implausible", "implausible", "banner", "warning"),
-        *("WARNING", "WARNING", "implausible"),
-    ],
+    "implausible": [*[REFUSED] * 4, "warning", *[REFUSED] * 3],
     "odd": ["note", "odd", "odd", "banner", "plan.notes", "note", "note", "odd"],
 }
 NOTHING = "**nothing**"
@@ -98,9 +95,9 @@ INTRODUCTION = """# What is said of wrong input
 
 `build/venv/bin/python bench/notes.py --before OLD > docs/evidence/notes.md` writes this page. It
 gives each mistake to each door of Perseus: `perseus check`, `plan`, its `--json`, `plan.json`, the
-report, Python, `job create`, `job show` and the API. It fails if a door says nothing, or marks the
-mistake in another way than it should: "WARNING" or "note" in texts, the severity in JSON, a banner
-in the report, a warning or `plan.notes` in Python.
+report, Python, `job create`, `job show` and the API. What is implausible is refused; Python warns.
+The command fails if a door says nothing, or marks the mistake in another way than it should: "note"
+in texts, the severity in JSON, a banner in the report, a warning or `plan.notes` in Python.
 
 OLD is `build/release/src/cli/perseus` of commit 773427d, with its libperseus_planner. It had no
 `perseus check`; its column counts the other eight doors that said something.
@@ -278,17 +275,26 @@ def ask_trace(program: Path, folder: Path) -> list[Answer]:
     path.write_text("".join(",".join(row) + "\n" for row in rows))
     out = folder / f"answer{len(list(folder.iterdir()))}"
     code, text = run("trace", str(path), "-o", str(out), program=program)
-    notes = json.loads(run("trace", str(path), "--json", program=program)[1]).get("notes", [])
-    sentence = notes[0]["text"] if notes else "microseconds?"
-    shown = page_text((out / "trace.html").read_text())
+    if code == 2:
+        said = " ".join(text.replace(str(folder) + "/", "").split())
+        json_code = run("trace", str(path), "--json", program=program)[0]
+        answers = [
+            ("`perseus trace`", f"exit {code}: {said}"),
+            ("`--json`", f"exit {json_code}"),
+            ("`trace.html`", NOTHING if (out / "trace.html").exists() else REFUSED),
+        ]
+    else:
+        notes = json.loads(run("trace", str(path), "--json", program=program)[1]).get("notes", [])
+        sentence = notes[0]["text"] if notes else "microseconds?"
+        shown = page_text((out / "trace.html").read_text())
+        answers = [
+            ("`perseus trace`", f"{mark(text, sentence) or NOTHING}, exit {code}"),
+            ("`--json`", severities(notes) or NOTHING),
+            ("`trace.html`", "banner" if sentence in shown else NOTHING),
+        ]
     strict, refusal = run("trace", str(path), "--strict", program=program)
     refusal = refusal.replace(str(folder) + "/", "")
-    return [
-        ("`perseus trace`", f"{mark(text, sentence) or NOTHING}, exit {code}"),
-        ("`--json`", severities(notes) or NOTHING),
-        ("`trace.html`", "banner" if sentence in shown else NOTHING),
-        ("`--strict`", f"exit {strict}: " + " ".join(refusal.split())),
-    ]
+    return [*answers, ("`--strict`", f"exit {strict}: " + " ".join(refusal.split()))]
 
 
 def ask_alone(program: Path, folder: Path, server: Server) -> list[Answer]:

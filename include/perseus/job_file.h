@@ -55,6 +55,8 @@ struct JobFile {
   std::optional<std::string> profile = {};   // Path.
   std::optional<std::string> baseline = {};  // See ProfileOptions.
   std::optional<bool> strict = {};           // See ProfileOptions.
+  // What is implausible is meant: it counts as odd.
+  std::optional<bool> accept_implausible = {};
   // Only one of the next three.
   std::optional<std::string> schedule = {};       // Canonical name.
   std::optional<std::string> schedule_file = {};  // Path.

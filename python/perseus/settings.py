@@ -50,6 +50,7 @@ class JobSettings(PlanSettings, total=False):
     """What else a job file may say."""
 
     strict: bool | None
+    accept_implausible: bool | None
     baseline: str | None
     schedule_file: _Path
     stages: int | None

@@ -63,6 +63,7 @@ struct JobFlags {
   std::string input;  // Profile or job file.
   JobFile overrides;  // Each field that is set wins over the file's.
   bool strict = false;
+  bool accept_implausible = false;
 };
 
 struct FrontierFlags {

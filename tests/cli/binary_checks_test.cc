@@ -176,10 +176,10 @@ std::vector<Fault> Faults() {
   };
 }
 
-bool Fits(const json& notes, const Fault& fault) {
+bool Fits(const json& notes, const Fault& fault, const std::string& severity) {
   for (const json& note : notes) {
     if (note.at("text").get<std::string>().find(fault.says) == std::string::npos) continue;
-    EXPECT_EQ(note.at("severity"), fault.severity);
+    EXPECT_EQ(note.at("severity"), severity);
     if (fault.line > 0) {
       EXPECT_EQ(note.at("source"), "profile.csv");
       EXPECT_EQ(note.at("line"), fault.line);
@@ -220,35 +220,44 @@ class ChecksTest : public testing::TestWithParam<Fault> {
     return RunPerseus(words);
   }
 
-  bool IsRefused() const { return GetParam().severity == "impossible"; }
+  bool IsRefused() const { return GetParam().severity != "odd"; }
 
-  // Figures come after what is said, or not at all if they cannot be believed.
-  void ExpectSaidFirst(const RunResult& run, const std::string& figures) {
-    if (IsRefused()) {
-      EXPECT_EQ(run.exit_code, 2);
-      EXPECT_EQ(run.out, "");
-      EXPECT_THAT(run.err, HasSubstr(GetParam().says));
-      return;
+  void ExpectRefused(const RunResult& run) {
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_EQ(run.out, "");
+    EXPECT_THAT(run.err, HasSubstr(GetParam().says));
+    if (GetParam().severity == "implausible") {
+      EXPECT_THAT(run.err, HasSubstr("--accept-implausible"));
     }
+  }
+
+  // Figures come after what is said.
+  void ExpectSaidFirst(const RunResult& run, const std::string& figures) {
     EXPECT_EQ(run.exit_code, 0) << run.err;
-    std::string text;  // As one line.
-    for (const char c : run.out) {
+    const std::string text = AsOneLine(run.out);
+    const std::size_t said = text.find(GetParam().says);
+    ASSERT_NE(said, std::string::npos) << run.out;
+    EXPECT_LT(said, text.find(figures));
+    EXPECT_NE(text.find(figures), std::string::npos) << run.out;
+    EXPECT_LT(text.find("Note "), said);
+  }
+
+  static std::string AsOneLine(const std::string& out) {
+    std::string text;
+    for (const char c : out) {
       if (c == '\n' || (c == ' ' && text.ends_with(' '))) {
         if (!text.ends_with(' ')) text += ' ';
       } else {
         text += c;
       }
     }
-    const std::size_t said = text.find(GetParam().says);
-    ASSERT_NE(said, std::string::npos) << run.out;
-    if (GetParam().severity == "odd") {
-      EXPECT_LT(said, text.find(figures));
-      EXPECT_NE(text.find(figures), std::string::npos) << run.out;
-    } else {
-      EXPECT_EQ(text.find(figures), std::string::npos) << run.out;
-      EXPECT_THAT(text.substr(said), Mentions("--json"));
-    }
-    EXPECT_LT(text.find(GetParam().severity == "odd" ? "Note " : "WARNING "), said);
+    return text;
+  }
+
+  // What the user must say, so that figures are shown.
+  Words Accepting(Words words) const {
+    if (IsRefused()) words.emplace_back("--accept-implausible");
+    return words;
   }
 
   TemporaryFolder folder_;
@@ -258,50 +267,57 @@ TEST_P(ChecksTest, Check) {
   const bool is_odd = GetParam().severity == "odd";
   const RunResult run = Run("check", {"--json"});
   EXPECT_EQ(run.exit_code, is_odd ? 0 : 2) << run.err;
-  EXPECT_TRUE(Fits(json::parse(run.out)["notes"], GetParam())) << run.out;
+  EXPECT_TRUE(Fits(json::parse(run.out)["notes"], GetParam(), GetParam().severity)) << run.out;
   EXPECT_EQ(Run("check", {"--strict"}).exit_code, 2);
 }
 
 TEST_P(ChecksTest, PlanAndItsFiles) {
-  const RunResult run = Run("plan", {"-o", folder_.Path("out")});
-  ExpectSaidFirst(run, "slowdown");
-  EXPECT_EQ(std::filesystem::exists(folder_.Path("out")), !IsRefused());
-  if (IsRefused()) return;
-  const json notes = json::parse(ReadText(folder_.Path("out/plan.json")))["notes"];
-  EXPECT_TRUE(Fits(notes, GetParam())) << notes;
+  if (IsRefused()) {
+    ExpectRefused(Run("plan", {"-o", folder_.Path("out")}));
+    EXPECT_FALSE(std::filesystem::exists(folder_.Path("out")));
+  }
+  if (GetParam().severity == "impossible") {
+    return ExpectRefused(Run("plan", {"--accept-implausible"}));
+  }
+  ExpectSaidFirst(Run("plan", Accepting({"-o", folder_.Path("out")})), "slowdown");
+  const std::string plan = ReadText(folder_.Path("out/plan.json"));
+  const json notes = json::parse(plan)["notes"];
+  EXPECT_TRUE(Fits(notes, GetParam(), "odd")) << notes;
   const std::string page = ReadText(folder_.Path("out/report.html"));
-  const std::size_t banner = page.find("class=\"warning " + GetParam().severity);
+  const std::size_t banner = page.find("class=\"warning odd");
   ASSERT_NE(banner, std::string::npos);
-  const std::size_t figures = page.find("class=\"figures\"");
-  EXPECT_LT(banner, figures);
-  EXPECT_EQ(figures == std::string::npos, GetParam().severity != "odd");
-  const RunResult explained = RunPerseus({"explain", folder_.Path("out/plan.json")});
-  ExpectSaidFirst(explained, "slowed");
+  EXPECT_LT(banner, page.find("class=\"figures\""));
+  ExpectSaidFirst(RunPerseus({"explain", folder_.Path("out/plan.json")}), "slowed");
   const RunResult as_json = RunPerseus({"explain", folder_.Path("out/plan.json"), "--json"});
   EXPECT_EQ(json::parse(as_json.out)["notes"], notes);
   ExpectSaidFirst(RunPerseus({"diff", folder_.Path("out"), folder_.Path("out")}), "Result");
 }
 
 TEST_P(ChecksTest, PlanAsJson) {
-  const RunResult run = Run("plan", {"--json"});
-  EXPECT_EQ(run.exit_code, IsRefused() ? 2 : 0) << run.err;
-  if (IsRefused()) return;
-  EXPECT_TRUE(Fits(json::parse(run.out)["notes"], GetParam())) << run.out;
+  if (IsRefused()) ExpectRefused(Run("plan", {"--json"}));
+  if (GetParam().severity == "impossible") return;
+  const RunResult run = Run("plan", Accepting({"--json"}));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(Fits(json::parse(run.out)["notes"], GetParam(), "odd")) << run.out;
 }
 
 TEST_P(ChecksTest, Emulate) {
-  ExpectSaidFirst(Run("emulate", {"--iterations", "2"}), "max-clocks");
-  if (IsRefused()) return;
-  const RunResult run = Run("emulate", {"--iterations", "2", "--json"});
-  EXPECT_TRUE(Fits(json::parse(run.out)["notes"], GetParam())) << run.out;
+  if (IsRefused()) ExpectRefused(Run("emulate", {"--iterations", "2"}));
+  if (GetParam().severity == "impossible") return;
+  ExpectSaidFirst(Run("emulate", Accepting({"--iterations", "2"})), "max-clocks");
+  const RunResult run = Run("emulate", Accepting({"--iterations", "2", "--json"}));
+  EXPECT_TRUE(Fits(json::parse(run.out)["notes"], GetParam(), "odd")) << run.out;
 }
 
 TEST_P(ChecksTest, Frontier) {
   if (GetParam().name == "latency" || GetParam().name == "dwell") return;  // It has none.
-  ExpectSaidFirst(Run("frontier"), "slowdown");
-  if (IsRefused()) return;
-  EXPECT_TRUE(Fits(json::parse(Run("frontier", {"--json"}).out)["notes"], GetParam()));
-  EXPECT_THAT(Run("frontier", {"--csv"}).err, HasSubstr(GetParam().says));
+  if (IsRefused()) ExpectRefused(Run("frontier", {"-o", folder_.Path("frontier.csv")}));
+  EXPECT_FALSE(std::filesystem::exists(folder_.Path("frontier.csv")));
+  if (GetParam().severity == "impossible") return;
+  ExpectSaidFirst(Run("frontier", Accepting({})), "slowdown");
+  EXPECT_TRUE(
+      Fits(json::parse(Run("frontier", Accepting({"--json"})).out)["notes"], GetParam(), "odd"));
+  EXPECT_THAT(Run("frontier", Accepting({"--csv"})).err, HasSubstr(GetParam().says));
 }
 
 TEST_P(ChecksTest, StrictRefuses) {
@@ -317,6 +333,28 @@ TEST_P(ChecksTest, StrictRefuses) {
 
 INSTANTIATE_TEST_SUITE_P(Faults, ChecksTest, testing::ValuesIn(Faults()),
                          [](const auto& info) { return info.param.name; });
+
+// As a plan of an earlier Perseus, or of Python.
+TEST(ChecksOfPlansTest, ExplainAndDiffRefuseWhatCannotBeBelieved) {
+  const TemporaryFolder folder;
+  const std::string profile = folder.Write("profile.csv", Csv(Sound()));
+  ASSERT_EQ(RunPerseus({"plan", profile, "--schedule", "1f1b", "--microbatches", "4",
+                        "--blocking-power", "0", "--accept-implausible", "-o", folder.Path("out")})
+                .exit_code,
+            0);
+  std::string plan = ReadText(folder.Path("out/plan.json"));
+  const std::string accepted = "\"severity\": \"odd\"";
+  const std::size_t at = plan.find(accepted);
+  ASSERT_NE(at, std::string::npos) << plan;
+  plan.replace(at, accepted.size(), "\"severity\": \"implausible\"");
+  const std::string path = folder.Write("plan.json", plan);
+  for (const Words& words : {Words{"explain", path}, Words{"diff", path, path}}) {
+    const RunResult run = RunPerseus(words);
+    EXPECT_EQ(run.exit_code, 2) << words[0];
+    EXPECT_THAT(run.out, Mentions("WARNING", "0", "--accept-implausible")) << words[0];
+    EXPECT_THAT(run.out, Not(HasSubstr("slowed"))) << words[0];
+  }
+}
 
 class CheckCommandTest : public testing::Test {
  protected:

@@ -29,7 +29,7 @@ class BinaryConditionsAdviceTest : public ConditionsTest {};
 TEST_F(BinaryConditionsAdviceTest, ALatencyThatIsTooLongIsSaidFirst) {
   for (const char* const command : {"emulate", "plan"}) {
     std::vector<std::string> arguments = Arguments(command, {"--switch-latency", "1000"});
-    arguments.insert(arguments.end(), {"--effort", "0.02"});
+    arguments.insert(arguments.end(), {"--effort", "0.02", "--accept-implausible"});
     const std::string out = Out(arguments);
     const std::size_t note = out.find("the latency of a clock is 1000 s");
     ASSERT_NE(note, std::string::npos) << command;
@@ -177,10 +177,10 @@ TEST_F(BinaryConditionsAdviceTest, WhatChangesSaveIsASentence) {
   EXPECT_THAT(Words(Out(arguments)), MatchesRegex(sentence + " \\([^)]*price[^)]*\\)[.] Next .*"));
 }
 
-TEST_F(BinaryConditionsAdviceTest, ALatencyInTheWrongUnitIsNoted) {
-  std::vector<std::string> arguments =
+TEST_F(BinaryConditionsAdviceTest, ALatencyInTheWrongUnitIsRefused) {
+  const std::vector<std::string> arguments =
       Arguments("plan", {"--switch-latency", "20s", "--effort", "0.05"});
-  EXPECT_THAT(Out(arguments), Mentions("20ms"));
+  EXPECT_THAT(Refused(arguments), Mentions("20ms", "--accept-implausible"));
 }
 
 }  // namespace

@@ -102,7 +102,9 @@ TEST_F(BinaryNotesTest, WhatTheProfileAndItsCostsNote) {
   EXPECT_THAT(Notes(header + rows + "0,backward_input,1400,0.1,30\n"),
               ElementsAre(StartsWith("the schedule does not run backward_input by itself")));
   rows.replace(rows.find(",0.25,75\n"), 9, ",0.25,7.5\n");
-  EXPECT_THAT(Notes(header + rows), ElementsAre(Mentions("0", "1400")));
+  EXPECT_THAT(Refused({"plan", folder_.Write("p.csv", header + rows), "--schedule", "1f1b",
+                       "--microbatches", "8", "--blocking-power", "20"}),
+              Mentions("0", "1400", "--accept-implausible"));
   EXPECT_THAT(Notes(header + "0,forward,a,0.25,75\n0,backward,a,0.25,75\n"),
               ElementsAre(Mentions("labels", "baseline", "0", "forward"), Mentions("one", "knob")));
 }
@@ -150,7 +152,7 @@ TEST_F(BinaryNotesTest, TimesLongerThanAnIteration) {
   };
   EXPECT_THAT(notes("plan", {"--min-dwell", "20"}),
               ElementsAre(AllOf(Mentions("20"), Mentions("20ms"))));
-  EXPECT_THAT(notes("emulate", {"--switch-latency", "15"}),
+  EXPECT_THAT(notes("emulate", {"--switch-latency", "15", "--accept-implausible"}),
               ElementsAre(AllOf(Mentions("15"), Mentions("15ms"))));
   EXPECT_THAT(notes("plan", {"--min-dwell", "20ms"}), IsEmpty());
   EXPECT_THAT(notes("emulate", {"--switch-latency", "15ms"}), IsEmpty());
@@ -226,8 +228,9 @@ TEST_F(BinaryNotesTest, OddCellsAreNotedBesideNumbersAlone) {
     }
   }
   const std::string profile = folder_.Write("odd.csv", csv);
-  const RunResult run = RunPerseus({"frontier", profile, "--schedule", "1f1b", "--microbatches",
-                                    "4", "--blocking-power", "20", "--csv"});
+  const RunResult run =
+      RunPerseus({"frontier", profile, "--schedule", "1f1b", "--microbatches", "4",
+                  "--blocking-power", "20", "--csv", "--accept-implausible"});
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_THAT(run.err, Mentions("odd.csv:6:"));
   EXPECT_THAT(run.out, Not(HasSubstr("odd.csv")));
@@ -235,8 +238,8 @@ TEST_F(BinaryNotesTest, OddCellsAreNotedBesideNumbersAlone) {
       folder_.Write("t.csv",
                     "dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n"
                     "0,0,0,1,forward-compute,0,1,0,0,0,0\n0,0,0,1,backward-compute,1,2,0,0,0,0\n");
-  const RunResult traced =
-      RunPerseus({"trace", trace, "--profile", profile, "--blocking-power", "20", "--json"});
+  const RunResult traced = RunPerseus({"trace", trace, "--profile", profile, "--blocking-power",
+                                       "20", "--json", "--accept-implausible"});
   EXPECT_EQ(traced.exit_code, 0) << traced.err;
   const auto traced_notes = nlohmann::json::parse(traced.out)["notes"];
   ASSERT_FALSE(traced_notes.empty());

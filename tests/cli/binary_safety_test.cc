@@ -257,7 +257,7 @@ TEST_F(EditedPlanTest, ExplainTakesRoundingForNothing) {
   for (const std::string microbatches : {"3", "7", "8"}) {
     const std::string out = folder_.Path("none" + microbatches);
     ASSERT_EQ(RunPerseus({"plan", none, "--schedule", "1f1b", "--microbatches", microbatches,
-                          "--blocking-power", "20.3", "-o", out})
+                          "--blocking-power", "20.3", "--accept-implausible", "-o", out})
                   .exit_code,
               0);
     const RunResult run = RunPerseus({"explain", out + "/plan.json"});
@@ -275,11 +275,11 @@ TEST_F(EditedPlanTest, ExplainKnowsWhatRoundingMakesOfASaving) {
       "0,backward,900,1.7435827016945742,1.473e-07\n");
   for (const std::string microbatches : {"1", "2", "8"}) {
     const std::string out = folder_.Path("little" + microbatches);
-    ASSERT_EQ(
-        RunPerseus({"plan", little, "--schedule", "1f1b", "--microbatches", microbatches,
-                    "--blocking-power", "25745.5", "--at", "1.05x", "--effort", "0.01", "-o", out})
-            .exit_code,
-        0);
+    ASSERT_EQ(RunPerseus({"plan", little, "--schedule", "1f1b", "--microbatches", microbatches,
+                          "--blocking-power", "25745.5", "--accept-implausible", "--at", "1.05x",
+                          "--effort", "0.01", "-o", out})
+                  .exit_code,
+              0);
     const RunResult run = RunPerseus({"explain", out + "/plan.json"});
     EXPECT_EQ(run.exit_code, 0) << run.err;
   }

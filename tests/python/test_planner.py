@@ -551,6 +551,18 @@ def test_what_is_implausible_is_warned_of(
         perseus.plan(columns, strict=True, **{**SMALL, **settings})
 
 
+def test_what_is_accepted_is_odd() -> None:
+    """Nobody is warned of what he said is meant, and figures are shown."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plan = perseus.plan(
+            profile(2), **{**SMALL, "blocking_power": 0, "accept_implausible": True}
+        )
+    (note,) = [n for n in plan.notes if "draws 0 W" in n.text]
+    assert note.severity == "odd"
+    assert "%" in repr(plan)
+
+
 @pytest.mark.parametrize(("factor", "remedy"), [(1e-3, "1.41GHz"), (1e3, "by 1000")])
 def test_clocks_that_no_gpu_has_are_refused(factor: float, remedy: str) -> None:
     """Those of a profile in GHz or kHz."""

@@ -14,7 +14,15 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-from api_calls import BINARY, await_running, check, create, register_all
+from api_calls import (
+    BINARY,
+    await_running,
+    check,
+    create,
+    job_command,
+    register_all,
+    run_unbelievable,
+)
 from drill import PROFILE, SETTINGS
 from serving import Server
 
@@ -232,27 +240,27 @@ def test_jobs_are_listed_page_by_page(server: Server) -> None:
 
 
 def test_notes_of_a_job(server: Server) -> None:
-    """A wrong unit is said with the job as soon as it is there, and with its plans."""
+    """A wrong unit is refused; who accepts it has it as a note of the job and of its plans."""
     rows = [row.split(",") for row in PROFILE.split()]
     slow = [[*row[:3], str(1000 * float(row[3])), *row[4:]] for row in rows[1:]]
     faulty = "\n".join(map(",".join, [rows[0], *slow])) + "\n"
-    status, job = server.call("POST", "/api/v1/jobs", {"job": SETTINGS, "profile_csv": faulty})
+    body: dict[str, Any] = {"job": SETTINGS, "profile_csv": faulty}
+    status, answer = server.call("POST", "/api/v1/jobs", body)
+    assert status == 422
+    for words in ("profile_csv:2:16", "in milliseconds", "set 'accept_implausible' to true"):
+        assert words in answer["error"]["message"], answer
+    assert server.call("GET", "/api/v1/jobs")[1]["jobs"] == []
+    body["job"] = SETTINGS | {"accept_implausible": True}
+    status, job = server.call("POST", "/api/v1/jobs", body)
     assert status == 201
     notes = [note for note in job["notes"] if "in milliseconds" in note["text"]]
-    assert [(n["severity"], n["source"], n["line"]) for n in notes] == [
-        ("implausible", "profile_csv", 2)
-    ]
+    assert [(n["severity"], n["source"], n["line"]) for n in notes] == [("odd", "profile_csv", 2)]
     path = f"/api/v1/jobs/{job['id']}"
     while server.call("GET", path)[1]["plan"] is None:
         time.sleep(0.05)
     shown = server.call("GET", path)[1]
     assert shown["notes"] == job["notes"]
-    # No door tells its figures as a result.
-    listed = server.call("GET", "/api/v1/jobs")[1]["jobs"][0]
-    assert [each["believable"] for each in (shown, listed, shown["savings"]["promised"])] == [
-        False
-    ] * 3
-    assert "perseus_job_planned_saving_ratio{" not in server.call("GET", "/metrics")[1]
+    assert shown["believable"]
     plan = server.call("GET", path + "/plan.json")[1]
     assert plan["notes"] == job["notes"]
     strict = {"job": SETTINGS | {"strict": True}, "profile_csv": faulty}
@@ -264,8 +272,22 @@ def test_notes_of_a_job(server: Server) -> None:
         ({"time_margin": "100%"}, "time margin of 100 %"),
     ):
         body = {"job": SETTINGS | settings, "profile_csv": PROFILE}
-        notes = server.call("POST", "/api/v1/jobs", body)[1]["notes"]
-        assert [n["severity"] for n in notes if says in n["text"]] == ["implausible"], notes
+        status, answer = server.call("POST", "/api/v1/jobs", body)
+        assert (status, says in answer["error"]["message"]) == (422, True), answer
+
+
+def test_no_door_tells_figures_that_nobody_can_believe(server: Server) -> None:
+    """Where ranks measured, nobody could be asked."""
+    path = run_unbelievable(server)
+    shown = server.call("GET", path)[1]
+    assert "implausible" in [note["severity"] for note in shown["notes"]]
+    listed = server.call("GET", "/api/v1/jobs")[1]["jobs"][0]
+    assert [each["believable"] for each in (shown, listed, shown["savings"]["promised"])] == [
+        False
+    ] * 3
+    assert "perseus_job_planned_saving_ratio{" not in server.call("GET", "/metrics")[1]
+    text = " ".join(job_command(server, "show", shown["id"]).split())
+    assert 0 <= text.find(" WARNING ") < text.find("draws 0 W")
 
 
 def test_a_client_key_means_one_description(server: Server) -> None:

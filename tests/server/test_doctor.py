@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from api_calls import BINARY, await_running, create, register_all
-from drill import PROFILE, SETTINGS
+from api_calls import BINARY, await_running, create, register_all, run_unbelievable
 from serving import Server
 
 pytest_plugins = ["server_fixture"]
@@ -70,11 +69,7 @@ def test_what_jobs_complain_of_is_said(server: Server) -> None:
     status, answer = server.call("POST", path + "/iterations", body)
     assert status == 202, answer
     assert server.call("POST", path + "/stragglers", {"pipeline": 1, "factor": 1.3})[0] == 201
-    lines = [line.split(",") for line in PROFILE.splitlines()]
-    scaled = [lines[0], *([*row[:3], str(1e3 * float(row[3])), row[4]] for row in lines[1:])]
-    text = "\n".join(",".join(row) for row in scaled) + "\n"
-    body = {"job": SETTINGS, "profile_csv": text, "name": "wrong units"}
-    assert server.call("POST", "/api/v1/jobs", body)[0] == 201
+    run_unbelievable(server, name="wrong units")
     found = examined(server)
     assert found["jobs"] == 2
     said = {each["message"]: each for each in found["findings"] if each["about"] == "job"}

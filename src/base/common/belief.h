@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "perseus/note.h"
+#include "perseus/result.h"
 
 namespace perseus {
 
@@ -21,6 +22,13 @@ inline bool AreBelievable(const std::vector<Note>& notes) {
   return std::none_of(notes.begin(), notes.end(),
                       [](const Note& note) { return note.severity != Severity::kOdd; });
 }
+
+// The user has said that all of it is meant: what is implausible counts as odd.
+void AcceptImplausible(std::vector<Note>* notes);
+
+// An error if figures of what these notes are about could not be believed. `accepting` is how the
+// user says that they are meant: "give --accept-implausible".
+Result<void> RefuseUnbelievable(const std::vector<Note>& notes, std::string_view accepting);
 
 }  // namespace perseus
 

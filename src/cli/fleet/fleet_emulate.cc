@@ -15,6 +15,7 @@
 #include "cli/framework/outputs.h"
 #include "cli/framework/table.h"
 #include "cli/planning/plan_notes.h"
+#include "common/belief.h"
 #include "common/file.h"
 #include "common/located_error.h"
 #include "perseus/fleet.h"
@@ -187,6 +188,9 @@ Result<Printout> RunFleetEmulate(const FleetFlags& flags, const Style& style) {
   ProgressLine progress("frontiers");
   const Result<site::Site> site = site::LoadSite(*std::move(file), {}, progress.Function());
   if (!site) return tl::unexpected(site.error());
+  if (auto good = RefuseUnbelievable(site->notes, kAcceptingInJobFile); !good) {
+    return tl::unexpected(good.error());
+  }
   progress.SetWhat("plans");
   const double seconds = flags.days * site::kSecondsOfDay;
   Result<site::DaysSite> made = site::MakeDaysSite(*site, days, seconds, progress.Function());

@@ -19,6 +19,7 @@
 #include "cli/fleet/fleet_summary.h"
 #include "cli/framework/outputs.h"
 #include "cli/planning/plan_rows.h"
+#include "common/belief.h"
 #include "common/file.h"
 #include "perseus/fleet.h"
 #include "perseus/plan_file.h"
@@ -148,6 +149,9 @@ Result<Printout> RunFleetPlan(const FleetFlags& flags, const Style& style) {
   ProgressLine progress("frontiers");
   Result<site::Site> site = site::LoadSite(*std::move(file), std::move(known), progress.Function());
   if (!site) return tl::unexpected(site.error());
+  if (auto good = RefuseUnbelievable(site->notes, kAcceptingInJobFile); !good) {
+    return tl::unexpected(good.error());
+  }
   summary.notes.insert(summary.notes.end(), site->notes.begin(), site->notes.end());
 
   site::FleetPlanOptions options;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/cluster/server_client.h"
@@ -19,6 +20,10 @@
 namespace perseus::cli {
 
 inline constexpr double kWattsPerKilowatt = 1000;
+
+// How a site says that what is implausible is meant.
+inline constexpr std::string_view kAcceptingInJobFile =
+    "set accept_implausible = true in its job file";
 
 // What `perseus fleet plan` says.
 struct FleetSummary {

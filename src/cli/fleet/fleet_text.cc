@@ -16,7 +16,6 @@
 #include "cli/framework/table.h"
 #include "cli/planning/plan_notes.h"
 #include "cli/planning/plan_summary.h"
-#include "common/belief.h"
 #include "common/located_error.h"
 #include "report/figures.h"
 
@@ -227,7 +226,6 @@ std::string FormatFleet(const FleetSummary& summary, const Style& style) {
   std::string out =
       Fact("Site", std::filesystem::path(file.path).filename().string() + ".", style) +
       Fact("Budget", budget + ".", style) + FormatNotes(summary.notes, style);
-  if (!AreBelievable(summary.notes)) return out + InsteadOfFigures(style);
   out += FleetFigures(summary, power, style);
   if (!summary.output_directory.empty()) {
     out += Fact("Written",

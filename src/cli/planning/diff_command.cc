@@ -46,7 +46,7 @@ Result<Printout> CompareFrontiers(const DiffFlags& flags, const Style& style) {
     are_believable &= AreBelievable(frontier->notes);
     frontiers.push_back(*std::move(frontier));
   }
-  if (!are_believable) return Printout(notes + InsteadOfFigures(style));
+  if (!are_believable) return InsteadOfFigures(std::move(notes), style);
   if (!flags.output_file.empty()) {
     const auto written = WriteFileAtomically(flags.output_file, FrontiersHtml(frontiers));
     if (!written) return tl::unexpected(written.error());
@@ -82,7 +82,7 @@ Result<Printout> RunDiff(const DiffFlags& flags, const Style& style) {
   const std::string new_notes = FormatNotes(new_plan.plan->notes, style);
   if (new_notes != notes) notes += new_notes;
   for (const NamedPlan* side : {&old_plan, &new_plan}) {
-    if (!AreBelievable(side->plan->notes)) return Printout(notes + InsteadOfFigures(style));
+    if (!AreBelievable(side->plan->notes)) return InsteadOfFigures(std::move(notes), style);
   }
   if (!notes.empty()) notes += '\n';
   return Printout(notes + PlanDiffText(*diff, old_plan, new_plan, style));

@@ -96,7 +96,6 @@ std::string ConditionsText(const PlanDocument& plan, const Style& style) {
 
 std::string ExplainText(const Explanation& explanation, const ExplainInput& input,
                         const PlanDocument& plan, const Style& style) {
-  if (!AreBelievable(plan.notes)) return FormatNotes(plan.notes, style) + InsteadOfFigures(style);
   std::string out = Wrap(
       fmt::format("{}, {}, {}: {} and {} an iteration instead of {} and {}; saving {} ({}).",
                   Printable(plan.schedule), CountOf(plan.stages, "stage"),
@@ -209,6 +208,9 @@ Result<Printout> RunExplain(const ExplainFlags& flags, const Style& style) {
   const Result<CheckedPlan> checked = ReadCheckedPlan(flags.input);
   if (!checked) return tl::unexpected(checked.error());
   const auto& [plan, computations] = *checked;
+  if (!flags.json && !AreBelievable(plan.notes)) {
+    return InsteadOfFigures(FormatNotes(plan.notes, style), style);
+  }
   const Explanation explanation = ExplainSaving(computations);
   return flags.json ? ExplainJson(explanation, plan)
                     : ExplainText(explanation, computations, plan, style);

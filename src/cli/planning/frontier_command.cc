@@ -12,7 +12,6 @@
 #include "cli/planning/job.h"
 #include "cli/planning/plan_notes.h"
 #include "cli/planning/plan_summary.h"
-#include "common/belief.h"
 #include "common/file.h"
 #include "perseus/plan_file.h"
 #include "perseus/report.h"
@@ -49,7 +48,6 @@ std::string FrontierText(const Job& job, const Planner& planner,
   std::string out = FormatInput(job.profile, planner.pipeline(), job.virtual_stages,
                                 job.costs.split_ratio, style);
   out += FormatNotes(job.notes, style);
-  if (!AreBelievable(job.notes)) return out + InsteadOfFigures(style);
   const bool milliseconds = baseline.iteration_time_seconds < 0.1;
   const bool millijoules = baseline.energy_joules < 1;
   Table table({"", milliseconds ? "time ms" : "time s", "slowdown",
@@ -113,7 +111,7 @@ Result<Printout> RunFrontier(const Invocation& invocation, const Style& style) {
     const auto good = CheckOutputFile(flags.output_file, InputsOf(invocation.job, *settings));
     if (!good) return tl::unexpected(good.error());
   }
-  const Result<Job> job = LoadJob(invocation.job, *std::move(settings), "frontier");
+  const Result<Job> job = LoadBelievableJob(invocation.job, *std::move(settings), "frontier");
   if (!job) return tl::unexpected(job.error());
   ProgressLine progress("frontier");
   const Result<Planner> planner = MakePlanner(*job, 0, &progress);

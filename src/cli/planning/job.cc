@@ -12,6 +12,7 @@
 
 #include "cli/framework/table.h"
 #include "cli/planning/job_flags.h"
+#include "common/belief.h"
 #include "common/numbers.h"
 #include "job/job_fields.h"
 
@@ -61,6 +62,7 @@ Result<JobFile> MergeSettings(const JobFlags& flags) {
 JobFile Overrides(const JobFlags& flags) {
   JobFile overrides = flags.overrides;
   if (flags.strict) overrides.strict = true;
+  if (flags.accept_implausible) overrides.accept_implausible = true;
   return overrides;
 }
 
@@ -129,6 +131,15 @@ std::vector<InputFile> InputsOf(const JobFlags& flags, const JobFile& settings) 
   if (settings.work_fit) inputs.push_back({"the fit of the work table", *settings.work_fit});
   if (IsJobFileName(flags.input)) inputs.push_back({"the job file", flags.input});
   return inputs;
+}
+
+Result<Job> LoadBelievableJob(const JobFlags& flags, JobFile settings, std::string_view command) {
+  Result<Job> job = LoadJob(flags, std::move(settings), command);
+  if (!job) return job;
+  if (auto good = RefuseUnbelievable(job->notes, AcceptingFlag()); !good) {
+    return tl::unexpected(good.error());
+  }
+  return job;
 }
 
 Result<Job> LoadJob(const JobFlags& flags, JobFile settings, std::string_view command) {

@@ -30,6 +30,8 @@ std::vector<InputFile> InputsOf(const JobFlags& flags, const JobFile& settings);
 // Reads and costs what the settings name; errors speak of flags. `command`
 // ("plan", ...) is for examples in messages.
 Result<Job> LoadJob(const JobFlags& flags, JobFile settings, std::string_view command);
+// Refuses a job of which no figure could be believed, unless the user accepts that.
+Result<Job> LoadBelievableJob(const JobFlags& flags, JobFile settings, std::string_view command);
 
 // Refuses what would be taken no notice of: a spread without a latency, tokens without a
 // table. `replays`: a plan, which may have conditions of its own. `has_lengths`: of microbatches,

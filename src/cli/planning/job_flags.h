@@ -4,6 +4,7 @@
 #ifndef PERSEUS_CLI_PLANNING_JOB_FLAGS_H_
 #define PERSEUS_CLI_PLANNING_JOB_FLAGS_H_
 
+#include <string>
 #include <string_view>
 
 namespace perseus::cli {
@@ -11,6 +12,9 @@ namespace perseus::cli {
 // The flag of a job's field: "--blocking-power" of "blocking_power". Empty
 // where there is none.
 std::string_view FlagOfField(std::string_view key);
+
+// How a command line says that what is implausible is meant: "give --accept-implausible".
+std::string AcceptingFlag();
 
 }  // namespace perseus::cli
 

@@ -183,14 +183,20 @@ std::string_view FlagOfField(std::string_view key) {
   return field == nullptr ? "" : field->flag;
 }
 
+std::string AcceptingFlag() { return fmt::format("give {}", FlagOfField("accept_implausible")); }
+
 void AddPipelineOptions(CommandParser* parser, JobFlags* job, const std::string& dp_help) {
   parser->AddInput(
       &job->input, "PROFILE.csv|JOB.toml|JOB.json",
       "A profile: a CSV with the time and energy of each computation at each clock (columns "
       "stage,instruction,frequency,time,energy). Or a job file, which names a profile and can set "
       "every option. An option on the command line wins over the job file.");
-  const job::Field& strict = *job::FindField("strict");
-  parser->AddFlag(&job->strict, std::string(strict.flag), std::string(strict.help));
+  const auto add_flag = [parser](bool* value, std::string_view key) {
+    const job::Field& field = *job::FindField(key);
+    parser->AddFlag(value, std::string(field.flag), std::string(field.help));
+  };
+  add_flag(&job->strict, "strict");
+  add_flag(&job->accept_implausible, "accept_implausible");
   AddGroup(parser, job, job::Group::kGeneral);
   parser->SetGroup("Pipeline");
   AddGroup(parser, job, job::Group::kPipeline);

@@ -210,7 +210,7 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
         CheckOutputFiles(*settings->output, names, InputsOf(invocation.job, *settings));
     if (!good) return tl::unexpected(good.error());
   }
-  const Result<Job> job = LoadJob(invocation.job, *std::move(settings), "plan");
+  const Result<Job> job = LoadBelievableJob(invocation.job, *std::move(settings), "plan");
   if (!job) return tl::unexpected(job.error());
   const PlanTarget target = job->Target();
   const PlanConstraints constraints = job->Constraints();

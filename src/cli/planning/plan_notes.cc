@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "cli/framework/table.h"
 #include "cli/framework/terminal.h"
@@ -26,11 +27,17 @@ std::string FormatNotes(const std::vector<Note>& notes, const Style& style) {
   return out;
 }
 
-std::string InsteadOfFigures(const Style& style) {
-  return Fact("Figures",
-              fmt::format("{0}, so they are not shown: {1}. (--json prints them as they are.)",
-                          kNotBelievable, kCorrectFirst),
-              style);
+Printout InsteadOfFigures(std::string notes, const Style& style) {
+  Printout printout(
+      std::move(notes) +
+      Fact(
+          "Figures",
+          fmt::format("{0}, so they are not shown: {1}, and plan again. If it is meant, plan again "
+                      "with --accept-implausible. (--json prints the figures as they are.)",
+                      kNotBelievable, kCorrectFirst),
+          style));
+  printout.is_refusal = true;
+  return printout;
 }
 
 void WriteNotes(const std::vector<Note>& notes) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/framework/outputs.h"
 #include "cli/framework/terminal.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/note.h"
@@ -19,8 +20,8 @@ std::string FormatNotes(const std::vector<Note>& notes, const Style& style);
 // The same to standard error: for answers that have no place for notes.
 void WriteNotes(const std::vector<Note>& notes);
 
-// In the place of figures that cannot be believed: what to do.
-std::string InsteadOfFigures(const Style& style);
+// Where a file's figures cannot be believed: its notes, what to do, and exit code 2.
+Printout InsteadOfFigures(std::string notes, const Style& style);
 
 // How figures of this pipeline are to be read: several stages a rank, fused computations.
 std::vector<std::string> PipelineRemarks(const CostedPipeline& pipeline, int virtual_stages);

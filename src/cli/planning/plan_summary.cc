@@ -12,7 +12,6 @@
 
 #include "cli/framework/table.h"
 #include "cli/planning/plan_notes.h"
-#include "common/belief.h"
 #include "common/printable.h"
 #include "plan/named_times.h"
 #include "report/page.h"
@@ -263,15 +262,14 @@ std::string FormatPlanSummary(const PlanSummary& summary, const Style& style) {
                   FormatJoules(baseline.energy_joules), FormatWatts(baseline.average_power_watts)),
       style);
   out += FormatNotes(summary.notes, style);
-  const bool believable = AreBelievable(summary.notes);
-  out += believable ? "\n" + Figures(summary, style) : InsteadOfFigures(style);
+  out += "\n" + Figures(summary, style);
   if (!summary.output_directory.empty()) {
     out += Fact("Written",
                 fmt::format("{}: {}.", summary.output_directory, fmt::join(summary.files, ", ")),
                 style);
   }
   for (const std::string& remark : summary.remarks) out += Fact("Note", remark, style);
-  return believable ? out + NextSteps(summary, style) : out;
+  return out + NextSteps(summary, style);
 }
 
 }  // namespace perseus::cli

@@ -354,7 +354,7 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
     const auto good = CheckOutputFiles(flags.output_directory, OutputNames(), inputs);
     if (!good) return tl::unexpected(good.error());
   }
-  const Result<Job> job = LoadJob(invocation.job, *std::move(settings), "emulate");
+  const Result<Job> job = LoadBelievableJob(invocation.job, *std::move(settings), "emulate");
   if (!job) return tl::unexpected(job.error());
   Result<std::vector<double>> lengths;
   if (!flags.assignment_file.empty()) lengths = ReadLengths(flags.assignment_file, *job);

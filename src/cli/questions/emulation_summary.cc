@@ -15,7 +15,6 @@
 #include "cli/planning/scenario_text.h"
 #include "cli/questions/emulation_answers.h"
 #include "cli/questions/shape_text.h"
-#include "common/belief.h"
 
 namespace perseus::cli {
 namespace {
@@ -233,8 +232,7 @@ std::string FormatEmulationSummary(const EmulationSummary& summary, const Style&
   out += Fact("Job", JobInWords(summary), style);
   out += Fact("Scenario", ScenarioInWords(summary.spec), style);
   out += FormatNotes(summary.notes, style);
-  const bool believable = AreBelievable(summary.notes);
-  out += believable ? EmulatedFigures(summary, style) : InsteadOfFigures(style);
+  out += EmulatedFigures(summary, style);
   if (!summary.output_directory.empty() || !summary.remarks.empty()) out += '\n';
   if (!summary.output_directory.empty()) {
     out += Fact("Written",
@@ -242,7 +240,7 @@ std::string FormatEmulationSummary(const EmulationSummary& summary, const Style&
                 style);
   }
   for (const std::string& remark : summary.remarks) out += Fact("Note", remark, style);
-  return believable ? out + "\n" + Fact("Next", NextSteps(summary), style) : out;
+  return out + "\n" + Fact("Next", NextSteps(summary), style);
 }
 
 }  // namespace perseus::cli

@@ -7,6 +7,7 @@
 
 #include "cli/command_options.h"
 #include "cli/framework/value_parsers.h"
+#include "job/job_fields.h"
 #include "perseus/effort.h"
 
 namespace perseus::cli {
@@ -36,6 +37,9 @@ void AddTraceCommand(CommandParser* parser, Invocation* invocation) {
       {ValueKind::kFile, {}});
   parser->AddFlag(&flags->strict, "--strict",
                   "Refuse a profile with odd cells, instead of noting them.");
+  const job::Field& accepting = *job::FindField("accept_implausible");
+  parser->AddFlag(&flags->accept_implausible, std::string(accepting.flag),
+                  std::string(accepting.help));
   parser->AddValue<double>(&flags->blocking_power_watts, "--blocking-power", "WATTS",
                            "Power of one GPU that waits (83.64 or 83.64W); needed with --profile.",
                            [](std::string_view text) {

@@ -13,6 +13,7 @@
 
 #include "cli/commands.h"
 #include "cli/framework/table.h"
+#include "cli/planning/job_flags.h"
 #include "cli/planning/plan_notes.h"
 #include "common/belief.h"
 #include "common/file.h"
@@ -223,7 +224,6 @@ std::string TraceText(const TraceAnswer& answer, const Style& style) {
            style.columns, 0) +
       "\n\n";
   text += FormatNotes(answer.notes, style);
-  if (!AreBelievable(answer.notes)) return text + InsteadOfFigures(style);
   if (!answer.notes.empty()) text += "\n";
   text +=
       Wrap(fmt::format("Stragglers make a step {:.4f} times as long{}. A replayed step takes {}, "
@@ -299,9 +299,13 @@ Result<Printout> RunTrace(const TraceFlags& flags, const Style& style) {
   std::vector<Note> notes =
       trace::CheckRecording(*recording, profile ? &*profile : nullptr, NameOfFile(flags.input));
   if (profile) notes.insert(notes.end(), profile->notes.begin(), profile->notes.end());
+  if (flags.accept_implausible) AcceptImplausible(&notes);
   std::stable_sort(notes.begin(), notes.end(),
                    [](const Note& a, const Note& b) { return a.severity > b.severity; });
   if (auto good = RefuseNotes(notes, flags.strict); !good) return tl::unexpected(good.error());
+  if (auto good = RefuseUnbelievable(notes, AcceptingFlag()); !good) {
+    return tl::unexpected(good.error());
+  }
   const Result<trace::Links> links = trace::LinkOperations(*recording);
   if (!links) return tl::unexpected(links.error());
   TraceAnswer answer;

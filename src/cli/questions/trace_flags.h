@@ -13,6 +13,7 @@ struct TraceFlags {
   std::string input;
   std::string profile;  // Empty: no energies.
   bool strict = false;  // Of the profile.
+  bool accept_implausible = false;
   std::optional<double> blocking_power_watts;
   std::optional<int> gpus_per_rank;
   int detector_steps = 12;

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/belief.h"
 #include "job/job_checks.h"
 #include "job/job_fields.h"
 #include "job/job_schedule.h"
@@ -292,6 +293,7 @@ Result<Job> CostJob(Job job, const Schedule& schedule) {
   };
   add(job.pipeline.notes);
   add(job::CheckJob(job));
+  if (job.settings.accept_implausible.value_or(false)) AcceptImplausible(&notes);
   job::SortNotes(&notes);
   if (auto good = RefuseNotes(notes, job.settings.strict.value_or(false)); !good) {
     return tl::unexpected(good.error());

@@ -42,7 +42,11 @@ const Field kFields[] = {
     {"profile", &JobFile::profile, Unit::kPath, kAnyNumber, Group::kNone, false, "", "",
      "The profile; on the command line the first argument."},
     {"strict", &JobFile::strict, Unit::kNone, kAnyNumber, Group::kNone, false, "--strict", "",
-     "Refuse a profile or a job with anything odd or implausible, instead of printing a note."},
+     "Refuse a profile or a job with anything odd, too, instead of printing a note."},
+    {"accept_implausible", &JobFile::accept_implausible, Unit::kNone, kAnyNumber, Group::kNone,
+     false, "--accept-implausible", "",
+     "Compute with what is implausible (a wrong unit, most likely), instead of refusing it: it is "
+     "meant so."},
     {"output", &JobFile::output, Unit::kPath, kAnyNumber, Group::kNone, false, "--output", "DIR",
      "Folder for the plan, its frontier and its report."},
     {"baseline", &JobFile::baseline, Unit::kLabel, kAnyNumber, Group::kGeneral, false, "--baseline",

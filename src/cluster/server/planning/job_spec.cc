@@ -16,6 +16,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/belief.h"
 #include "common/json_text.h"
 #include "job/job_fields.h"
 #include "job/job_schedule.h"
@@ -240,6 +241,9 @@ Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string
     }
     const Result<Job> job = Job::Make(*std::move(profile), *settings);
     if (!job) return Invalid(job.error());
+    if (auto good = RefuseUnbelievable(job->notes, "set 'accept_implausible' to true"); !good) {
+      return Invalid(good.error());
+    }
     if (auto few = CheckComputations(job->pipeline.dag.size()); !few) {
       return tl::unexpected(few.error());
     }
