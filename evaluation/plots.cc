@@ -11,9 +11,9 @@
 #include <tuple>
 #include <vector>
 
+#include "common/html_text.h"
 #include "evaluation/tables.h"
 #include "report/chart.h"
-#include "report/text.h"
 
 namespace perseus::sosp24 {
 namespace {
@@ -23,7 +23,6 @@ using report::ChartPoint;
 using report::ChartSeries;
 using report::DrawBarChart;
 using report::DrawLineChart;
-using report::EscapeHtml;
 using report::LineChart;
 
 auto CaseOf(const Sosp24Straggler& row) {

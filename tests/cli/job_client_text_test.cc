@@ -257,7 +257,7 @@ TEST(JobClientTextTest, EventsAreLines) {
   EXPECT_EQ(
       EventLine("plan", plan, StragglingJob()),
       "plan       j-1 llama: running, plan 3 (straggler), iteration 1.0655 s, saving 15.50 %, "
-      "1 straggler\n");
+      "1 slow pipeline\n");
   EXPECT_EQ(EventLine("detection", {{"job", "j-1"}, {"sentence", "Rank 3 is slow."}}, {}),
             "detection  j-1: Rank 3 is slow.\n");
   EXPECT_EQ(EventLine("job", {{"job", "j-1"}, {"deleted", true}}, {}), "job        j-1: deleted\n");

@@ -11,16 +11,6 @@
 namespace perseus::report {
 namespace {
 
-TEST(TextTest, EscapesHtml) {
-  EXPECT_EQ(EscapeHtml("a<b>&\"'"), "a&lt;b&gt;&amp;&quot;&#39;");
-  EXPECT_EQ(EscapeHtml("3 \u00b5s"), "3 \u00b5s");
-}
-
-TEST(TextTest, ReplacesWhatIsNotText) {
-  EXPECT_EQ(EscapeHtml("a\x80z"), "a\ufffdz");
-  EXPECT_EQ(EscapeHtml(std::string_view("a\0\n\x7fz", 5)), "a   z");
-}
-
 TEST(TextTest, ScriptJsonCannotCloseTheScript) {
   const nlohmann::ordered_json json = {{"name", "</script><!--&"}};
   const std::string text = ScriptJson(json);

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -274,6 +276,72 @@ def test_notes_of_a_job(server: Server) -> None:
         body = {"job": SETTINGS | settings, "profile_csv": PROFILE}
         status, answer = server.call("POST", "/api/v1/jobs", body)
         assert (status, says in answer["error"]["message"]) == (422, True), answer
+
+
+def test_one_slow_pipeline_is_one_however_often_it_is_reported(server: Server) -> None:
+    """Where counts stand, they are of pipelines; each report has its own line."""
+    path = create(server, name="slow")
+    register_all(server, path)
+    await_running(server, path)
+    for rank in (2, 3):  # Both of pipeline 1.
+        server.call("POST", path + "/stragglers", {"rank": rank, "factor": 1.3})
+
+    def counts() -> set[int]:
+        listed = server.call("GET", "/api/v1/jobs")[1]["jobs"][0]
+        metrics = server.call("GET", "/metrics")[1]
+        (metric,) = (x for x in metrics.splitlines() if x.startswith("perseus_job_stragglers{"))
+        shown = server.call("GET", path)[1]["slow_pipelines"]
+        column = job_command(server, "list").splitlines()[-1].split()[-1]
+        return {listed["slow_pipelines"], shown, int(float(metric.split()[-1])), int(column)}
+
+    assert counts() == {1}
+    text = job_command(server, "show", "slow")
+    assert "1 pipeline, reported 2 times" in text
+    assert "rank 2, x 1.3" in text
+    server.call("POST", path + "/stragglers", {"node": "n0", "factor": 1.3})
+    assert counts() == {2}
+
+
+def test_what_is_not_there_is_named_with_what_there_is(server: Server) -> None:
+    """Which job, by name and id, and what to do."""
+    path = create(server, name="llama")
+    name = f"job 'llama' ({path.rsplit('/', 1)[1]}): "
+
+    def says(method: str, target: str, body: dict[str, Any] | None = None) -> tuple[int, str]:
+        status, answer = server.call(method, target, body)
+        return status, answer["error"]["message"]
+
+    status, text = says("GET", "/api/v1/jobs/j-none")
+    assert (status, "j-none" in text, "perseus job list" in text) == (404, True, True), text
+    status, text = says("DELETE", path + "/stragglers/7")
+    assert (status, text.startswith(name), "perseus job show" in text) == (404, True, True), text
+    status, text = says("POST", path + "/reprofile")
+    assert (status, "perseus job show" in text) == (409, True), text
+    assert server.call("POST", path + "/finish")[0] == 200
+    rank = {"rank": 0, "dp_rank": 0, "pp_rank": 0}
+    for method, target, body in (
+        ("PUT", "/point", {"at": "1.1x"}),
+        ("POST", "/stragglers", {"pipeline": 0, "factor": 1.3}),
+        ("POST", "/ranks", rank),
+    ):
+        status, text = says(method, path + target, body)
+        assert (status, text.startswith(name + "the job has finished")) == (409, True), text
+        assert "another" in text
+
+
+def test_browsers_get_a_page_where_nothing_is(server: Server) -> None:
+    """In words; programs get JSON. The documentation says how it comes here."""
+    for target, words in (("/docs", "perseus serve --docs"), ("/<none>", "&lt;none&gt;")):
+        for accepted, kind in (("text/html,*/*;q=0.8", "text/html"), ("*/*", "application/json")):
+            request = urllib.request.Request(server.url + target, headers={"Accept": accepted})
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(request, timeout=60)
+            assert refused.value.code == 404
+            assert refused.value.headers.get_content_type() == kind
+            text = refused.value.read().decode()
+            if kind == "text/html":
+                assert text.startswith("<!DOCTYPE html>")
+                assert words in text
 
 
 def test_no_door_tells_figures_that_nobody_can_believe(server: Server) -> None:

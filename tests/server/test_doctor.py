@@ -76,7 +76,7 @@ def test_what_jobs_complain_of_is_said(server: Server) -> None:
     (complaint,) = (each for message, each in said.items() if "complain" in message)
     assert complaint["message"].startswith("troubled: 1 rank")
     assert "runbook.md#a-rank-has-no-plan" in complaint["fix"]
-    (straggler,) = (each for message, each in said.items() if "straggler" in message)
+    (straggler,) = (each for message, each in said.items() if "slow pipeline" in message)
     assert straggler["level"] == "note"
     assert any(message.startswith("wrong units: ") for message in said)
     # Jobs that are over are nobody's trouble.

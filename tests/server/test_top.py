@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from api_calls import BINARY, await_running, create, register_all
+from api_calls import BINARY, await_running, create, job_command, register_all
 from drill import RANKS
 from serving import Server
 
@@ -61,6 +61,12 @@ def test_jobs_are_shown_in_the_order_that_is_asked_for(server: Server) -> None:
     assert "0.5000" not in rows["awaited"]
     assert server.call("POST", large + "/finish")[0] == 200
     assert names(top(server, "--json")) == ["small", "awaited"]
+    # What it drew is over.
+    text = top(server, "--all", "--sort", "name")
+    assert "400" not in text.splitlines()[0]
+    assert "0.5000" not in next(line for line in text.splitlines() if line.startswith("large"))
+    shown = job_command(server, "show", "large")
+    assert " last " in " ".join(shown.split())
     assert sorted(names(top(server, "--json", "--all"))) == ["awaited", "large", "small"]
 
 

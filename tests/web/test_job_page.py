@@ -224,6 +224,30 @@ def test_what_is_measured_is_marked_as_measured(surfer: Surfer, server: Server) 
     expect(figure(page, "Iteration time now")).to_contain_text("1.250 s")
     expect(figure(page, "Iteration time now")).to_contain_text("measured")
     expect(figure(page, "Power now")).to_contain_text("800 W")
+    # What is over is not now.
+    assert server.call("POST", path + "/finish")[0] == 200
+    for name, last in (("Iteration time now", "1.250 s"), ("Power now", "800 W")):
+        expect(figure(page, name).locator(".value")).to_have_text("n/a")
+        expect(figure(page, name)).to_contain_text(f"the job has ended; at last {last}")
+
+
+def test_several_slow_ranks_are_one_slow_pipeline(surfer: Surfer, server: Server) -> None:
+    """The count is of pipelines; the table has each report."""
+    path = running_job(server)
+    page = open_job(surfer, path)
+    for rank in (2, 3):
+        server.call("POST", path + "/stragglers", {"rank": rank, "factor": 1.3})
+    expect(figure(page, "Stragglers")).to_contain_text("reported 2 times")
+    expect(figure(page, "Stragglers").locator(".value")).to_have_text("1")
+
+
+def test_where_nothing_is_a_page_says_so(surfer: Surfer, server: Server) -> None:
+    """A server that was built from source has no documentation at /docs."""
+    surfer.allowed = re.compile("404")
+    page = surfer.open()
+    page.goto(server.url + "/docs")
+    expect(page.locator("h1")).to_have_text("Not Found")
+    expect(page.locator("p")).to_contain_text("perseus serve --docs build/site")
 
 
 def test_a_job_that_is_not_there_is_said_to_be_missing(surfer: Surfer, server: Server) -> None:

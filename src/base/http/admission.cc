@@ -124,7 +124,8 @@ std::optional<Response> FindRoute(const MessageHead& head, const AdmissionRules&
   }
   if (match.allow.empty() && !rules.starting.empty()) return TryAgainResponse(rules.starting);
   if (match.allow.empty()) {
-    return Refusal(404, fmt::format("There is nothing at {}.", Shown(admission->request.path)));
+    return ErrorFor(head.headers, 404,
+                    fmt::format("There is nothing at {}.", Shown(admission->request.path)));
   }
   Response response =
       Refusal(405, fmt::format("{} does not take {}; it takes {}.", Shown(admission->request.path),

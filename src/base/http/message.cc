@@ -3,10 +3,13 @@
 
 #include "http/message.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "common/html_text.h"
 #include "common/json_text.h"
 #include "http/text.h"
 
@@ -101,6 +104,23 @@ Response ErrorResponse(int status, std::string_view code, std::string_view messa
   nlohmann::ordered_json error = {{"code", code}, {"message", message}};
   if (!field.empty()) error["field"] = field;
   return JsonResponse(status, FormatCompact({{"error", std::move(error)}}) + "\n");
+}
+
+Response ErrorFor(const Headers& headers, int status, std::string_view message) {
+  const std::string* const accepted = FindHeader(headers, "Accept");
+  const bool is_browser = accepted != nullptr && accepted->find("text/html") != std::string::npos;
+  Response response = ErrorResponse(status, ErrorCodeOf(status), message);
+  if (is_browser) {
+    response.content_type = "text/html; charset=utf-8";
+    response.body = std::make_shared<const std::string>(
+        fmt::format("<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+                    "<meta name=\"viewport\" content=\"width=device-width\">\n"
+                    "<title>{0}</title>\n<h1>{0}</h1>\n<p>{1}</p>\n</html>\n",
+                    ReasonPhrase(status), EscapeHtml(message)));
+  }
+  response.headers = {{"Vary", "Accept"},
+                      {"Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"}};
+  return response;
 }
 
 Response TryAgainResponse(std::string_view message) {

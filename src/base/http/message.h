@@ -77,6 +77,9 @@ std::size_t BodySize(const Response& response);
 Response ErrorResponse(int status, std::string_view code, std::string_view message,
                        std::string_view field = {});
 
+// The same for who asks with these headers: a small page, where a browser shows it to people.
+Response ErrorFor(const Headers& headers, int status, std::string_view message);
+
 // 503 with Retry-After: 1 (second).
 Response TryAgainResponse(std::string_view message);
 

@@ -190,9 +190,8 @@ std::string EventLine(const std::string& name, const Json& data, const Json& job
   text += fmt::format(", plan {} ({})", MemberText(plan, "version"), MemberText(plan, "reason"));
   text += part(", iteration ", SecondsOf(WholeJobOf(plan), "iteration_time_s"));
   text += part(", saving ", SavingNow(job));
-  const std::size_t stragglers = ListOf(job, "stragglers").size();
-  if (stragglers > 0) {
-    text += fmt::format(", {} straggler{}", stragglers, stragglers == 1 ? "" : "s");
+  if (const long long slow = SlowPipelines(job); slow > 0) {
+    text += ", " + CountOf(slow, "slow pipeline");
   }
   return text + "\n";
 }
@@ -271,7 +270,7 @@ std::string JobTable(const Json& jobs, const Style& style) {
          fmt::format("{}/{}", MemberText(job, "ranks_registered"), MemberText(job, "world_size")),
          MemberText(plan, "version") + (HasFirstPlan(job) ? " (first)" : ""),
          seconds ? WithThousands(*seconds, 4) : "", SavingNow(job),
-         CountText(job.value("stragglers", Json(0)))});
+         std::to_string(SlowPipelines(job))});
   }
   return jobs.empty() ? "The server has no jobs.\n" : table.Format(style.rule());
 }
@@ -577,7 +576,13 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
                                  SecondsOf(frontier, "baseline_s"),
                                  has_conditions ? "; on paper, without the conditions" : ""));
   }
-  for (const Json& straggler : ListOf(job, "stragglers")) {
+  const Json& stragglers = ListOf(job, "stragglers");
+  const long long slow = SlowPipelines(job);
+  if (slow != static_cast<long long>(stragglers.size())) {
+    line("slow",
+         fmt::format("{}, reported {} times:", CountOf(slow, "pipeline"), stragglers.size()));
+  }
+  for (const Json& straggler : stragglers) {
     line("straggler", StragglerText(straggler, now_seconds));
   }
   if (MemberText(ObjectOf(job, "detection"), "mode") != "off") {
@@ -589,7 +594,7 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
   }
   const Json& measured = ObjectOf(job, "measured");
   if (!measured.empty()) {
-    line("now",
+    line(HasEnded(job) ? "last" : "now",
          fmt::format("{} an iteration, of each the slowest rank (mean of the last {})",
                      SecondsOf(measured, "iteration_time_s"), MemberText(measured, "iterations")));
   }

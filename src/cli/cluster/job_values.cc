@@ -30,17 +30,16 @@ const Json& WholeJobOf(const Json& plan) {
   return whole.empty() ? plan : whole;
 }
 
-bool HasEnded(const Json& job) { return job.value("ended", Json()) == true; }
+bool HasEnded(const Json& job) {
+  return job.value("ended", Json()) == true || MemberText(job, "state") == "finished";
+}
 
 std::string StateOf(const Json& job) {
   return MemberText(job, "state") +
          (HasEnded(job) && MemberText(job, "state") != "finished" ? ", ended" : "");
 }
 
-bool NobodyFollows(const Json& job) {
-  return NumberOf(job, "following") == 0 && MemberText(job, "state") != "finished" &&
-         !HasEnded(job);
-}
+bool NobodyFollows(const Json& job) { return NumberOf(job, "following") == 0 && !HasEnded(job); }
 
 bool IsBelievable(const Json& object) { return object.value("believable", Json()) != false; }
 
@@ -49,6 +48,14 @@ std::string SavingNow(const Json& job) {
   if (saving.empty()) return saving;
   if (NobodyFollows(job)) return "none now";
   return IsBelievable(job) ? saving : "not believable";
+}
+
+long long SlowPipelines(const Json& job) {
+  for (const char* const key : {"slow_pipelines", "stragglers"}) {
+    const auto count = job.find(key);
+    if (count != job.end() && count->is_number_integer()) return count->get<long long>();
+  }
+  return static_cast<long long>(ListOf(job, "stragglers").size());
 }
 
 std::string CountText(const Json& value) {

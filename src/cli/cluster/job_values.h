@@ -16,7 +16,7 @@ std::string SavingOf(const nlohmann::ordered_json& plan);
 // Of a plan: the figures of all pipelines together; a server of before says the plan's alone.
 const nlohmann::ordered_json& WholeJobOf(const nlohmann::ordered_json& plan);
 
-// Whether its trainers have ended; a run with the same name goes on.
+// Whether it is finished, or its trainers have ended; a run with the same name goes on.
 bool HasEnded(const nlohmann::ordered_json& job);
 
 // "profiling"; "profiling, ended".
@@ -30,6 +30,9 @@ bool IsBelievable(const nlohmann::ordered_json& object);
 
 // What a job saves now, as far as its plan says.
 std::string SavingNow(const nlohmann::ordered_json& job);
+
+// How many pipelines are slow. An older server says only how often that was reported.
+long long SlowPipelines(const nlohmann::ordered_json& job);
 
 // Of a list or of a number.
 std::string CountText(const nlohmann::ordered_json& value);

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/cluster/job_values.h"
 #include "cli/cluster/server_client.h"
 #include "cli/command_line.h"
 #include "cli/framework/table.h"
@@ -247,8 +248,8 @@ class ServerExaminer {
       AddOfJob(FindingLevel::kWarning, job, "it trains, and no rank follows its plan",
                Case("a-rank-has-no-plan-perseusrankscomplain", show));
     }
-    if (const auto stragglers = job.value("stragglers", 0LL); stragglers > 0) {
-      AddOfJob(FindingLevel::kNote, job, CountOf(stragglers, "straggler") + " recorded",
+    if (const long long slow = SlowPipelines(job); slow > 0) {
+      AddOfJob(FindingLevel::kNote, job, CountOf(slow, "slow pipeline") + " recorded",
                fmt::format("'perseus job straggler clear {}', where that is over", id));
     }
     // As the alarm PerseusRealisedBelowPromised: of the same plan, by a point at least.

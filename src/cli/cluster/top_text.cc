@@ -53,7 +53,8 @@ constexpr std::array<TopOrder, 7> kTopOrders = {
      {"promised",
       [](const Json& job) { return NumberOf(WholeJobOf(ObjectOf(job, "plan")), "saving_percent"); },
       nullptr},
-     {"stragglers", [](const Json& job) { return NumberOf(job, "stragglers"); }, nullptr},
+     {"stragglers", [](const Json& job) { return std::optional<double>(SlowPipelines(job)); },
+      nullptr},
      {"name", nullptr, "name"},
      {"state", nullptr, "state"}}};
 
@@ -120,10 +121,11 @@ std::string TopTable(const Json& jobs, const Style& style, double now_seconds,
   std::size_t rows = 0;
   for (const Json& job : jobs) {
     const Json& measured = ObjectOf(job, "measured");
-    const bool is_fresh = IsFresh(measured, now_seconds);
+    const bool is_fresh = !HasEnded(job) && IsFresh(measured, now_seconds);
     const auto power = is_fresh ? NumberOf(measured, "power_w") : std::nullopt;
     watts += power.value_or(0);
     if (++rows > most_rows) continue;
+    const long long slow = SlowPipelines(job);
     const Json& realised = ObjectOf(job, "realised");
     const auto saved = NumberOf(realised, "mean");
     // The plan that is promised beside it may be a newer one.
@@ -135,7 +137,7 @@ std::string TopTable(const Json& jobs, const Style& style, double now_seconds,
          is_fresh ? FigureOrNothing(TimeNow(job), 4) : "", FigureOrNothing(TimePromised(job), 4),
          FigureOrNothing(power, 0),
          saved ? FormatPercent(*saved, 2) + (is_older ? " (older plan)" : "") : "", SavingNow(job),
-         CountIfAny(job, "stragglers"), CountIfAny(job, "complaining")});
+         slow > 0 ? std::to_string(slow) : "", CountIfAny(job, "complaining")});
   }
   const std::string beyond = rows > most_rows ? fmt::format("and {} more\n", rows - most_rows) : "";
   return fmt::format("{}, {} measured\n\n{}{}", CountOf(static_cast<long long>(jobs.size()), "job"),

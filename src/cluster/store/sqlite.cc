@@ -167,8 +167,10 @@ std::string SqliteSentence(const std::string& name, int code, const std::string&
           "or name another file",
           name, detail);
     case SQLITE_IOERR:
-      return fmt::format("{}: the disk refused to read or write; nothing was written ({})", name,
-                         detail);
+      return fmt::format(
+          "{}: the disk refused to read or write; nothing was written ({}); is it full, or gone? "
+          "Free some space, or name another file",
+          name, detail);
     case SQLITE_CANTOPEN:
       return fmt::format(
           "{}: the store cannot be opened ({}); its folder must be there and this "

@@ -30,8 +30,9 @@ constexpr std::string_view kIndex = "index.html";
 constexpr std::string_view kImages = "; img-src 'self' data:";
 
 constexpr std::string_view kNoSite =
-    "This server carries no documentation. It is in the folder docs of Perseus' source; "
-    "scripts/site there makes a site of it, and perseus serve --docs DIR shows that here.";
+    "This server carries no documentation. It is in the folder docs of Perseus' source, as text. "
+    "To read it here: run 'scripts/site build/site' in that source, then start the server with "
+    "'perseus serve --docs build/site'.";
 
 std::string_view ContentTypeOf(const fs::path& name) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kTypes = {{
@@ -76,7 +77,7 @@ Result<Site> ReadSite(const std::string& folder) {
 }
 
 http::Response Answer(const Site& site, const http::Request& request, std::string name) {
-  if (site.empty()) return http::ErrorResponse(404, http::ErrorCodeOf(404), kNoSite);
+  if (site.empty()) return http::ErrorFor(request.headers, 404, kNoSite);
   if (request.path == "/docs") {  // Links in the first page are relative to the folder.
     http::Response response;
     response.status = 302;
@@ -87,8 +88,8 @@ http::Response Answer(const Site& site, const http::Request& request, std::strin
   if (name.empty() || name.ends_with('/')) name += kIndex;
   const auto found = site.find(name);
   if (found != site.end()) return found->second.AnswerTo(request);
-  return http::ErrorResponse(404, http::ErrorCodeOf(404),
-                             "The documentation has no such page; it begins at /docs/.");
+  return http::ErrorFor(request.headers, 404,
+                        "The documentation has no such page; it begins at /docs/.");
 }
 
 }  // namespace

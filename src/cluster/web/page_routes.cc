@@ -27,8 +27,8 @@ class ServedPage {
   http::Response Answer(const http::Request& request, const std::string& name) const {
     const auto found = files_.find(name.empty() ? first_ : name);
     if (found != files_.end()) return found->second.AnswerTo(request);
-    return http::ErrorResponse(
-        404, http::ErrorCodeOf(404),
+    return http::ErrorFor(
+        request.headers, 404,
         files_.empty() ? "This server was built without its page (PERSEUS_WEB=OFF); /openapi.json "
                          "lists what it answers."
                        : "The page has no such file.");

@@ -11,6 +11,7 @@
 #include <limits>
 #include <utility>
 
+#include "common/html_text.h"
 #include "report/page.h"
 #include "report/scale.h"
 #include "report/text.h"

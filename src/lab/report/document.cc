@@ -8,9 +8,9 @@
 #include <iterator>
 
 #include "common/belief.h"
+#include "common/html_text.h"
 #include "report/assets.h"
 #include "report/page.h"
-#include "report/text.h"
 
 namespace perseus::report {
 namespace {

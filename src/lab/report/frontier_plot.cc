@@ -9,6 +9,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "common/html_text.h"
 #include "report/scale.h"
 #include "report/text.h"
 

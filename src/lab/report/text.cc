@@ -45,35 +45,6 @@ DisplayUnit ChooseUnit(double value, const Prefix (&prefixes)[n]) {
 
 }  // namespace
 
-std::string EscapeHtml(std::string_view text) {
-  // Through JSON and back: its writer replaces what is not UTF-8.
-  const std::string utf8 = Json::parse(FormatCompact(Json(std::string(text)))).get<std::string>();
-  std::string escaped;
-  escaped.reserve(utf8.size());
-  for (const char c : utf8) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      case '\'':
-        escaped += "&#39;";
-        break;
-      default:
-        escaped += (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) ? ' ' : c;
-    }
-  }
-  return escaped;
-}
-
 std::string ScriptJson(const Json& json) {
   std::string safe;
   for (const char c : FormatCompact(json)) {

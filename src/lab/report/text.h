@@ -13,10 +13,6 @@
 
 namespace perseus::report {
 
-// `text` for HTML text or a quoted attribute: & < > " ' escaped, bytes that
-// are not UTF-8 replaced, control characters made spaces.
-std::string EscapeHtml(std::string_view text);
-
 // One line of JSON that is also safe inside <script>: no '<', '>' or '&'.
 std::string ScriptJson(const nlohmann::ordered_json& json);
 

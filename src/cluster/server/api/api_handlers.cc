@@ -156,6 +156,13 @@ http::Response ShowJob(const ManagedJob& job, int status) {
   return response;
 }
 
+http::Response FailureOf(const ManagedJob& job, Failure failure) {
+  if (failure.code == FailureCode::kNotFound || failure.code == FailureCode::kConflict) {
+    failure.message = fmt::format("job {}: {}", NameAndId(job.name(), job.id()), failure.message);
+  }
+  return FailureResponse(failure);
+}
+
 void Change(const JobPointer& job, const CallPointer& call, Command command,
             std::function<http::Response(const Answer& answer)> answer) {
   job->Do(std::move(command), call->caller,
@@ -165,7 +172,7 @@ void Change(const JobPointer& job, const CallPointer& call, Command command,
             } else if (outcome.error().code == FailureCode::kPast) {
               call->responder.Send(HasChanged(*job, outcome.error()));
             } else {
-              call->responder.Send(FailureResponse(outcome.error()));
+              call->responder.Send(FailureOf(*job, outcome.error()));
             }
           });
 }
@@ -178,13 +185,13 @@ void WithRank(const JobPointer& job, const CallPointer& call, std::int64_t rank,
               std::function<void(const RankPlace&)> next) {
   // One that cannot be is no rank of the job, either.
   const int number = rank >= 0 && rank < job->shape().world_size() ? static_cast<int>(rank) : -1;
-  job->FindRank(number, [call, rank, next = std::move(next)](const auto& place) {
+  job->FindRank(number, [job, call, rank, next = std::move(next)](const auto& place) {
     if (place) return next(*place);
     Failure failure = place.error();
     if (failure.code == FailureCode::kNotFound) {
       failure.message = fmt::format("rank {} is not registered; register it first", rank);
     }
-    call->responder.Send(FailureResponse(failure));
+    call->responder.Send(FailureOf(*job, std::move(failure)));
   });
 }
 

@@ -21,10 +21,6 @@
 // What happens between a route and its handler: checks of the query, of the token, and of If-Match.
 namespace perseus::server {
 
-inline Failure NoSuchJob(const std::string& id) {
-  return {FailureCode::kNotFound, "there is no job " + id};
-}
-
 // The header of an answer that may be out of date because the store does not answer.
 inline constexpr const char* kStaleHeader = "Perseus-Stale";
 inline constexpr const char* kStaleSentence =
@@ -103,6 +99,9 @@ void AnswerWhenNew(
 
 // Answers with the job as it is now. Its revision is the ETag.
 http::Response ShowJob(const ManagedJob& job, int status = 200);
+
+// The answer for a failure of this job. Says which job it is, where it is about its state.
+http::Response FailureOf(const ManagedJob& job, Failure failure);
 
 // Runs a command on the job. Sends what `answer` makes of the result, or the failure. The change is
 // not made if the client has disconnected, or if the job is not at the revision that If-Match

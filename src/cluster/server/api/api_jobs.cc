@@ -288,7 +288,7 @@ std::string Thinned(const std::string& csv, std::size_t points) {
 
 Response GetFrontier(ManagedJob& job, const Call& call) {
   const auto plan = PlanWithCurve(job);
-  if (!plan) return FailureResponse(plan.error());
+  if (!plan) return FailureOf(job, plan.error());
   const auto points =
       static_cast<std::size_t>(QueryInteger(call.request, "points").value_or(kAllPoints));
   Response response;
@@ -301,20 +301,20 @@ Response GetFrontier(ManagedJob& job, const Call& call) {
 Response GetPlanFile(ManagedJob& job, const Call& call) {
   const std::int64_t number = QueryInteger(call.request, "pipeline").value_or(0);
   if (number < 0 || number >= job.shape().data_parallel) {
-    return FailureResponse(
-        {FailureCode::kNotFound,
-         fmt::format("the job has {} pipelines, counted from 0", job.shape().data_parallel),
-         "pipeline"});
+    return FailureOf(
+        job, {FailureCode::kNotFound,
+              fmt::format("the job has {} pipelines, counted from 0", job.shape().data_parallel),
+              "pipeline"});
   }
   const auto plan = PlanWithCurve(job);
-  if (!plan) return FailureResponse(plan.error());
+  if (!plan) return FailureOf(job, plan.error());
   const CurvePlan* const found = (*plan)->PlanOf(static_cast<int>(number));
   if (found == nullptr) {
-    return FailureResponse({FailureCode::kConflict,
-                            fmt::format("pipeline {} is a straggler that runs at maximum clocks, "
-                                        "without a plan; ask for another pipeline",
-                                        number),
-                            "pipeline"});
+    return FailureOf(job, {FailureCode::kConflict,
+                           fmt::format("pipeline {} is a straggler that runs at maximum clocks, "
+                                       "without a plan; ask for another pipeline",
+                                       number),
+                           "pipeline"});
   }
   PlanDocument document = (*plan)->curve->Document(*found);
   document.generator_name = "perseus serve";

@@ -354,7 +354,7 @@ void TakeReports(const JobPointer& job, const CallPointer& call) {
   job->Report(reports->iterations, reports->clients,
               [call, job, reports = *reports](const Outcome<void>& reported) {
                 if (!reported) {
-                  call->responder.Send(FailureResponse(reported.error()));
+                  call->responder.Send(FailureOf(*job, reported.error()));
                   return;
                 }
                 nlohmann::ordered_json answer = {{"reports", reports.iterations.size()}};

@@ -79,7 +79,9 @@ void ClearOne(const JobPointer& job, const CallPointer& call) {
   const std::string& text = call->parameters[1];
   const auto id = ParseInteger<std::int64_t>(text);
   if (!id) {
-    return Send(*call, FailureResponse({FailureCode::kNotFound, "there is no straggler " + text}));
+    return Send(*call, FailureOf(*job, {FailureCode::kNotFound,
+                                        "there is no straggler " + text +
+                                            "; 'perseus job show' has those that there are"}));
   }
   Change(job, call, ClearStraggler{*id}, [](const Answer&) { return NoContent(); });
 }

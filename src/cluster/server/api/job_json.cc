@@ -90,7 +90,10 @@ constexpr Member kJobSummaryMembers[] = {
         .Says("Its figures are those of the pipelines that do not straggle, an iteration of one "
               "pipeline each; 'pipelines' has those that run another plan, 'whole_job' what all do "
               "together"),
-    Integer("stragglers").Sometimes(),
+    Integer("stragglers").Sometimes().Says("Reports: several may be of one pipeline."),
+    Integer("slow_pipelines")
+        .Sometimes()
+        .Says("How many pipelines the stragglers slow, now or later."),
     Integer("complaining").Sometimes().Says("How many ranks report an error."),
     Object("measured", "MeasuredNow")
         .Optional()
@@ -277,6 +280,7 @@ Json JobSummaryJson(const JobView& view) {
       {"progress", view.progress},
       {"refined", view.refined},
       {"stragglers", view.stragglers.size()},
+      {"slow_pipelines", view.slow_pipelines},
       {"complaining", view.complaining_clients},
       {"measured", MeasuredJson(view.watch.recent)},
       {"realised", LastRealisedJson(view.watch)},

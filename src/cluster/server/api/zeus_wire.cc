@@ -86,8 +86,10 @@ bool SameShape(const Shape& a, const Shape& b) {
 // The job that was created with the client key, if it has the shape.
 Response KnownZeusJob(const Call& call, const Shape& shape, const Outcome<JobPointer>& known) {
   if (known && !Sees(call.request.binding, **known)) {
-    return FailureResponse(
-        {FailureCode::kNotFound, "there is no job with this client key", "job_metadata"});
+    return FailureResponse({FailureCode::kNotFound,
+                            "there is no job with this client key; create it first, as with "
+                            "'perseus job create FILE --client-key KEY'",
+                            "job_metadata"});
   }
   if (!known) {
     Failure failure = known.error();

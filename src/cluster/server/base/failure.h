@@ -38,6 +38,23 @@ inline tl::unexpected<Failure> Fail(FailureCode code, std::string message, std::
   return tl::unexpected<Failure>(Failure{code, std::move(message), std::move(field)});
 }
 
+inline Failure NoSuchJob(const std::string& id) {
+  return {FailureCode::kNotFound, "there is no job " + id +
+                                      " on this server; 'perseus job list' shows those that there "
+                                      "are"};
+}
+
+// Of a job that was there.
+inline tl::unexpected<Failure> JobWasDeleted() {
+  return Fail(FailureCode::kNotFound,
+              "the job was deleted; 'perseus job list' shows those that there are");
+}
+
+// How sentences name a job: "'llama' (j-1)", or its id alone where it has no name.
+inline std::string NameAndId(const std::string& name, const std::string& id) {
+  return name.empty() ? id : "'" + name + "' (" + id + ")";
+}
+
 // The failure for an error of the store: kInvalid if no store would accept the data, else
 // kUnavailable.
 inline tl::unexpected<Failure> Unavailable(const Error& error) {

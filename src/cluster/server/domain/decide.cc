@@ -114,7 +114,7 @@ void Note(Draft* draft, std::string what, std::string before, std::string after)
 
 Outcome<Decision> Decide(const JobLife& job, const Underway& underway, std::int64_t last_version,
                          const Command& command, const Moment& now) {
-  if (job.phase.is_gone) return Fail(FailureCode::kNotFound, "the job was deleted");
+  if (job.phase.is_gone) return JobWasDeleted();
   const Situation on{.job = job, .underway = underway, .last_version = last_version, .now = now};
   Outcome<Draft> draft =
       std::visit([&](const auto& wanted) { return DecideOn(on, wanted); }, command);

@@ -147,10 +147,13 @@ Outcome<Draft> DecideOn(const Situation& on, const Reprofile& /*command*/) {
   if (phase.state == JobState::kFinished) return HasFinished();
   if (on.job.record.origin == store::JobOrigin::kZeus) {
     return Fail(FailureCode::kConflict,
-                "the job was created by a Zeus client; such clients do not measure");
+                "the job was created by a Zeus client, and such clients do not measure; give a "
+                "profile with 'perseus job create'");
   }
   if (phase.state == JobState::kRegistering) {
-    return Fail(FailureCode::kConflict, "not all ranks of the job are registered yet");
+    return Fail(FailureCode::kConflict,
+                "not all ranks of the job are registered yet; 'perseus job show' names those "
+                "that are missing");
   }
   if (phase.state == JobState::kProfiling || IsPending(phase)) return Draft();
   if (phase.state == JobState::kCharacterizing) {

@@ -105,7 +105,9 @@ Outcome<void> CheckMeasurements(const Situation& on, const store::Measurements& 
                 "/api/v1/jobs");
   }
   if (!TakesMeasurements(on.phase())) {
-    return Fail(FailureCode::kConflict, "the job has its profile; it takes no more measurements");
+    return Fail(FailureCode::kConflict,
+                "the job has its profile; it takes no more measurements until 'perseus job "
+                "reprofile' asks for new ones");
   }
   const auto known = on.job.measured_rows.find(measured.rank);
   const std::size_t before =

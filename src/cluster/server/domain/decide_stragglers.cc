@@ -71,8 +71,11 @@ Outcome<void> CheckPlace(const JobLife& job, const StragglerRequest& request) {
     return entry.second.node == request.node;
   });
   if (has_node) return {};
-  return Fail(FailureCode::kNotFound,
-              fmt::format("no rank of the job is on node '{}'", request.node), "node");
+  return Fail(
+      FailureCode::kNotFound,
+      fmt::format("no rank of the job is on node '{}'; give the name with which ranks registered",
+                  request.node),
+      "node");
 }
 
 std::string StragglerText(const store::StragglerRecord& straggler) {
@@ -100,7 +103,7 @@ Outcome<Draft> DecideOn(const Situation& on, const AddStraggler& command) {
   if (phase.state == store::JobState::kFinished) return HasFinished();
   if (phase.stragglers.size() >= kMostStragglers) {
     return Fail(FailureCode::kTooLarge,
-                fmt::format("the job has {} stragglers; clear some", kMostStragglers));
+                fmt::format("the job has {} reports of stragglers; clear some", kMostStragglers));
   }
   const double now = PlanningDaySeconds(phase, on.now);
   store::StragglerRecord straggler{.job = on.id(),
@@ -128,7 +131,10 @@ Outcome<Draft> DecideOn(const Situation& on, const ClearStraggler& command) {
   if (known == stragglers.end()) {
     return Fail(
         FailureCode::kNotFound,
-        fmt::format("the job has no straggler {}; it was cleared, or has expired", command.id));
+        fmt::format(
+            "the job has no straggler {}; it was cleared, or has expired; 'perseus job show' has "
+            "those that there are",
+            command.id));
   }
   Draft draft;
   Note(&draft, "straggler", StragglerText(*known), "");

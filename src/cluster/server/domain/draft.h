@@ -62,7 +62,8 @@ Outcome<Draft> DecideOn(const Situation& on, const AnswerDetected& command);
 Outcome<Draft> DecideOn(const Situation& on, const LengthenStretches& command);
 
 inline tl::unexpected<Failure> HasFinished() {
-  return Fail(FailureCode::kConflict, "the job has finished");
+  return Fail(FailureCode::kConflict,
+              "the job has finished, so it cannot be changed; create another one for another run");
 }
 
 // An event with a sentence about the job's sweep, or about that of one rank (-1: none).

@@ -7,7 +7,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 #include <vector>
+
+#include "server/base/failure.h"
 
 namespace perseus::server {
 
@@ -37,8 +40,9 @@ PublishedPlan PublicationOf(const JobLife& job) {
   const Phase& phase = job.phase;
   PublishedPlan plan;
   plan.version = phase.version;
+  const std::string name = NameAndId(job.record.name, job.record.id);
   if (phase.is_gone) {
-    plan.sentence = "The job was deleted; run at maximum clocks.";
+    plan.sentence = fmt::format("Job {} was deleted; run at maximum clocks.", name);
     plan.gone = true;
     return plan;
   }
@@ -47,8 +51,10 @@ PublishedPlan PublicationOf(const JobLife& job) {
   if (phase.version.plan == 0) {
     plan.sentence =
         phase.state == store::JobState::kFinished
-            ? "The job has finished; run at maximum clocks. For another run give another client "
-              "key, or delete this job first."
+            ? fmt::format(
+                  "Job {} has finished; run at maximum clocks. For another run give "
+                  "another client key, or delete this job first.",
+                  name)
             : fmt::format("There is no plan ({}); run at maximum clocks.", ReasonOf(phase));
     return plan;
   }

@@ -99,6 +99,13 @@ bool IsActive(const store::StragglerRecord& straggler, double now_seconds) {
   return straggler.starts_at_seconds <= now_seconds && !IsExpired(straggler, now_seconds);
 }
 
+std::int64_t SlowPipelines(const Shape& shape,
+                           const std::vector<store::StragglerRecord>& stragglers,
+                           const std::map<int, store::RankRecord>& ranks) {
+  if (stragglers.empty()) return 0;
+  return static_cast<std::int64_t>(SlowdownsOf(shape, stragglers, ranks).all().size());
+}
+
 Assignment Assign(const Curve& curve, double target_seconds, const Shape& shape,
                   const std::vector<store::StragglerRecord>& stragglers,
                   const std::map<int, store::RankRecord>& ranks) {

@@ -32,6 +32,11 @@ struct Assignment {
 bool IsActive(const store::StragglerRecord& straggler, double now_seconds);
 bool IsExpired(const store::StragglerRecord& straggler, double now_seconds);
 
+// How many pipelines these slow: several of them may be about ranks of one pipeline.
+std::int64_t SlowPipelines(const Shape& shape,
+                           const std::vector<store::StragglerRecord>& stragglers,
+                           const std::map<int, store::RankRecord>& ranks);
+
 // Chooses the plan of each pipeline. T' is the iteration time of the slowest pipeline that has a
 // straggler.
 // - A pipeline with a straggler runs the fastest plan. That plan slows computations that were not

@@ -55,7 +55,7 @@ class WatchFamilies {
   void Add(const JobView& view) {
     const WatchView& watch = view.watch;
     const std::string& job = view.record.id;
-    AddIterations(job, watch);
+    AddIterations(job, watch, view.has_ended);
     AddSaved(job, watch, AreBelievable(view.notes));
     for (const auto& [kind, count] : watch.counts) {
       AddValue(&findings_, static_cast<double>(count), {{kJob, job}, {"kind", kind}});
@@ -84,14 +84,15 @@ class WatchFamilies {
   }
 
  private:
-  void AddIterations(const std::string& job, const WatchView& watch) {
+  void AddIterations(const std::string& job, const WatchView& watch, bool has_ended) {
     if (!watch.recent) return;
     AddValue(&iterations_, static_cast<double>(watch.totals.iterations), {{kJob, job}});
     AddValue(&measured_, static_cast<double>(watch.totals.with_energy), {{kJob, job}});
     AddValue(&joules_, watch.totals.joules, {{kJob, job}});
+    AddValue(&last_, watch.recent->at_seconds, {{kJob, job}});
+    if (has_ended) return;
     AddValue(&iteration_time_, watch.recent->iteration_seconds, {{kJob, job}});
     if (watch.recent->watts) AddValue(&power_, *watch.recent->watts, {{kJob, job}});
-    AddValue(&last_, watch.recent->at_seconds, {{kJob, job}});
   }
 
   // What nobody measured is not there, rather than 0.
@@ -165,7 +166,7 @@ Families JobFamilies(const JobService& service) {
                                "Share of the energy at maximum clocks that the plan saves.");
   MetricFamily ranks = Gauge("perseus_job_ranks", "Ranks that joined a job.");
   MetricFamily stragglers =
-      Gauge("perseus_job_stragglers", "Stragglers that are recorded for a job.");
+      Gauge("perseus_job_stragglers", "Pipelines of a job that recorded stragglers slow.");
   MetricFamily waiting = Gauge("perseus_job_waiting", "Requests that wait for a job's plan.");
   MetricFamily clients =
       Gauge("perseus_job_client_events", "Counts of a job's clients since they started, by kind.");
@@ -179,7 +180,7 @@ Families JobFamilies(const JobService& service) {
     AddValue(&infos, 1, {{kJob, view.record.id}, {"job_name", view.record.name}});
     AddValue(&complaining, static_cast<double>(view.complaining_clients), labels);
     AddValue(&ranks, static_cast<double>(view.ranks_registered), labels);
-    AddValue(&stragglers, static_cast<double>(view.stragglers.size()), labels);
+    AddValue(&stragglers, static_cast<double>(view.slow_pipelines), labels);
     watch.Add(view);
     AddValue(&waiting, static_cast<double>(job->board().waiting()), labels);
     for (const auto& [kind, count] : view.client_counts) {

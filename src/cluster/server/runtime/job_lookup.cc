@@ -31,10 +31,6 @@ constexpr int kMostLookupsPerSecond = 200;
 constexpr std::size_t kMostAbsent = 10'000;
 constexpr std::size_t kIdDigits = 16;
 
-tl::unexpected<Failure> NoJob(const std::string& id) {
-  return Fail(FailureCode::kNotFound, fmt::format("there is no job {}", id));
-}
-
 // Of a reading that has waited for its turn for longer than its client.
 tl::unexpected<Error> NobodyWaits() {
   return MakeError(store::kTooLate, "the client no longer waits for the answer");
@@ -142,7 +138,7 @@ void JobService::Load(const std::string& id, bool ask_for_work, const FoundCallb
   const auto load = [this, id, ask_for_work]() -> Outcome<JobPointer> {
     auto loaded = LoadJobLife(store_, id);
     if (!loaded) return Unavailable(loaded.error());
-    if (!loaded->has_value()) return NoJob(id);
+    if (!loaded->has_value()) return tl::unexpected(NoSuchJob(id));
     return Add(**std::move(loaded), ask_for_work);
   };
   readers_.Read("load a job", load, [this, id](const Outcome<JobPointer>& job) {
@@ -172,9 +168,9 @@ void JobService::Load(const std::string& id, bool ask_for_work, const FoundCallb
 void JobService::Get(const std::string& id, const FoundCallback& found) {
   if (JobPointer job = Known(id); job != nullptr) {
     job->Touch();
-    return found(job->is_gone() ? Outcome<JobPointer>(NoJob(id)) : job);
+    return found(job->is_gone() ? Outcome<JobPointer>(tl::unexpected(NoSuchJob(id))) : job);
   }
-  if (!IsId(id, kIdPrefix)) return found(NoJob(id));
+  if (!IsId(id, kIdPrefix)) return found(tl::unexpected(NoSuchJob(id)));
   const bool is_listed = [&] {
     const ReaderLock lock(mutex_);
     return heads_.contains(id);
@@ -184,7 +180,7 @@ void JobService::Get(const std::string& id, const FoundCallback& found) {
     const MutexLock lock(lookup_mutex_);
     return absent_.contains(id);
   }();
-  if (is_absent) return found(NoJob(id));
+  if (is_absent) return found(tl::unexpected(NoSuchJob(id)));
   found(Fail(FailureCode::kUnavailable,
              "too many requests name jobs that this server does not know; try again in a second"));
 }
@@ -194,7 +190,7 @@ void JobService::GetFresh(const std::string& id, FreshCallback found) {
     if (!job || !store_.is_shared()) return found(job, false);
     // What a store that is away has last said is shown meanwhile.
     (*job)->RefreshAll([job, found](const Result<void>& read) {
-      if ((*job)->is_gone()) return found(NoJob((*job)->id()), false);
+      if ((*job)->is_gone()) return found(tl::unexpected(NoSuchJob((*job)->id())), false);
       found(job, !read);
     });
   });
@@ -211,7 +207,9 @@ void JobService::GetByKey(const std::string& client_key, IsWanted is_wanted, Fou
     if (!id) return found(Unavailable(id.error()));
     if (!id->has_value()) {
       return found(Fail(FailureCode::kNotFound,
-                        fmt::format("there is no job with the client key '{}'", client_key)));
+                        fmt::format("there is no job with the client key '{}'; 'perseus job list' "
+                                    "shows those that there are",
+                                    client_key)));
     }
     if (JobPointer job = Known(**id); job != nullptr) return found(job);
     Load(**id, /*ask_for_work=*/false, found);

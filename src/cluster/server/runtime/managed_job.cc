@@ -282,7 +282,7 @@ void ManagedJob::OnRefused(const OperationPointer& operation, const Error& error
   }
   if (error.code != ErrorCode::kConflict) return Settle(operation, Unavailable(error));
   if (life_.phase.is_gone) {
-    return Settle(operation, Fail(FailureCode::kNotFound, "the job was deleted"));
+    return Settle(operation, JobWasDeleted());
   }
   const bool may_try = operation->is_change() ? context_->now().seconds < operation->until_seconds
                                               : !operation->has_looked;

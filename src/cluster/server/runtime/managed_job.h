@@ -82,6 +82,7 @@ struct JobView {
   std::vector<int> missing_ranks;  // The first that have not registered.
   std::int64_t ranks_measured = 0;
   std::vector<store::StragglerRecord> stragglers;
+  std::int64_t slow_pipelines = 0;            // That these slow, now or later.
   std::shared_ptr<const PublishedPlan> plan;  // Null: none was published.
   bool refined = false;                       // No better plan will come.
   std::vector<store::IterationSummary> iterations;
@@ -137,6 +138,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void Resume(bool ask_for_work);
 
   const std::string& id() const { return record_.id; }
+  const std::string& name() const { return record_.name; }
   const std::string& client_key() const { return record_.client_key; }
   double created_at_seconds() const { return record_.created_at_seconds; }
   store::JobOrigin origin() const { return record_.origin; }

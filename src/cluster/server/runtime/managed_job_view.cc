@@ -43,6 +43,7 @@ JobView ManagedJob::View() const {
   view.missing_ranks = MissingRanks(life_.ranks, shape_.world_size());
   view.ranks_measured = static_cast<std::int64_t>(life_.table.ranks_done());
   view.stragglers = phase.stragglers;
+  view.slow_pipelines = SlowPipelines(shape_, phase.stragglers, life_.ranks);
   view.plan = board_.Current();
   view.refined = phase.built.curve != nullptr && (!LacksPlans(phase) || has_given_up_);
   view.iterations = sums_.All();

@@ -12,7 +12,8 @@ namespace perseus::server {
 namespace {
 
 tl::unexpected<Failure> NotRegistered(int rank, const char* list, std::size_t number) {
-  return Fail(FailureCode::kConflict, fmt::format("rank {} is not registered", rank),
+  return Fail(FailureCode::kConflict,
+              fmt::format("rank {} is not registered; register it first", rank),
               fmt::format("{}[{}].rank", list, number));
 }
 
@@ -21,7 +22,7 @@ tl::unexpected<Failure> NotRegistered(int rank, const char* list, std::size_t nu
 Outcome<void> CheckReports(const JobLife& job, std::int64_t last_version,
                            const std::vector<IterationReport>& reports,
                            const std::vector<ClientReport>& clients) {
-  if (job.phase.is_gone) return Fail(FailureCode::kNotFound, "the job was deleted");
+  if (job.phase.is_gone) return JobWasDeleted();
   for (std::size_t i = 0; i < reports.size(); ++i) {
     const IterationReport& report = reports[i];
     if (!job.ranks.contains(report.rank)) return NotRegistered(report.rank, "reports", i);

@@ -18,7 +18,8 @@ function sentenceOf(event: ServerEvent): string {
   }
   if (event.name !== 'straggler') return '';
   if (typeof gone !== 'number') return `straggler ${String(straggler_id)} was reported`;
-  return gone === 1 ? `straggler ${String(straggler_id)} is over` : `${gone} stragglers are over`;
+  return gone === 1 ? `straggler ${String(straggler_id)} is over`
+    : `${gone} reports of stragglers are over`;
 }
 
 export class EventList {

@@ -6,7 +6,7 @@
 import { Child, h } from './dom';
 import { age, between, clockTime, count, percent, plural, seconds, signedPercent, unknown, watts }
   from './format';
-import { planStage, promisedSaving, promisedTime, reasonOf } from './plan_words';
+import { hasEnded, planStage, promisedSaving, promisedTime, reasonOf } from './plan_words';
 import type { Job } from './types';
 
 type Source = 'measured' | 'promised' | 'as told';
@@ -20,22 +20,23 @@ interface Figure {
 
 function timeFigures(job: Job): Figure[] {
   const measured = job.measured;
+  const ended = hasEnded(job);
   const promised = promisedTime(job);
   const baseline = job.frontier?.baseline_s;
   const straggling = job.plan?.whole_job?.straggling === true;
   return [
-    { name: 'Iteration time now', value: seconds(measured?.iteration_time_s), source: 'measured',
-      details: measured === null || measured === undefined
+    { name: 'Iteration time now', value: ended ? unknown : seconds(measured?.iteration_time_s),
+      source: 'measured', details: measured === null || measured === undefined
         ? ['no rank reported an iteration to this server yet']
-        : [`median of the last ${measured.iterations}, the slowest rank of each`,
+        : ended ? [`the job has ended; at last ${seconds(measured.iteration_time_s)}`] : [`median of the last ${measured.iterations}, the slowest rank of each`,
           `the last one ${age(Date.now() / 1000 - measured.at)} ago`] },
     { name: 'Iteration time planned', value: seconds(promised), source: 'promised',
       details: baseline === undefined || promised === null ? []
         : [`${signedPercent(100 * (promised / baseline - 1))} against ${seconds(baseline)} at ` +
            `maximum clocks${straggling ? ', no straggler' : ''}`] },
-    { name: 'Power now', value: watts(measured?.power_w), source: 'measured',
+    { name: 'Power now', value: ended ? unknown : watts(measured?.power_w), source: 'measured',
       details: measured?.power_w === null ? ['not all ranks report their energy']
-        : ['all GPUs together'] },
+        : [ended ? `the job has ended; at last ${watts(measured?.power_w)}` : 'all GPUs together'] },
   ];
 }
 
@@ -68,10 +69,13 @@ function lifeFigures(job: Job): Figure[] {
     { name: 'Plan', value: planStage(job), source: 'as told', details: plan === null ? []
       : [`version ${plan.version} since ${clockTime(plan.at)}, target ${job.at}`,
         plan.reason === 'straggler' ? 'it allows for a straggler' : ''] },
-    { name: 'Stragglers', value: count(job.stragglers.length), source: 'as told',
-      details: [job.detection.mode === 'off' ? 'the server does not look for them'
-        : job.detection.together !== '' ? job.detection.together
-          : `${plural(job.detection.watched_ranks, 'rank')} watched`] },
+    { name: 'Stragglers', value: count(job.slow_pipelines), source: 'as told',
+      details: [
+        job.stragglers.length === job.slow_pipelines ? ''
+          : `slow pipelines, reported ${count(job.stragglers.length)} times`,
+        job.detection.mode === 'off' ? 'the server does not look for them'
+          : job.detection.together !== '' ? job.detection.together
+            : `${plural(job.detection.watched_ranks, 'rank')} watched`] },
   ];
 }
 

@@ -7,7 +7,7 @@
 import { jobLink } from './address';
 import { Child, h, setText } from './dom';
 import { between, count, percent, seconds, unknown, watts } from './format';
-import { nameOf, planStage, promisedSaving, promisedTime, reasonOf } from './plan_words';
+import { hasEnded, nameOf, planStage, promisedSaving, promisedTime, reasonOf } from './plan_words';
 import type { JobSummary } from './types';
 
 export interface JobColumn {
@@ -37,20 +37,20 @@ export const columns: JobColumn[] = [
     text: planStage, detail: (job) => (job.plan === null ? '' : `version ${job.plan.version}`) },
   { key: 'time', head: 'Iteration', about: 'Measured lately; promised by the plan', isNumber: true,
     order: (job) => job.measured?.iteration_time_s ?? promisedTime(job) ?? missing,
-    text: (job) => seconds(job.measured?.iteration_time_s),
+    text: (job) => (hasEnded(job) ? unknown : seconds(job.measured?.iteration_time_s)),
     detail: (job) => `promised ${seconds(promisedTime(job))}` },
   { key: 'power', head: 'Power', about: 'Measured lately, all GPUs together', isNumber: true,
-    order: (job) => job.measured?.power_w ?? missing,
-    text: (job) => watts(job.measured?.power_w) },
+    order: (job) => (hasEnded(job) ? missing : job.measured?.power_w ?? missing),
+    text: (job) => (hasEnded(job) ? unknown : watts(job.measured?.power_w)) },
   { key: 'saved', head: 'Saved', isNumber: true,
     about: 'Measured against maximum clocks, with its 95 % interval; promised by the plan',
     order: (job) => job.realised?.mean ?? promisedSaving(job) ?? missing,
     text: (job) => (job.realised === null || job.realised === undefined ? unknown
       : `${percent(job.realised.mean)} (${between(job.realised.least, job.realised.most)})`),
     detail: (job) => `promised ${percent(promisedSaving(job))}` },
-  { key: 'stragglers', head: 'Stragglers', about: 'In effect, or announced', isNumber: true,
-    order: (job) => job.stragglers, text: (job) => count(job.stragglers),
-    isBad: (job) => job.stragglers > 0 },
+  { key: 'stragglers', head: 'Stragglers', about: 'Slow pipelines, now or announced', isNumber: true,
+    order: (job) => job.slow_pipelines, text: (job) => count(job.slow_pipelines),
+    isBad: (job) => job.slow_pipelines > 0 },
   { key: 'troubles', head: 'Troubles', about: 'Ranks that report an error', isNumber: true,
     order: (job) => job.complaining, text: (job) => count(job.complaining),
     isBad: (job) => job.complaining > 0 },

@@ -27,6 +27,10 @@ export function promisedSaving(job: AnyJob): number | null {
   return job.plan?.whole_job?.saving_percent ?? job.plan?.saving_percent ?? null;
 }
 
+export function hasEnded(job: AnyJob): boolean {
+  return job.ended === true || job.state === 'finished';
+}
+
 export function reasonOf(job: AnyJob): string {
   if (job.ended === true && job.state === 'running') return 'its trainers have ended';
   if (job.reason !== '') return job.reason;

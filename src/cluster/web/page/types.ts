@@ -94,6 +94,7 @@ export interface JobSummary {
   profile_source: string | null;
   plan: Plan | null;
   stragglers: number;
+  slow_pipelines: number;
 }
 
 export interface Straggler {
