@@ -63,10 +63,11 @@ typedef enum perseus_instruction PERSEUS_ENUM {
 
 /* What a client is doing now. */
 typedef enum perseus_state PERSEUS_ENUM {
-  PERSEUS_STATE_CONNECTING = 0, /* No plan yet; clocks are the driver's. */
+  PERSEUS_STATE_CONNECTING = 0, /* The server has not answered yet; clocks are the driver's. */
   PERSEUS_STATE_PROFILING = 1,  /* Sweeps the clocks of the first iterations. */
-  PERSEUS_STATE_WAITING = 2,    /* Registered; the server has no plan for this rank yet. */
-  PERSEUS_STATE_FOLLOWING = 3,  /* Sets clocks as the plan says. */
+  PERSEUS_STATE_WAITING =
+      2, /* Registered, or without a server; there is no plan for this rank yet. */
+  PERSEUS_STATE_FOLLOWING = 3, /* Sets clocks as the plan says. */
   PERSEUS_STATE_RELEASED =
       4, /* Something is wrong (last error): clocks given back, training goes on. */
   PERSEUS_STATE_CLOSED = 5,

@@ -49,6 +49,18 @@ TEST_F(BinaryBadInputTest, WhatIsQuotedIsOneShortLine) {
   EXPECT_THAT(wide, testing::EndsWith("economic, fastest or tstar"));
 }
 
+// Whoever asks an agent that does not run hears how to start one; of clocks, why they stay, too.
+TEST_F(BinaryBadInputTest, NoAgent) {
+  const std::string socket = folder_.Path("agent.sock");
+  EXPECT_EQ(Refused({"agent", "status", "--socket", socket}),
+            "the agent at " + socket +
+                ": No such file or directory; is it running? 'sudo perseus agent run' starts one");
+  const std::string kept = Refused({"agent", "release", "--all", "--socket", socket, "--driver",
+                                    "nvml:" + folder_.Path("none.so")});
+  EXPECT_THAT(kept, AllOf(HasSubstr(socket), HasSubstr("'sudo perseus agent run'"),
+                          HasSubstr("cannot load NVIDIA's library")));
+}
+
 TEST_F(BinaryBadInputTest, AFileOverTheLimitLeavesNothing) {
   std::string command = "ulimit -f 1; exec " PERSEUS_BINARY;
   for (const std::string& word : Plan(profile_, {"-o", folder_.Path("out")})) command += " " + word;

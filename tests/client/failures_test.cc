@@ -181,6 +181,23 @@ TEST(SharedState, NobodyListensWhereTheServerNeverAnswered) {
   clock.join();
 }
 
+TEST(SharedState, WhoWasRefusedConnectsNoMore) {
+  const auto state_of = [](const std::string& server) {
+    auto page = MapHotPage();
+    EXPECT_TRUE(page);
+    ClientSettings settings;
+    settings.server = server;
+    return std::make_unique<SharedState>(std::move(settings), std::move(*page));
+  };
+  const auto state = state_of("http://127.0.0.1:9");
+  EXPECT_EQ(state->stats().state, PERSEUS_STATE_CONNECTING);
+  state->SetRegistrationFailed("it did not take rank 0: there is no job j-1");
+  EXPECT_EQ(state->stats().state, PERSEUS_STATE_RELEASED);
+  state->SetRegistered("j-1");  // It was created meanwhile.
+  EXPECT_EQ(state->stats().state, PERSEUS_STATE_WAITING);
+  EXPECT_EQ(state_of("")->stats().state, PERSEUS_STATE_WAITING);  // For the trainer's own plans.
+}
+
 TEST(SharedState, WhereNobodyTakesStepPlansTheNewestFourStay) {
   auto page = MapHotPage();
   ASSERT_TRUE(page);

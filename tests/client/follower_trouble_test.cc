@@ -188,7 +188,13 @@ TEST_F(FollowerTroubleTest, GoesCoarserWhereCallsCostTime) {
     Say(EventKind::kStepEnd);
   }
   EXPECT_EQ(follower_.level(), Level::kPhase);
-  ASSERT_TRUE(follower_.TakeComplaint());
+  const auto complaint = follower_.TakeComplaint();
+  ASSERT_TRUE(complaint);
+  // What it does, for how long, and what the user can do.
+  for (const char* const words : {"more than 1 %", "one clock for each phase", "1000 iterations",
+                                  "granularity", "max_overhead"}) {
+    EXPECT_NE(complaint->find(words), std::string::npos) << words << ": " << *complaint;
+  }
 }
 
 // However dear calls are, in the end there are none; not with the next plan either.

@@ -503,6 +503,15 @@ def test_a_job_without_a_server_warns_when_it_is_closed() -> None:
         job.close()
 
 
+def test_a_job_without_a_server_says_why_no_plan_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It trains, and nothing is wrong with its loop."""
+    monkeypatch.delenv("PERSEUS_SERVER", raising=False)
+    with perseus.Job(device="") as job:
+        assert job.state == "waiting"
+        assert "PERSEUS_SERVER" in job.last_error
+        assert job.report()["last_error"] == job.last_error
+
+
 def test_warnings_that_are_errors_do_not_reach_the_trainer() -> None:
     """With python -W error."""
     job, log = job_with(timeline="hots")

@@ -155,6 +155,7 @@ strict, ahead, options
         server = server or os.environ.get("PERSEUS_SERVER")
         # What the first rank says once the server has registered it; empty: it was said, or others
         # say it.
+        self._has_server = bool(server) or client is not None
         self._greeting = f"{server}" if server and rank == 0 and client is None else ""
         self._name = "" if job is None else str(job.get("name") or "")
         self.client = client or _Client(
@@ -479,7 +480,13 @@ strict, ahead, options
     @property
     def last_error(self) -> str:
         """What is wrong now, one sentence; empty: nothing is."""
-        return super().last_error or self.client.last_error
+        return super().last_error or self.client.last_error or self._lack()
+
+    def _lack(self) -> str:
+        """Say why no plan will come, where nobody was asked for one."""
+        if self._has_server or self._step_planner is not None:
+            return ""
+        return "no server was named, so there is no plan: give server=, or set PERSEUS_SERVER"
 
     def close(self) -> None:
         """Give the clock back and send what is to be reported. May be called again."""

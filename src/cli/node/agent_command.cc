@@ -140,6 +140,12 @@ Result<Printout> DescribeRelease(const agent::ReleaseAllAnswer& answer) {
   return Printout(fmt::format("{} given back.\n", CountOf(answer.released, "clock")));
 }
 
+// What a command says to whoever finds no agent.
+std::string WithRemedy(const std::string& no_agent) {
+  return fmt::format("{}{} 'sudo perseus agent run' starts one", no_agent,
+                     no_agent.ends_with('?') ? "" : ";");
+}
+
 Result<Printout> ReleaseOnDriver(const AgentFlags& flags, const agent::ReleaseScope& scope) {
   const agent::AgentOptions defaults;
   Result<std::unique_ptr<device::Driver>> driver =
@@ -169,7 +175,12 @@ Result<Printout> ReleaseClocks(const AgentFlags& flags) {
       GivenOr(flags.socket, defaults.socket_path), scope, kReleasePatience);
   if (released) return DescribeRelease(*released);
   if (released.error().code != ErrorCode::kIo) return tl::unexpected(released.error());
-  return ReleaseOnDriver(flags, scope);
+  Result<Printout> directly = ReleaseOnDriver(flags, scope);
+  if (directly || directly.error().code == ErrorCode::kDenied) return directly;
+  Error& error = directly.error();
+  error.message =
+      fmt::format("{}. Without an agent: {}", WithRemedy(released.error().message), error.message);
+  return directly;
 }
 
 std::string OwnerText(const std::optional<agent::OwnerStatus>& owner) {
@@ -213,8 +224,7 @@ Result<Printout> ShowAgentStatus(const AgentFlags& flags, const Style& style) {
   const Result<agent::StatusAnswer> status = AskAgentStatus(socket, "perseus agent status");
   if (!status && status.error().code != ErrorCode::kIo) return tl::unexpected(status.error());
   if (!status) {
-    return MakeError(ErrorCode::kIo,
-                     fmt::format("{}; 'perseus agent run' starts one", status.error().message));
+    return MakeError(ErrorCode::kIo, WithRemedy(status.error().message));
   }
   if (flags.json) {
     return Printout(AgentStatusJson(*status));

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "switching/look_ahead.h"
@@ -22,6 +23,12 @@ constexpr std::uint64_t kTryFinerAfter = 1000;
 bool MatchesComputation(const ComputationId& planned, const ComputationId& seen) {
   return planned.type == seen.type && (seen.stage < 0 || seen.stage == planned.stage) &&
          (seen.microbatch < 0 || seen.microbatch == planned.microbatch);
+}
+
+// Where clock calls cost too much.
+std::string_view WhatItDoesAt(Level level) {
+  if (level == Level::kPhase) return "keeps one clock for each phase of an iteration";
+  return level == Level::kStage ? "keeps one clock for the whole iteration" : "sets no clock";
 }
 
 }  // namespace
@@ -211,10 +218,13 @@ void Follower::EndIteration(std::int64_t tokens, std::int64_t at_ns) {
   if (good) {
     strikes_ = 0;
     if (!compares_ && guard_.EndIteration(seconds)) {
-      complaint_ = fmt::format(
-          "clock calls cost {:.1f} % of the iteration time; this rank follows its plan less finely",
-          guard_.share() * 100);
+      const double share = guard_.share();  // The next level begins anew.
       SetLevel(static_cast<Level>(static_cast<int>(level_) + 1));
+      complaint_ = fmt::format(
+          "setting clocks seems to cost {:.1f} % of the iteration time, more than {:g} %, so this "
+          "rank {} for {} iterations, and saves less; a plan with fewer changes of clock helps "
+          "(granularity = \"phase\"), or a higher max_overhead",
+          share * 100, settings_.max_overhead * 100, WhatItDoesAt(level_), kTryFinerAfter);
     }
   }
   if (level_ != Level::kComputation && counters_.iterations - level_since_ >= kTryFinerAfter) {

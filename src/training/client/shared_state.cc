@@ -228,8 +228,13 @@ perseus_client_stats SharedState::stats() const {
   stats.server_errors = server_errors_;
   stats.reports_dropped = dropped;
   stats.step_plans_late += step_plans_dropped_;
-  if (stats.state == PERSEUS_STATE_CONNECTING && registration_ == Progress::kDone) {
-    stats.state = PERSEUS_STATE_WAITING;
+  if (stats.state == PERSEUS_STATE_CONNECTING) {
+    // Without a server, plans come from the trainer.
+    if (registration_ == Progress::kDone || settings_.server.empty()) {
+      stats.state = PERSEUS_STATE_WAITING;
+    } else if (registration_ == Progress::kFailed) {
+      stats.state = PERSEUS_STATE_RELEASED;
+    }
   }
   return stats;
 }
