@@ -161,6 +161,15 @@ TEST_F(SchemaTest, AFileOfVersion8IsMigratedWithAllItHolds) {
   EXPECT_EQ((*rows)[0].owner, "");
 }
 
+TEST_F(SchemaTest, ProfilesOfVersion4HaveNoConditions) {
+  Restore("version4.sql");
+  const auto store = OpenOrThrow(file_);
+  const ProfileRecord old = store->ListProfiles()->front();
+  EXPECT_EQ(old.conditions_json, "");
+  ASSERT_TRUE(store->Write({ProfileConditions{"a", old.id, "{}"}}));
+  EXPECT_EQ((*store->FindProfile(old.id))->conditions_json, "{}");
+}
+
 TEST_F(SchemaTest, MigratingTwiceChangesNothing) {
   { EXPECT_TRUE(OpenOrThrow(file_)->Write(SampleFacts("a"))); }
   const std::string before = Described(*OpenOrThrow(file_));

@@ -88,6 +88,8 @@ TEST_P(StoreTest, ProfilesOutliveTheirJobs) {
   EXPECT_EQ((*found)->profile_csv, "stage,x\n");
   EXPECT_EQ((*found)->blocking_power_watts, (std::vector<double>{70.5, 1.0 / 3}));
   EXPECT_EQ((*found)->metadata_json, "{\"a\":1}");
+  EXPECT_EQ((*found)->conditions_json, "{\"c\":3}");
+  EXPECT_EQ(store->ListProfiles()->front().conditions_json, "{\"c\":3}");
   // The newest of its layout.
   ASSERT_TRUE(store->Write({SampleJob("b"), ProfileRecord{.job = "b",
                                                           .id = "p-b",
@@ -103,6 +105,22 @@ TEST_P(StoreTest, ProfilesOutliveTheirJobs) {
   ASSERT_TRUE(store->DeleteProfile("p-b"));
   EXPECT_EQ((*store->FindProfileOfLayout("{}"))->id, "p-a");
   EXPECT_FALSE(store->FindProfile("p-b")->has_value());
+}
+
+TEST_P(StoreTest, ConditionsAreThoseOfTheJobThatToldThemLast) {
+  {
+    const auto store = Open();
+    ASSERT_TRUE(store->Write({SampleJob("a"), ProfileRecord{.job = "a", .id = "p-a"}}));
+    EXPECT_EQ((*store->FindProfile("p-a"))->conditions_json, "");
+    ASSERT_TRUE(store->Write({ProfileConditions{"a", "p-a", "{\"first\":1}"}}));
+    // Another job, which uses the same profile.
+    ASSERT_TRUE(store->Write({SampleJob("b"), ProfileConditions{"b", "p-a", "{\"second\":2}"}}));
+    // Of a profile that is gone.
+    ASSERT_TRUE(store->Write({ProfileConditions{"b", "p-none", "{}"}}));
+  }
+  const auto store = Open();
+  EXPECT_EQ((*store->FindProfile("p-a"))->conditions_json, "{\"second\":2}");
+  EXPECT_EQ(store->ListProfiles()->size(), 1);
 }
 
 TEST_P(StoreTest, AStragglerThatIsKnownGetsItsFactor) {

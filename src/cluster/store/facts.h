@@ -180,11 +180,20 @@ struct ProfileRecord {
   std::string metadata_json = {};
   std::string profile_csv = {};
   std::vector<double> blocking_power_watts = {};
+  std::string conditions_json = {};  // See ProfileConditions.
   double created_at_seconds = 0;
 
   friend bool operator==(const ProfileRecord&, const ProfileRecord&) = default;
 };
 inline constexpr int kMostStoredProfiles = 1000;  // The store keeps the newest.
+
+// What `job`, which uses this profile of the library, measured of noise and latency, as JSON; see
+// server::KeptConditions. Replaces what the profile had. Empty: no job told any.
+struct ProfileConditions {
+  std::string job = {};
+  std::string profile = {};
+  std::string conditions_json = {};
+};
 
 // A plan as one knob per computation, in the order of the job's DAG.
 struct PlanRecord {
@@ -333,10 +342,10 @@ struct JobGone {
   std::string job = {};
 };
 
-using Fact =
-    std::variant<JobRecord, StateChange, RankRecord, Measurements, CurveRecord, PlanVersion,
-                 TargetChange, StragglerRecord, StragglerGone, IterationSummary, HistoryRow,
-                 DetectionChange, ConditionsChange, WorkWanted, ProfileRecord, JobGone>;
+using Fact = std::variant<JobRecord, StateChange, RankRecord, Measurements, CurveRecord,
+                          PlanVersion, TargetChange, StragglerRecord, StragglerGone,
+                          IterationSummary, HistoryRow, DetectionChange, ConditionsChange,
+                          WorkWanted, ProfileRecord, ProfileConditions, JobGone>;
 
 // Counters of a job's changes. A server whose marks are older has rows to read. A job that does not
 // exist has revision 0. The counters grow by one, but not where another process has become the

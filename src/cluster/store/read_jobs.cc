@@ -339,7 +339,8 @@ std::vector<ProfileRecord> ReadProfiles(soci::session& sql, const ProfileQuery& 
   std::string power;
   const bool is_one = !wanted.id.empty() || !wanted.layout.empty();
   std::string text = fmt::format(
-      "SELECT id, job, model, layout, metadata, {}, blocking_power, created_at FROM profiles",
+      "SELECT id, job, model, layout, metadata, {}, blocking_power, conditions, created_at "
+      "FROM profiles",
       is_one ? "profile" : "''");
   if (!wanted.id.empty()) text += " WHERE id = :i";
   if (!wanted.layout.empty()) text += " WHERE layout = :l";
@@ -349,7 +350,7 @@ std::vector<ProfileRecord> ReadProfiles(soci::session& sql, const ProfileQuery& 
   if (!wanted.layout.empty()) query.Use(wanted.layout);
   query.Into(profile.id).Into(profile.job).Into(profile.model).Into(profile.layout);
   query.Into(profile.metadata_json).Into(profile.profile_csv).Into(power);
-  query.Into(profile.created_at_seconds);
+  query.Into(profile.conditions_json).Into(profile.created_at_seconds);
   while (query.Next()) {
     // What cannot be read is as good as none: the planner asks for one then.
     profile.blocking_power_watts = ParseNumbers(power).value_or(std::vector<double>());

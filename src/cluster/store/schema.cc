@@ -198,7 +198,7 @@ constexpr std::array<std::string_view, 1> kVersion8 = {
     "ALTER TABLE measurements ADD COLUMN waiting TEXT NOT NULL DEFAULT ''",
 };
 
-constexpr std::array<std::string_view, 3> kVersion9 = {
+constexpr std::array<std::string_view, 4> kVersion9 = {
     "ALTER TABLE jobs ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
     // Beyond the jobs that it is of.
     R"(CREATE TABLE history (
@@ -219,6 +219,7 @@ constexpr std::array<std::string_view, 3> kVersion9 = {
          realised DOUBLE PRECISION NOT NULL,
          PRIMARY KEY (job, server, resolution, start_at)))",
     "CREATE INDEX history_by_time ON history (resolution, start_at)",
+    "ALTER TABLE profiles ADD COLUMN conditions TEXT NOT NULL DEFAULT ''",
 };
 
 const std::array<std::span<const std::string_view>, kSchemaVersion> kSteps = {

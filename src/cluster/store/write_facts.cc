@@ -225,13 +225,19 @@ class FactWriter {
   void operator()(const ProfileRecord& profile) const {
     const std::string power = FormatNumbers(profile.blocking_power_watts);
     sql_ << "INSERT INTO profiles (id, job, model, layout, metadata, profile, blocking_power, "
-            "created_at) VALUES (:i, :j, :m, :l, :d, :p, :b, :c) ON CONFLICT (id) DO NOTHING",
+            "conditions, created_at) VALUES (:i, :j, :m, :l, :d, :p, :b, :o, :c) "
+            "ON CONFLICT (id) DO NOTHING",
         use(profile.id), use(profile.job), use(profile.model), use(profile.layout),
         use(profile.metadata_json), use(profile.profile_csv), use(power),
-        use(profile.created_at_seconds);
+        use(profile.conditions_json), use(profile.created_at_seconds);
     sql_ << "DELETE FROM profiles WHERE id NOT IN "
             "(SELECT id FROM profiles ORDER BY created_at DESC, id LIMIT :n)",
         use(kMostStoredProfiles);
+  }
+
+  void operator()(const ProfileConditions& measured) const {
+    sql_ << "UPDATE profiles SET conditions = :c WHERE id = :i", use(measured.conditions_json),
+        use(measured.profile);
   }
 
   // Its days stay, for accounts.

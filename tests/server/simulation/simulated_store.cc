@@ -25,6 +25,7 @@ bool CountsAsRevision(const Fact& fact) {
          !std::holds_alternative<store::Measurements>(fact) &&
          !std::holds_alternative<store::WorkWanted>(fact) &&
          !std::holds_alternative<store::ProfileRecord>(fact) &&
+         !std::holds_alternative<store::ProfileConditions>(fact) &&
          !std::holds_alternative<store::IterationSummary>(fact) &&
          !std::holds_alternative<store::HistoryRow>(fact);
 }
