@@ -146,7 +146,8 @@ struct ManFlags {
 struct Invocation {
   Command command = Command::kPlan;
   JobFlags job;               // plan, frontier, emulate
-  std::string conditions_of;  // plan: a job of `server`.
+  std::string conditions_of;    // plan: a job of `server`, or a profile of its library.
+  std::string conditions_file;  // plan
   ServerFlags server;
   bool json = false;  // plan, check
   FrontierFlags frontier;

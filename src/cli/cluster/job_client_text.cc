@@ -209,7 +209,15 @@ bool HasFirstPlan(const Json& job) {
 namespace {
 
 // Of JSON's "source".
-std::string PlannedText(const std::string& source) {
+// "job j-1f2e, measured on 2026-11-27 08:10 UTC".
+std::string FromText(const Json& from) {
+  const std::string day = DayText(from, "at");
+  return fmt::format("job {}{}", MemberText(from, "job"),
+                     day.empty() ? std::string() : fmt::format(", measured on {} UTC", day));
+}
+
+std::string PlannedText(const std::string& source, const Json& from) {
+  if (source == "library") return fmt::format("those from {}", FromText(from));
   if (source == "assumed") return "values that are assumed until the ranks have measured enough";
   if (source == "measured") return "what was measured";
   if (source == "given") return "what the settings give";
@@ -284,7 +292,8 @@ std::string ConditionsText(const Json& conditions) {
                                                      MemberText(conditions, "iterations"),
                                                      MemberText(conditions, "calls"))
                                        : std::string("not measured yet");
-  std::string text = Line("conditions", seen + "; plans are made for " + PlannedText(source));
+  std::string text = Line("conditions", seen + "; plans are made for " +
+                                            PlannedText(source, ObjectOf(conditions, "from")));
   for (const Json& figure : ListOf(conditions, "figures")) {
     const std::string name = MemberText(figure, "name");
     const double planned = NumberOf(figure, "planned").value_or(0);
@@ -303,11 +312,31 @@ std::string ConditionsText(const Json& conditions) {
             source == "none"
                 ? std::string()
                 : fmt::format("; planned for {}{}", FigureText(name, planned),
-                              MemberText(figure, "assumed") == "true" ? " (assumed)" : "")));
+                              MemberText(figure, "assumed") == "true"   ? " (assumed)"
+                              : MemberText(figure, "library") == "true" ? " (by that job)"
+                                                                        : "")));
+  }
+  const Json& from = ObjectOf(conditions, "from");
+  if (source == "measured" && !from.empty()) {
+    text += Line("", fmt::format("the first plans were made for those from {}", FromText(from)));
   }
   text += TransfersText(ListOf(conditions, "transfers"));
   if (conditions.value("changing", Json()) == true) {
     text += Line("", "plans for what was measured are being made");
+  }
+  return text;
+}
+
+std::string KeptConditionsText(const Json& kept) {
+  if (kept.empty()) return "";
+  std::string text =
+      Line("conditions", fmt::format("from {}, in {} iterations and {} clock calls", FromText(kept),
+                                     MemberText(kept, "iterations"), MemberText(kept, "calls")));
+  for (const Json& figure : ListOf(kept, "figures")) {
+    const std::string name = MemberText(figure, "name");
+    text += Line("", fmt::format("{}: {} +- {}", FigureName(name),
+                                 FigureText(name, NumberOf(figure, "measured").value_or(0)),
+                                 FigureText(name, NumberOf(figure, "measured_std").value_or(0))));
   }
   return text;
 }

@@ -32,6 +32,9 @@ std::string EventLine(const std::string& name, const nlohmann::ordered_json& dat
 // Of a job's or a profile's sweep.
 std::string SweepText(const nlohmann::ordered_json& sweep);
 
+// What jobs measured of noise and latency with a profile; empty where none did.
+std::string KeptConditionsText(const nlohmann::ordered_json& kept);
+
 // Of GET .../detection and .../savings.
 std::string DetectionText(const nlohmann::ordered_json& detection);
 std::string SavingsText(const nlohmann::ordered_json& savings);

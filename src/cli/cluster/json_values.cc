@@ -3,8 +3,10 @@
 
 #include "cli/cluster/json_values.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "cli/framework/table.h"
@@ -34,6 +36,13 @@ const nlohmann::ordered_json& ListOf(const nlohmann::ordered_json& object, const
   static const nlohmann::ordered_json kNothing = nlohmann::ordered_json::array();
   const auto found = object.find(key);
   return found == object.end() || !found->is_array() ? kNothing : *found;
+}
+
+std::string DayText(const nlohmann::ordered_json& object, const char* key) {
+  constexpr double kMostSeconds = 2e11;
+  const double seconds = NumberOf(object, key).value_or(0);
+  if (!(seconds > 0 && seconds < kMostSeconds)) return "";
+  return fmt::format("{:%Y-%m-%d %H:%M}", fmt::gmtime(static_cast<std::time_t>(seconds)));
 }
 
 std::string Line(const char* what, const std::string& value) {

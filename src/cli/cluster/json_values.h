@@ -19,6 +19,10 @@ std::optional<double> NumberOf(const nlohmann::ordered_json& object, const char*
 const nlohmann::ordered_json& ObjectOf(const nlohmann::ordered_json& object, const char* key);
 const nlohmann::ordered_json& ListOf(const nlohmann::ordered_json& object, const char* key);
 
+// "2026-11-27 08:10", in UTC, of a time in seconds since 1970; empty where the server says none
+// that there can be.
+std::string DayText(const nlohmann::ordered_json& object, const char* key);
+
 // "what         value"; empty where the value is.
 std::string Line(const char* what, const std::string& value);
 

@@ -1,12 +1,10 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <array>
 #include <cstdint>
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -33,14 +31,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kIdPrefix = "p-";
 
-// UTC; empty where the server says none that there can be.
-std::string DayText(const Json& profile) {
-  const double seconds = NumberOf(profile, "created_at").value_or(0);
-  constexpr double kMostSeconds = 2e11;
-  if (!(seconds > 0 && seconds < kMostSeconds)) return "";
-  return fmt::format("{:%Y-%m-%d %H:%M}", fmt::gmtime(static_cast<std::time_t>(seconds)));
-}
-
 std::string GpusText(const Json& metadata) {
   std::vector<std::string> names;
   for (const Json& gpu : ListOf(metadata, "gpus")) {
@@ -57,8 +47,8 @@ std::string ProfileTableText(const Json& profiles, const Style& style) {
   for (const Json& profile : profiles) {
     const Json& metadata = ObjectOf(profile, "metadata");
     table.AddRow({MemberText(profile, "id"), MemberText(profile, "model"), GpusText(metadata),
-                  MemberText(metadata, "stages"), MemberText(metadata, "rows"), DayText(profile),
-                  MemberText(profile, "job")});
+                  MemberText(metadata, "stages"), MemberText(metadata, "rows"),
+                  DayText(profile, "created_at"), MemberText(profile, "job")});
   }
   return table.Format(style.rule());
 }
@@ -105,8 +95,8 @@ class ProfileClient {
     std::string shown =
         style_.Bold(fmt::format("{} {}", MemberText(answer, "id"), MemberText(answer, "model"))) +
         "\n";
-    shown += Line("measured",
-                  fmt::format("{} UTC by job {}", DayText(answer), MemberText(answer, "job")));
+    shown += Line("measured", fmt::format("{} UTC by job {}", DayText(answer, "created_at"),
+                                          MemberText(answer, "job")));
     shown += Line("GPU", GpusText(metadata));
     shown +=
         Line("layout", fmt::format("{}, {} stages on {} ranks, tensor parallelism {}",
@@ -116,6 +106,7 @@ class ProfileClient {
     shown += Line("microbatch", MemberText(metadata, "microbatch_size"));
     shown += Line("waiting", WaitingText(metadata));
     shown += Line("sweep", SweepText(ObjectOf(metadata, "sweep")));
+    shown += KeptConditionsText(ObjectOf(answer, "conditions"));
     for (const Json& note : ListOf(metadata, "notes"))
       shown += Line("note", MemberText(note, "note"));
     for (const Json& row : ListOf(metadata, "throttled")) {

@@ -9,11 +9,15 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "cli/cluster/json_values.h"
 #include "cli/cluster/server_client.h"
+#include "common/nearest_name.h"
 #include "common/printable.h"
+#include "http/target.h"
+#include "job/job_fields.h"
 #include "server/planning/conditions_state.h"
 
 namespace perseus::cli {
@@ -35,16 +39,32 @@ void TakeTransfers(const std::vector<nlohmann::ordered_json>& transfers, JobFile
   settings->comm_delay_seconds = seconds;
 }
 
+// The JSON of the profile or job of this name. Profiles come first, as their ids begin with "p-".
+Result<std::string> TextOf(ServerClient* client, const std::string& name) {
+  constexpr int kNotFound = 404;
+  const bool may_be_profile = name.starts_with("p-");
+  if (may_be_profile) {
+    int status = 0;
+    Result<std::string> profile =
+        client->Text("GET", "/api/v1/profiles/" + http::PercentEncoded(name), "", &status);
+    if (profile || status != kNotFound) return profile;
+  }
+  const Result<std::string> path = client->JobPath(name);
+  if (path) return client->Text("GET", *path);
+  if (!may_be_profile) return tl::unexpected(path.error());
+  return InvalidInput(
+      fmt::format("there is no profile {}, and {}; 'perseus profile list' shows all profiles",
+                  Printable(name), path.error().message));
+}
+
 }  // namespace
 
-Result<void> TakeConditionsOf(const std::string& job, const ServerFlags& server,
+Result<void> TakeConditionsOf(const std::string& name, const ServerFlags& server,
                               JobFile* settings) {
   using server::Condition;
   Result<ServerClient> client = ServerClient::Connect(server);
   if (!client) return tl::unexpected(client.error());
-  const Result<std::string> path = client->JobPath(job);
-  if (!path) return tl::unexpected(path.error());
-  const Result<std::string> text = client->Text("GET", *path);
+  const Result<std::string> text = TextOf(&*client, name);
   if (!text) return tl::unexpected(text.error());
   server::MeasuredConditions measured;
   const auto shown = ServerClient::Parsed(*text);
@@ -57,13 +77,43 @@ Result<void> TakeConditionsOf(const std::string& job, const ServerFlags& server,
     }
   }
   if (measured.ranks() == 0) {
+    if (!shown.contains("state")) {  // Not a job.
+      return InvalidInput(fmt::format(
+          "no job that used the profile {} has measured noise and latency yet; name a job "
+          "('perseus job list'), or give --noise and --switch-latency",
+          Printable(name)));
+    }
     return InvalidInput(
         fmt::format("job {} has measured neither noise nor latency yet; its ranks tell them after "
                     "some ten iterations under a plan ('perseus job show {}')",
-                    Printable(job), Printable(job)));
+                    Printable(name), Printable(name)));
   }
   server::SetMeasured(measured, settings);
   TakeTransfers(ListOf(ObjectOf(shown, "conditions"), "transfers"), settings);
+  return {};
+}
+
+Result<void> TakeConditionsFrom(const std::string& path, JobFile* settings) {
+  const Result<JobFile> file = ReadJobFile(path);
+  if (!file) return tl::unexpected(file.error());
+  bool gives_any = false;
+  for (const job::Field& field : job::Fields()) {
+    if (!job::IsSet(field, *file)) continue;
+    if (!field.condition()) {
+      return InvalidInput(fmt::format(
+          "{}: --conditions takes a file with the table [{}] alone, but '{}' stands outside of it",
+          Shown(path), job::kConditionsTable, field.key));
+    }
+    gives_any = true;
+    if (job::IsSet(field, *settings)) continue;
+    std::visit([&](auto member) { settings->*member = (*file).*member; }, field.member);
+  }
+  if (!gives_any) {
+    return InvalidInput(
+        fmt::format("{}: it has no condition; 'perseus doctor --set-clocks -o FILE' writes a file "
+                    "that --conditions takes",
+                    Shown(path)));
+  }
   return {};
 }
 

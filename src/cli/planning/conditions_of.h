@@ -12,9 +12,13 @@
 
 namespace perseus::cli {
 
-// Sets the noise and the latency that a job of a server measured, where the settings say nothing.
-// Fails if the job has measured nothing.
-Result<void> TakeConditionsOf(const std::string& job, const ServerFlags& server, JobFile* settings);
+// Sets the noise and the latency that a job of a server measured, or that a profile of its library
+// has from the jobs that used it, where the settings say nothing. Fails if there is nothing.
+Result<void> TakeConditionsOf(const std::string& name, const ServerFlags& server,
+                              JobFile* settings);
+
+// The same for the table [conditions] of this file, which may hold nothing else.
+Result<void> TakeConditionsFrom(const std::string& path, JobFile* settings);
 
 }  // namespace perseus::cli
 

@@ -31,10 +31,22 @@ void AddPlanCommand(CommandParser* parser, Invocation* invocation) {
                  "percentage point to the saving, or nothing.");
   parser->SetGroup("Conditions");
   parser->AddValue<std::string>(
-      &invocation->conditions_of, "--conditions-of", "JOB",
-      "Plan for the noise and the latency that this job of a server measured: its id, name or "
-      "client key. A value that is given beside it is taken instead.",
+      &invocation->conditions_of, "--conditions-of", "JOB|PROFILE",
+      "Plan for the noise and the latency that this job of a server measured (its id, name or "
+      "client key), or that jobs measured with this profile of the server's library (its id). A "
+      "value that is given beside it is taken instead.",
       [](std::string_view text) -> Result<std::string> { return std::string(text); });
+  parser->AddText(
+      "--conditions", "FILE",
+      "Plan for the conditions in this file: the table [conditions] of a job file, as "
+      "perseus doctor --set-clocks -o FILE writes it. A value that is given beside it is "
+      "taken instead.",
+      [invocation](const std::string& text) -> Result<void> {
+        if (text.empty()) return InvalidInput("expected a file, got nothing");
+        invocation->conditions_file = text;
+        return {};
+      },
+      {ValueKind::kFile, {}});
   AddConditionOptions(parser, &invocation->job);
   AddRobustOptions(parser, &invocation->job);
   AddSolverOptions(parser, &invocation->job);

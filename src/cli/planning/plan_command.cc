@@ -197,6 +197,10 @@ Result<void> WriteOutputs(const Job& job, const Planner& planner, PlanSummary* s
 Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   Result<JobFile> settings = MergeSettings(invocation.job);
   if (!settings) return tl::unexpected(settings.error());
+  if (!invocation.conditions_file.empty()) {
+    const auto taken = TakeConditionsFrom(invocation.conditions_file, &*settings);
+    if (!taken) return tl::unexpected(taken.error());
+  }
   if (!invocation.conditions_of.empty()) {
     const auto taken = TakeConditionsOf(invocation.conditions_of, invocation.server, &*settings);
     if (!taken) return tl::unexpected(taken.error());
@@ -239,7 +243,7 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   if (job->settings.measures_conditions && !HasConditions(job->settings)) {
     summary.remarks.emplace_back(
         "[conditions] gives neither noise nor latency, so a server measures them; this plan is "
-        "made for none. --conditions-of JOB takes what a job measured");
+        "made for none. --conditions-of JOB|PROFILE takes what a job measured");
   }
   progress.SetWhat("plan");
   summary.points = TablePoints(planner->frontier(), planner->baseline().iteration_time_seconds,

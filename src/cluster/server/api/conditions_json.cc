@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -22,13 +24,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 4> kPlannedSources = {"assumed", "measured", "given",
-                                                             "none"};
+constexpr std::array<std::string_view, 5> kPlannedSources = {"assumed", "measured", "given", "none",
+                                                             "library"};
 constexpr Member kConditionShownMembers[] = {
     Choice("name", kConditionNames),
     Number("planned").Says("What the plans are made for. Noise: a share of the time; latency: "
                            "seconds."),
     Boolean("assumed").Says("planned is assumed: the ranks were not sure enough of it."),
+    Boolean("library").Says("planned is what the job in `from` measured."),
     Number("measured").Nullable().Says("By the ranks; null: not measured yet."),
     Number("measured_std").Nullable().Says("Its standard error."),
     Integer("ranks").Says("That it comes from.")};
@@ -42,7 +45,11 @@ constexpr Member kConditionsMembers[] = {
     Choice("source", kPlannedSources)
         .Says("Where the planned values come from. assumed: the ranks measure them, and have not "
               "told enough yet; measured: by the ranks, but for what is still assumed; given: by "
-              "the settings; none: plans are made for clocks that come at once, and no noise."),
+              "the settings; none: plans are made for clocks that come at once, and no noise; "
+              "library: by the job in `from`, which used the same profile."),
+    Object("from", "ConditionsFrom")
+        .Nullable()
+        .Says("Who measured what plans began with; null: no other job."),
     Boolean("changing").Says("Plans for the measured values are being made."),
     Number("planned_at")
         .Nullable()
@@ -54,9 +61,26 @@ constexpr Member kConditionsMembers[] = {
         .List()
         .Optional()
         .Says("Between stages, where any is measured or planned for.")};
+constexpr Member kFromMembers[] = {
+    Text("job"), Number("at").Says("When it measured, seconds since 1970."),
+    Text("profile").Says("The profile of the library that came with it.")};
+constexpr Member kKeptMembers[] = {
+    Text("job").Says("That measured it, under this profile."),
+    Number("at").Says("When, seconds since 1970."),
+    Integer("iterations").Says("That the noise comes from,"),
+    Integer("calls").Says("and clock calls that the latency comes from."),
+    Object("figures", "ConditionKept").List()};
+constexpr Member kConditionKeptMembers[] = {Choice("name", kConditionNames), Number("measured"),
+                                            Number("measured_std").Says("Its standard error."),
+                                            Integer("ranks").Says("That it comes from.")};
 constexpr ObjectSchema kConditionsSchemas[] = {
     {"ConditionShown", kConditionShownMembers},
     {"TransferShown", kTransferShownMembers},
+    {"ConditionsFrom", kFromMembers},
+    {"ConditionKept", kConditionKeptMembers},
+    {"KeptConditions", kKeptMembers,
+     "What the last job that used the profile measured of noise and latency. A job that takes the "
+     "profile over is first planned for it."},
     {"Conditions", kConditionsMembers,
      "What the ranks measure of noise and latency, and for which "
      "of them the plans are made."}};
@@ -124,23 +148,53 @@ Json ConditionsJson(const JobView& view) {
   for (std::size_t i = 0; i < kConditions; ++i) {
     const MeasuredCondition& figure = measured.figures[i];
     const bool is_there = figure.ranks > 0;
+    const bool is_from_start =
+        view.conditions && view.conditions->IsFromStart(static_cast<Condition>(i));
     figures.push_back({{"name", kConditionNames[i]},
                        {"planned", planned.values[i]},
-                       {"assumed", view.conditions && !planned.measured[i]},
+                       {"assumed", view.conditions && !planned.measured[i] && !is_from_start},
+                       {"library", is_from_start},
                        {"measured", is_there ? Json(figure.value) : Json()},
                        {"measured_std", is_there ? Json(figure.error) : Json()},
                        {"ranks", figure.ranks}});
   }
   const double planned_at = view.conditions ? view.conditions->planned_at_seconds : 0;
-  return {{"source", view.conditions ? (planned.any_measured() ? "measured" : "assumed")
+  const bool has_start = view.conditions && view.conditions->start;
+  const char* const of_ranks = planned.any_measured() ? "measured"
+                               : has_start            ? "library"
+                                                      : "assumed";
+  return {{"source", view.conditions ? of_ranks
                      : is_given      ? "given"
                                      : "none"},
+          {"from", has_start ? Json{{"job", view.conditions->start->job},
+                                    {"at", view.conditions->start->at_seconds},
+                                    {"profile", view.conditions->profile}}
+                             : Json()},
           {"changing", view.conditions && view.conditions->next},
           {"planned_at", planned_at > 0 ? Json(planned_at) : Json()},
           {"iterations", measured.iterations},
           {"calls", measured.calls},
           {"figures", std::move(figures)},
           {"transfers", TransfersJson(view)}};
+}
+
+Json KeptConditionsJson(const std::string& conditions_json) {
+  const std::optional<KeptConditions> kept = ParseKeptConditions(conditions_json);
+  if (!kept) return nullptr;
+  Json figures = Json::array();
+  for (std::size_t i = 0; i < kConditions; ++i) {
+    const MeasuredCondition& figure = kept->measured.figures[i];
+    if (figure.ranks == 0) continue;
+    figures.push_back({{"name", kConditionNames[i]},
+                       {"measured", figure.value},
+                       {"measured_std", figure.error},
+                       {"ranks", figure.ranks}});
+  }
+  return {{"job", kept->job},
+          {"at", kept->at_seconds},
+          {"iterations", kept->measured.iterations},
+          {"calls", kept->measured.calls},
+          {"figures", std::move(figures)}};
 }
 
 }  // namespace perseus::server

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "server/api/api_schemas.h"
+#include "server/api/conditions_json.h"
 #include "server/domain/profiling_summary.h"
 
 namespace perseus::server {
@@ -55,6 +56,9 @@ constexpr Member kProfileMembers[] = {
             "Whether another job may find it: its job had a label, and all ranks said their GPUs."),
     Number("blocking_power_w").List().Sometimes(),
     Object("metadata").Optional(),
+    Object("conditions", "KeptConditions")
+        .Nullable()
+        .Says("null: no job that used it has measured enough."),
     Text("profile_csv").Sometimes()};
 constexpr Member kDriftShownMembers[] = {
     Integer("stage").Sometimes(),        Text("instruction").Sometimes(),
@@ -99,6 +103,7 @@ Json ProfileRecordJson(const store::ProfileRecord& profile) {
                {"blocking_power_w", profile.blocking_power_watts}};
   json["metadata"] = Json::parse(profile.metadata_json, nullptr, false);
   if (json["metadata"].is_discarded()) json["metadata"] = nullptr;
+  json["conditions"] = KeptConditionsJson(profile.conditions_json);
   return json;
 }
 

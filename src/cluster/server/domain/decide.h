@@ -65,6 +65,9 @@ bool HaveMoved(const PlannedConditions& plan, const MeasuredConditions& measured
 // What plans are then made for: the measured figures that are sure enough, and the others of
 // `plan`.
 PlannedConditions PlannedFor(const PlannedConditions& plan, const MeasuredConditions& measured);
+// The state of a job that takes over this profile of the library, and is planned for what the jobs
+// before it measured, until its own ranks have measured.
+ConditionsState StartedFrom(const store::ProfileRecord& profile, ConditionsState state);
 
 // Time of day by which stragglers begin and expire. If this server's clock is a little behind that
 // of the server that made the last version, it is the time of that version.

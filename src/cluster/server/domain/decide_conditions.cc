@@ -133,6 +133,29 @@ PlannedConditions PlannedFor(const PlannedConditions& plan, const MeasuredCondit
   return next;
 }
 
+ConditionsState StartedFrom(const store::ProfileRecord& profile, ConditionsState state) {
+  state.profile = profile.id;
+  state.start = ParseKeptConditions(profile.conditions_json);
+  if (!state.start) return state;
+  for (const Condition which : kAllConditions) {
+    if (!state.IsFromStart(which)) continue;
+    state.plan.values[static_cast<std::size_t>(which)] = ValueOf(state.start->measured, which);
+  }
+  return state;
+}
+
+std::string KeptConditionsOf(const Situation& on, const ConditionsState& state) {
+  if (!IsEnough(state.measured, on.job.ranks.size())) return "";
+  KeptConditions kept = {
+      .job = on.id(), .at_seconds = on.now.day_seconds, .measured = state.measured};
+  for (const Condition which : kAllConditions) {
+    if (IsSure(state.measured, which)) continue;
+    if (state.start && state.start->measured.Of(which).ranks > 0) return "";
+    kept.measured.figures[static_cast<std::size_t>(which)] = {};
+  }
+  return kept.measured.ranks() > 0 ? FormatKeptConditions(kept) : "";
+}
+
 Outcome<Draft> DecideOn(const Situation& on, const TakeConditions& command) {
   const Phase& phase = on.phase();
   Draft draft;
@@ -141,10 +164,13 @@ Outcome<Draft> DecideOn(const Situation& on, const TakeConditions& command) {
   const MeasuredConditions& measured = command.measured;
   // Another server hears most of the ranks.
   if (2 * measured.ranks() < state.measured.ranks()) return draft;
+  const bool was_kept = !KeptConditionsOf(on, state).empty();
   const bool is_news = IsNews(state.measured, measured);
   state.measured = measured;
   state.measured.times.clear();
   state.measured.transfers.clear();
+  const std::string kept = KeptConditionsOf(on, state);
+  const bool keeps = !kept.empty() && !state.profile.empty() && (is_news || !was_kept);
   const bool has_no_plans = phase.state == store::JobState::kProfiling &&
                             phase.built.curve == nullptr && phase.built.job == nullptr;
   const double seconds_since = on.now.day_seconds - state.planned_at_seconds;
@@ -159,10 +185,14 @@ Outcome<Draft> DecideOn(const Situation& on, const TakeConditions& command) {
              TimesAskForPlans(phase, state, measured, seconds_since));
     if (plans) state.next = PlannedFor(state.plan, measured);
   }
-  if (!is_news && !plans) return draft;
+  if (!is_news && !plans && !keeps) return draft;
   draft.wants_plans = plans;
   draft.decision.facts.emplace_back(
       store::ConditionsChange{.job = on.id(), .conditions_json = FormatConditionsState(state)});
+  if (keeps) {
+    draft.decision.facts.emplace_back(store::ProfileConditions{
+        .job = on.id(), .profile = state.profile, .conditions_json = kept});
+  }
   return draft;
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -18,7 +19,8 @@ namespace {
 using store::JobState;
 
 // What the ranks measured makes plans: it is kept beyond the job.
-void KeepProfile(const Situation& on, const AdoptPlans& command, Draft* draft) {
+void KeepProfile(const Situation& on, const AdoptPlans& command,
+                 std::optional<ConditionsState>* conditions, Draft* draft) {
   const JobLife& job = on.job;
   const bool is_measured = command.step.is_pending || job.phase.profile_source == kMeasuredSource;
   const bool is_first = command.step.is_pending || job.phase.built.curve == nullptr;
@@ -30,6 +32,10 @@ void KeepProfile(const Situation& on, const AdoptPlans& command, Draft* draft) {
   kept.profile_csv = command.profile_csv;
   kept.blocking_power_watts = command.blocking_power_watts;
   kept.created_at_seconds = on.now.day_seconds;
+  if (conditions->has_value()) {
+    (*conditions)->profile = kept.id;
+    kept.conditions_json = KeptConditionsOf(on, **conditions);
+  }
   draft->decision.facts.emplace_back(std::move(kept));
 }
 
@@ -68,6 +74,7 @@ Outcome<Draft> DecideOn(const Situation& on, const AdoptPlans& command) {
   if (IsPast(on.job, command.step)) return draft;
   draft.wants_plans = true;
   draft.decision.built = command.built;
+  std::optional<ConditionsState> conditions = on.phase().conditions;
   store::CurveRecord record = command.record;
   record.job = on.id();
   draft.decision.facts.emplace_back(std::move(record));
@@ -77,29 +84,25 @@ Outcome<Draft> DecideOn(const Situation& on, const AdoptPlans& command) {
                                                          .profile_source = kMeasuredSource,
                                                          .next = store::StateChange::Next::kAdopt});
     // The new profile knows the times of these GPUs better.
-    if (on.phase().conditions && !on.phase().conditions->plan.times.empty()) {
-      ConditionsState state = *on.phase().conditions;
-      state.plan.times.clear();
-      if (state.next) state.next->times.clear();
-      draft.decision.facts.emplace_back(
-          store::ConditionsChange{.job = on.id(), .conditions_json = FormatConditionsState(state)});
-    }
+    if (conditions) conditions->plan.times.clear();
+    if (conditions && conditions->next) conditions->next->times.clear();
   } else if (on.phase().state == JobState::kCharacterizing) {
     draft.decision.facts.emplace_back(
         store::StateChange{.job = on.id(), .state = JobState::kRunning});
   }
   if (command.step.conditions) {
-    ConditionsState state = *on.phase().conditions;
-    state.plan = *command.step.conditions;
-    state.next.reset();
-    state.planned_at_seconds = on.now.day_seconds;
-    draft.decision.facts.emplace_back(
-        store::ConditionsChange{.job = on.id(), .conditions_json = FormatConditionsState(state)});
+    conditions->plan = *command.step.conditions;
+    conditions->next.reset();
+    conditions->planned_at_seconds = on.now.day_seconds;
     draft.decision.announcements.push_back(
         ProfilingNews("plans are made anew, for what the ranks measure; 'perseus job "
                       "show' has them"));
   }
-  KeepProfile(on, command, &draft);
+  KeepProfile(on, command, &conditions, &draft);
+  if (conditions != on.phase().conditions) {
+    draft.decision.facts.emplace_back(store::ConditionsChange{
+        .job = on.id(), .conditions_json = FormatConditionsState(*conditions)});
+  }
   return draft;
 }
 

@@ -139,6 +139,15 @@ Outcome<Draft> DecideOn(const Situation& on, const UseProfile& command) {
       fmt::format("ranks need not measure: the profile of job {} ({}) has the same model, "
                   "layout and GPUs; 'perseus job reprofile' makes them measure",
                   known.job, known.id)));
+  if (!on.phase().conditions) return draft;
+  const ConditionsState state = StartedFrom(known, *on.phase().conditions);
+  draft.decision.facts.emplace_back(
+      store::ConditionsChange{.job = on.id(), .conditions_json = FormatConditionsState(state)});
+  if (state.start) {
+    draft.decision.announcements.push_back(ProfilingNews(fmt::format(
+        "the first plans are made for the noise and latency that job {} measured with this profile",
+        state.start->job)));
+  }
   return draft;
 }
 

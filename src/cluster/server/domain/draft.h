@@ -48,6 +48,9 @@ Outcome<Draft> DecideOn(const Situation& on, const GiveUpPlans& command);
 Outcome<Draft> DecideOn(const Situation& on, const AskForPlans& command);
 // decide_conditions.cc
 Outcome<Draft> DecideOn(const Situation& on, const TakeConditions& command);
+// What the library keeps of the job's conditions. Empty: they say too little, or less than those
+// that the job began with.
+std::string KeptConditionsOf(const Situation& on, const ConditionsState& state);
 // decide_operator.cc
 Outcome<Draft> DecideOn(const Situation& on, const SetTarget& command);
 Outcome<Draft> DecideOn(const Situation& on, const SetWatch& command);

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
+#include "common/input_limits.h"
 #include "common/json_text.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
@@ -79,6 +80,51 @@ std::int64_t ReadCount(const TreeCursor& json) {
   return static_cast<std::int64_t>(json.Number(kCount));
 }
 
+// The members of a measurement. The times are not among them.
+void AddMeasured(const MeasuredConditions& measured, Json* json) {
+  Json figures = Json::array();
+  for (const MeasuredCondition& figure : measured.figures) {
+    figures.push_back({figure.value, figure.error, figure.ranks});
+  }
+  (*json)["measured"] = std::move(figures);
+  (*json)["iterations"] = measured.iterations;
+  (*json)["calls"] = measured.calls;
+}
+
+MeasuredConditions ReadMeasured(const TreeCursor& json) {
+  MeasuredConditions measured;
+  const TreeCursor figures = json.Get("measured");
+  for (std::size_t i = 0; i < kConditions; ++i) {
+    const TreeCursor figure = figures.At(i);
+    measured.figures[i] = {.value = figure.At(0).Number(),
+                           .error = figure.At(1).Number(kNotNegative),
+                           .ranks = ReadCount(figure.At(2))};
+  }
+  measured.iterations = ReadCount(json.Get("iterations"));
+  measured.calls = ReadCount(json.Get("calls"));
+  return measured;
+}
+
+Json KeptJson(const KeptConditions& kept) {
+  Json json = {{"job", kept.job}, {"at", kept.at_seconds}};
+  AddMeasured(kept.measured, &json);
+  return json;
+}
+
+KeptConditions ReadKept(const TreeCursor& json) {
+  return {.job = json.Get("job").String(),
+          .at_seconds = json.Get("at").Number(kNotNegative),
+          .measured = ReadMeasured(json)};
+}
+
+bool CanBePlannedFor(const MeasuredConditions& measured) {
+  return ValueOf(measured, Condition::kNoise) <= kMostNoise &&
+         ValueOf(measured, Condition::kRankNoise) <= kMostNoise &&
+         ValueOf(measured, Condition::kNoiseCorrelation) < 1 &&
+         std::all_of(measured.figures.begin(), measured.figures.end(),
+                     [](const MeasuredCondition& figure) { return figure.value >= 0; });
+}
+
 }  // namespace
 
 std::int64_t MeasuredConditions::ranks() const {
@@ -94,13 +140,9 @@ bool PlannedConditions::any_measured() const {
 std::string FormatConditionsState(const ConditionsState& state) {
   Json json = {{"plan", PlannedJson(state.plan)}, {"planned_at", state.planned_at_seconds}};
   if (state.next) json["next"] = PlannedJson(*state.next);
-  Json measured = Json::array();
-  for (const MeasuredCondition& figure : state.measured.figures) {
-    measured.push_back({figure.value, figure.error, figure.ranks});
-  }
-  json["measured"] = std::move(measured);
-  json["iterations"] = state.measured.iterations;
-  json["calls"] = state.measured.calls;
+  AddMeasured(state.measured, &json);
+  if (!state.profile.empty()) json["profile"] = state.profile;
+  if (state.start) json["start"] = KeptJson(*state.start);
   return FormatCompact(json);
 }
 
@@ -114,17 +156,25 @@ std::optional<ConditionsState> ParseConditionsState(const std::string& json) {
   state.plan = ReadPlanned(root.Get("plan"));
   state.planned_at_seconds = root.Get("planned_at").Number(kNotNegative);
   if (const auto next = root.Find("next")) state.next = ReadPlanned(*next);
-  const TreeCursor measured = root.Get("measured");
-  for (std::size_t i = 0; i < std::min(kConditions, measured.Size()); ++i) {
-    const TreeCursor figure = measured.At(i);
-    state.measured.figures[i] = {.value = figure.At(0).Number(),
-                                 .error = figure.At(1).Number(kNotNegative),
-                                 .ranks = ReadCount(figure.At(2))};
-  }
-  state.measured.iterations = ReadCount(root.Get("iterations"));
-  state.measured.calls = ReadCount(root.Get("calls"));
+  state.measured = ReadMeasured(root);
+  if (const auto profile = root.Find("profile")) state.profile = profile->String();
+  if (const auto start = root.Find("start")) state.start = ReadKept(*start);
   if (reader.failed()) return std::nullopt;
   return state;
+}
+
+std::string FormatKeptConditions(const KeptConditions& kept) {
+  return FormatCompact(KeptJson(kept));
+}
+
+std::optional<KeptConditions> ParseKeptConditions(const std::string& json) {
+  const std::string name = "conditions";
+  const Result<TreeNode> tree = ParseJsonTree(json, name);
+  if (!tree) return std::nullopt;
+  TreeReader reader(*tree, name);
+  KeptConditions kept = ReadKept(reader.Root());
+  if (reader.failed() || !CanBePlannedFor(kept.measured)) return std::nullopt;
+  return kept;
 }
 
 double ValueOf(const MeasuredConditions& measured, Condition which) {

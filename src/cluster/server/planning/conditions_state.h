@@ -74,12 +74,28 @@ struct PlannedConditions {
   friend bool operator==(const PlannedConditions&, const PlannedConditions&) = default;
 };
 
+// What a job measured, as the library keeps it with the profile that the job used.
+struct KeptConditions {
+  std::string job = {};
+  double at_seconds = 0;             // Time of day.
+  MeasuredConditions measured = {};  // Sure figures; others come from no ranks.
+
+  friend bool operator==(const KeptConditions&, const KeptConditions&) = default;
+};
+
 // All of it, as the store keeps it in the column jobs.conditions.
 struct ConditionsState {
-  PlannedConditions plan;                 // The present plans are made for these,
-  std::optional<PlannedConditions> next;  // and those for these are being made.
-  double planned_at_seconds = 0;          // Time of day; 0: the plans are the first.
-  MeasuredConditions measured;
+  PlannedConditions plan = {};                 // The present plans are made for these,
+  std::optional<PlannedConditions> next = {};  // and those for these are being made.
+  double planned_at_seconds = 0;               // Time of day; 0: the plans are the first.
+  MeasuredConditions measured = {};
+  std::string profile = {};                  // The library's that the job uses. Empty: none.
+  std::optional<KeptConditions> start = {};  // With that profile: the first plans were made for it.
+
+  // Whether what plans are made for is what another job measured.
+  bool IsFromStart(Condition which) const {
+    return start && start->measured.Of(which).ranks > 0 && !plan.IsMeasured(which);
+  }
 
   friend bool operator==(const ConditionsState&, const ConditionsState&) = default;
 };
@@ -87,6 +103,9 @@ struct ConditionsState {
 std::string FormatConditionsState(const ConditionsState& state);
 // None: "", or text that FormatConditionsState() would not write.
 std::optional<ConditionsState> ParseConditionsState(const std::string& json);
+// The same for the column profiles.conditions. None, too: figures that nobody can plan for.
+std::string FormatKeptConditions(const KeptConditions& kept);
+std::optional<KeptConditions> ParseKeptConditions(const std::string& json);
 
 // What a plan for the measured figure is made for: 0 of noise that cannot be told from none.
 double ValueOf(const MeasuredConditions& measured, Condition which);

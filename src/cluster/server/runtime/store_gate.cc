@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "server/domain/decide.h"
+#include "server/planning/conditions_state.h"
 #include "server/planning/job_spec.h"
 
 namespace perseus::server {
@@ -92,6 +94,9 @@ void StoreGate::FindProfile(const std::string& layout, const store::JobRecord& r
     store::JobRecord with_profile = record;
     with_profile.profile_csv = (*profile)->profile_csv;
     with_profile.blocking_power_watts = (*profile)->blocking_power_watts;
+    if (const auto state = ParseConditionsState(record.conditions_json)) {
+      with_profile.conditions_json = FormatConditionsState(StartedFrom(**profile, *state));
+    }
     auto job = BuildJob(with_profile);
     if (!job) return tl::unexpected(job.error());
     return UseProfile{.profile = **std::move(profile), .job = *std::move(job)};

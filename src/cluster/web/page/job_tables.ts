@@ -4,8 +4,8 @@
 // The sections of a job's page that are words and tables. Each gives null where it has nothing.
 
 import { Child, h, table } from './dom';
-import { age, between, count, joules, percent, plural, seconds, signedPercent, times, unknown }
-  from './format';
+import { age, between, count, dateTime, joules, percent, plural, seconds, signedPercent, times,
+  unknown } from './format';
 import type { Condition, Estimate, Job, Straggler, Transfer } from './types';
 
 export interface Section {
@@ -110,16 +110,19 @@ function conditionText(name: string, value: number | null): string {
 }
 
 function conditions(job: Job): Child[] | null {
-  const { source, figures, transfers, changing, iterations, calls } = job.conditions;
+  const { source, from, figures, transfers, changing, iterations, calls } = job.conditions;
   if (figures.length === 0) return null;
   const words = {
     assumed: 'assumed: the ranks have not told enough yet',
     measured: 'measured by the ranks, but for what is still assumed',
     given: 'given by the job\u2019s settings',
     none: 'none: clocks come at once, and there is no noise',
+    library: from === null ? 'measured by an earlier job'
+      : `measured by job ${from.job} on ${dateTime(from.at)}, with the same profile`,
   };
   const planned = (each: Condition) =>
-    `${conditionText(each.name, each.planned)}${each.assumed ? ' (assumed)' : ''}`;
+    `${conditionText(each.name, each.planned)}${each.assumed ? ' (assumed)'
+      : each.library ? ' (by that job)' : ''}`;
   const measured = (each: Condition) => (each.measured === null ? unknown
     : `${conditionText(each.name, each.measured)} \u00b1 ` +
       conditionText(each.name, each.measured_std));

@@ -139,6 +139,7 @@ export interface Condition {
   name: string;
   planned: number;
   assumed: boolean;
+  library: boolean;
   measured: number | null;
   measured_std: number | null;
   ranks: number;
@@ -182,7 +183,8 @@ export interface Job extends Omit<JobSummary, 'stragglers'> {
     notes: { note: string; ranks: number; first_ranks: number[] }[];
   };
   conditions: {
-    source: 'assumed' | 'measured' | 'given' | 'none';
+    source: 'assumed' | 'measured' | 'given' | 'none' | 'library';
+    from: { job: string; at: number; profile: string } | null;
     changing: boolean;
     iterations: number;
     calls: number;
