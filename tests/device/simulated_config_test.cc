@@ -75,6 +75,39 @@ TEST(SimulatedConfigTest, SaysWhatIsWrongAndWhere) {
   EXPECT_THAT(Fault("[[gpus]]\nerrors = [{call = 'power', every = 0, code = 'unknown'}]"),
               Mentions("every"));
   EXPECT_THAT(Fault("time_scale = 0\n[[gpus]]"), Mentions("time_scale"));
+  EXPECT_THAT(Fault("[[gpus]]\nclocks_mhz = [1, 2]\nsettle_ms = [1]"),
+              Mentions("1", "numbers", "2", "clocks"));
+  EXPECT_THAT(Fault("[[gpus]]\nsettle_ms = 10\nsettle_spread_ms = 3"),
+              Mentions("settle_spread_ms", "3.47", "2.88"));
+  EXPECT_THAT(Fault("[[gpus]]\nsettle_ms = [1, -1]\nclocks_mhz = [1, 2]"),
+              Mentions("settle_ms[1]"));
+  EXPECT_THAT(Fault("[[gpus]]\ncounter_lag_ms = 1300"), Mentions("counter_lag_ms", "62"));
+  EXPECT_THAT(Fault("[[gpus]]\ncounter_duty = 0"), Mentions("counter_duty"));
+  EXPECT_THAT(Fault("[[gpus]]\ncounter_duty = 1.5"), Mentions("counter_duty"));
+  EXPECT_THAT(Fault("[[gpus]]\ncounter_duty = 0.5\ncounter_period_ms = 0"),
+              Mentions("counter_period_ms"));
+  EXPECT_THAT(Fault("serial_calls = 1\n[[gpus]]"), Mentions("serial_calls"));
+}
+
+TEST(SimulatedConfigTest, LatenciesAreForAllClocksOrForEach) {
+  const auto config = ParseSimulatedConfig(
+      "serial_calls = true\n[[gpus]]\nclocks_mhz = [1000, 1200]\nsettle_ms = [40, 20]\n"
+      "settle_spread_ms = 2\nseed = 7\ncall_stall_ms = 0.5\ntransfer_stall_ms = 2\n"
+      "counter_lag_ms = 100\ncounter_duty = 0.25\ncount = 2\n[[gpus]]\nsettle_ms = 3\n",
+      "x", "test");
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  EXPECT_TRUE(config->serial_calls);
+  const ModelGpu& gpu = config->gpus[0].model;
+  EXPECT_EQ(gpu.settle_seconds[0], 0.040);
+  EXPECT_EQ(gpu.settle_seconds[1], 0.020);
+  EXPECT_EQ(gpu.settle_spread_seconds, 0.002);
+  EXPECT_EQ(gpu.call_stall_seconds, 0.0005);
+  EXPECT_EQ(gpu.transfer_stall_seconds, 0.002);
+  EXPECT_EQ(gpu.counter_lag_seconds, 0.1);
+  EXPECT_EQ(gpu.counter_duty, 0.25);
+  EXPECT_NE(gpu.seed, config->gpus[1].model.seed);
+  EXPECT_EQ(config->gpus[2].model.settle_seconds[80], 0.003);
+  EXPECT_EQ(config->gpus[2].model.counter_duty, 1);
 }
 
 TEST(NvmlNamesTest, ErrorsAreSentences) {

@@ -67,6 +67,18 @@ TEST(SimulatedGpuTest, SaysWhatItIs) {
   EXPECT_THAT(conditions.power_profiles, ElementsAre("MAX_Q", "LLM_TRAINING"));
 }
 
+// A driver that serves one call at a time; else two calls of two GPUs take as long as one.
+TEST(SimulatedGpuTest, CallsForTwoGpusWaitForEachOtherWhereTheDriverIsSerial) {
+  const TemporaryDirectory folder;
+  const auto gpus = Make(folder, "serial_calls = true\n[[gpus]]\ncount = 2\ncall_ms = 60\n");
+  ASSERT_NE(gpus, nullptr);
+  const double begin = gpus->NowSeconds();
+  std::thread other([&] { EXPECT_TRUE(gpus->LockClock(1, 1200).has_value()); });
+  EXPECT_TRUE(gpus->LockClock(0, 1200).has_value());
+  other.join();
+  EXPECT_GE(gpus->NowSeconds() - begin, 0.120);
+}
+
 TEST(SimulatedGpuTest, AKernelTakesItsTable) {
   const TemporaryDirectory folder;
   const auto gpus = Make(folder, kTwoGpus);

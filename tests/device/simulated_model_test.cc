@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace perseus::device {
@@ -21,7 +22,7 @@ ModelGpu ThreeClocks() {
   for (int i = 0; i < 3; ++i) gpu.clocks_mhz[static_cast<std::size_t>(i)] = 1000 + 200 * i;
   gpu.idle_watts = 50;
   gpu.call_seconds = 0.010;
-  gpu.settle_seconds = 0.005;
+  gpu.settle_seconds.fill(0.005);
   gpu.counter_period_seconds = 0.020;
   return gpu;
 }
@@ -75,7 +76,7 @@ TEST(SimulatedModelTest, ReleaseGivesTheHighestClockBack) {
 TEST(SimulatedModelTest, MoreRequestsThanFitKeepTheNewest) {
   ModelGpu gpu = ThreeClocks();
   gpu.call_seconds = 0;
-  gpu.settle_seconds = 1;
+  gpu.settle_seconds.fill(1);
   ModelState state;
   for (int i = 0; i < 100; ++i) RequestClock(gpu, i % 2, &state);
   RequestClock(gpu, 2, &state);
@@ -111,6 +112,116 @@ TEST(SimulatedModelTest, ASlowGpuTakesLongerForTheSameJoules) {
   EXPECT_NEAR(Last(state).joules, 20, 1e-9);
 }
 
+TEST(SimulatedModelTest, EachClockHasItsLatency) {
+  ModelGpu gpu = ThreeClocks();
+  gpu.settle_seconds[0] = 0.100;
+  ModelState state;
+  state.clock = 2;
+  RequestClock(gpu, 0, &state);  // In effect at 0.110.
+  AdvanceModel(gpu, {}, 0.109, &state);
+  EXPECT_EQ(state.clock, 2);
+  AdvanceModel(gpu, {}, 0.111, &state);
+  EXPECT_EQ(state.clock, 0);
+  // A slow clock that a newer call overtakes never comes.
+  RequestClock(gpu, 2, &state);
+  AdvanceModel(gpu, {}, 1, &state);
+  RequestClock(gpu, 0, &state);  // At 1.110, ...
+  RequestClock(gpu, 1, &state);  // ... and this at 1.025.
+  AdvanceModel(gpu, {}, 1.026, &state);
+  EXPECT_EQ(state.clock, 1);
+  AdvanceModel(gpu, {}, 2, &state);
+  EXPECT_EQ(state.clock, 1);
+}
+
+TEST(SimulatedModelTest, LatenciesSpreadAsTheyShouldAndDifferBySeed) {
+  ModelGpu gpu = ThreeClocks();
+  gpu.settle_seconds.fill(0.050);
+  gpu.settle_spread_seconds = 0.010;
+  const auto latencies = [&](std::uint64_t seed) {
+    gpu.seed = seed;
+    std::vector<double> all;
+    ModelState state;
+    for (int i = 0; i < 1000; ++i) {
+      AdvanceModel(gpu, {}, i, &state);
+      const double end = RequestClock(gpu, i % 2, &state);
+      all.push_back(state.pending[0].at_seconds - end);
+    }
+    return all;
+  };
+  const std::vector<double> one = latencies(1);
+  double sum = 0;
+  double squares = 0;
+  for (const double each : one) {
+    sum += each;
+    squares += each * each;
+  }
+  const double mean = sum / 1000;
+  EXPECT_NEAR(mean, 0.050, 0.001);
+  EXPECT_NEAR(std::sqrt(squares / 1000 - mean * mean), 0.010, 0.0007);
+  EXPECT_EQ(latencies(1), one);
+  EXPECT_NE(latencies(2), one);
+}
+
+TEST(SimulatedModelTest, ACallStopsTheRunningKernel) {
+  ModelGpu gpu = ThreeClocks();
+  gpu.call_stall_seconds = 0.003;
+  gpu.transfer_stall_seconds = 0.008;
+  const ModelKernel kernel = KernelOf({0.1, 0.1, 0.1}, {30, 30, 30});
+  for (const bool is_transfer : {false, true}) {
+    ModelState state;
+    state.clock = 2;
+    BeginModelKernel(0, &state, is_transfer);
+    AdvanceModel(gpu, kernel, 0.05, &state);
+    RequestClock(gpu, 2, &state);
+    RequestClock(gpu, 2, &state);
+    const double end = KernelEndSeconds(gpu, kernel, state);
+    EXPECT_NEAR(end, is_transfer ? 0.116 : 0.106, 1e-12);
+    AdvanceModel(gpu, kernel, 1, &state);
+    EXPECT_NEAR(Last(state).end_seconds, end, 1e-12);
+    EXPECT_NEAR(Last(state).joules, 300 * end, 1e-9);  // It draws its power meanwhile.
+  }
+}
+
+TEST(SimulatedModelTest, TheCounterShowsTheEnergyOfALagAgo) {
+  ModelGpu gpu = ThreeClocks();
+  gpu.counter_lag_seconds = 0.250;
+  const ModelKernel kernel = KernelOf({1, 1, 1}, {350, 350, 350});
+  ModelState state;
+  AdvanceModel(gpu, kernel, 1, &state);
+  BeginModelKernel(0, &state);
+  // Steps are at multiples of 20 ms.
+  for (const double now : {1.0, 1.1, 1.25, 1.5, 1.9, 2.6, 9.0}) {
+    AdvanceModel(gpu, kernel, now, &state);
+    const double then = std::floor(now / 0.020 + 1e-9) * 0.020 - 0.250;
+    EXPECT_NEAR(state.counter_joules, 50 * then + 300 * std::clamp(then - 1, 0.0, 1.0), 1e-6)
+        << now;
+  }
+}
+
+TEST(SimulatedModelTest, TheCounterSeesOnlyWhileItLooks) {
+  ModelGpu gpu = ThreeClocks();
+  gpu.idle_watts = 0;
+  gpu.counter_period_seconds = 0.100;
+  gpu.counter_duty = 0.25;  // The last 25 ms of each 100.
+  const ModelKernel kernel = KernelOf({0.020, 0.020, 0.020}, {6, 6, 6});
+  const auto seen = [&](double begin) {
+    ModelState state;
+    AdvanceModel(gpu, kernel, begin, &state);
+    BeginModelKernel(0, &state);
+    AdvanceModel(gpu, kernel, 2, &state);
+    EXPECT_NEAR(state.joules, 6, 1e-9);
+    return state.counter_joules;
+  };
+  EXPECT_NEAR(seen(1.000), 0, 1e-9);
+  EXPECT_NEAR(seen(1.065), 12, 1e-9);  // Half of it.
+  EXPECT_NEAR(seen(1.078), 24, 1e-9);
+  // What lasts is counted rightly.
+  gpu.idle_watts = 80;
+  ModelState state;
+  AdvanceModel(gpu, kernel, 50, &state);
+  EXPECT_NEAR(state.counter_joules, 4000, 1e-6);
+}
+
 // A run drawn by chance: at each time one thing happens.
 struct Step {
   double after_seconds = 0;
@@ -123,12 +234,23 @@ struct Script {
   std::vector<Step> steps;
 };
 
-Script DrawScript() {
+// `has_effects`: of calls on work, of chance on latencies, and of a counter that is not ideal.
+Script DrawScript(bool has_effects = false) {
   Script script;
   script.gpu = ThreeClocks();
   script.gpu.call_seconds = *rc::gen::inRange(0, 30) * 1e-3;
-  script.gpu.settle_seconds = *rc::gen::inRange(0, 60) * 1e-3;
+  script.gpu.settle_seconds.fill(*rc::gen::inRange(0, 60) * 1e-3);
   script.gpu.counter_period_seconds = *rc::gen::element(0.0, 0.001, 0.020, 0.1);
+  if (has_effects) {
+    script.gpu.settle_seconds[1] *= 2;
+    script.gpu.settle_spread_seconds = script.gpu.settle_seconds[0] / 4;
+    script.gpu.seed = *rc::gen::arbitrary<std::uint64_t>();
+    script.gpu.call_stall_seconds = *rc::gen::inRange(0, 20) * 1e-3;
+    script.gpu.counter_lag_seconds =
+        script.gpu.counter_period_seconds * *rc::gen::inRange(0, 6'200) * 1e-2;
+    script.gpu.counter_duty =
+        script.gpu.counter_period_seconds > 0 ? *rc::gen::inRange(1, 101) * 1e-2 : 1;
+  }
   std::vector<double> seconds;
   std::vector<double> joules;
   for (int i = 0; i < 3; ++i) {
@@ -160,7 +282,7 @@ ModelState Play(const Script& script, const Look& look) {
 }
 
 RC_GTEST_PROP(SimulatedModelProperty, AnyPartitionOfTimeGivesTheSame, ()) {
-  const Script script = DrawScript();
+  const Script script = DrawScript(true);
   const ModelState plain = Play(script, [](double, double, ModelState*) {});
   const int pieces = *rc::gen::inRange(2, 50);
   const ModelState cut = Play(script, [&](double from, double to, ModelState* state) {
@@ -172,12 +294,13 @@ RC_GTEST_PROP(SimulatedModelProperty, AnyPartitionOfTimeGivesTheSame, ()) {
   RC_ASSERT(plain.busy == cut.busy);
   RC_ASSERT(plain.kernel_id == cut.kernel_id);
   RC_ASSERT(std::abs(plain.joules - cut.joules) <= 1e-9 * (1 + plain.joules));
-  RC_ASSERT(std::abs(plain.counter_joules - cut.counter_joules) <= 1e-9 * (1 + plain.joules));
+  RC_ASSERT(std::abs(plain.counter_joules - cut.counter_joules) <=
+            1e-9 * (1 + plain.joules) / script.gpu.counter_duty);
   RC_ASSERT(std::abs(plain.kernel_progress - cut.kernel_progress) <= 1e-9);
 }
 
 RC_GTEST_PROP(SimulatedModelProperty, EnergyIsTheIntegralOfPower, ()) {
-  const Script script = DrawScript();
+  const Script script = DrawScript(true);
   Play(script, [&](double from, double to, ModelState* state) {
     const int pieces = 40;
     for (int i = 1; i <= pieces; ++i) {
@@ -250,7 +373,7 @@ RC_GTEST_PROP(SimulatedModelProperty, AKernelAtAFixedClockTakesItsTablesTimeAndJ
 }
 
 RC_GTEST_PROP(SimulatedModelProperty, TheForecastOfAKernelsEndIsRight, ()) {
-  const Script script = DrawScript();
+  const Script script = DrawScript(true);
   ModelState state = Play(script, [](double, double, ModelState*) {});
   AdvanceModel(script.gpu, script.kernel, state.at_seconds + 10, &state);
   BeginModelKernel(0, &state);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "common/nearest_name.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
+#include "common/word_hash.h"
 #include "device/nvml/nvml_names.h"
 
 namespace perseus::device {
@@ -23,7 +25,7 @@ namespace {
 
 constexpr int kMostMhz = 10'000;
 constexpr double kMostWatts = 100'000;
-constexpr double kMostMilliseconds = 600'000;
+constexpr NumberRange kTime = {.least = 0, .most = 600'000};  // Milliseconds.
 
 // Below the highest clock a busy GPU draws idle + (busy - idle) x (clock / highest)^2.2:
 // about what the published curves of A100 and H100 do.
@@ -40,7 +42,13 @@ constexpr std::string_view kGpuKeys[] = {"count",
                                          "busy_watts",
                                          "call_ms",
                                          "settle_ms",
+                                         "settle_spread_ms",
+                                         "seed",
+                                         "call_stall_ms",
+                                         "transfer_stall_ms",
                                          "counter_period_ms",
+                                         "counter_lag_ms",
+                                         "counter_duty",
                                          "power_limit_watts",
                                          "default_power_limit_watts",
                                          "temperature_celsius",
@@ -144,6 +152,54 @@ void ReadWatts(const TreeCursor& gpu, ModelGpu* model) {
   }
 }
 
+// A list, one for each clock, or a number for all.
+void ReadSettling(const TreeCursor& gpu, ModelGpu* model) {
+  // No draw is further away; a clock that were in effect before its call has ended would be odd.
+  constexpr double kMostSpreads = 3.47;
+  const auto count = static_cast<std::size_t>(model->clock_count);
+  if (count == 0) return;  // After an error.
+  const auto settle = gpu.Find("settle_ms");
+  double least = 0;
+  if (settle && settle->IsList()) {
+    if (settle->Size() != count) {
+      settle->Fail(fmt::format("has {} numbers for {} clocks", settle->Size(), count));
+      return;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      model->settle_seconds[i] = settle->At(i).Number(kTime) / 1e3;
+    }
+    least = *std::min_element(model->settle_seconds.begin(),
+                              model->settle_seconds.begin() + model->clock_count);
+  } else {
+    least = NumberOr(gpu, "settle_ms", kTime, 5) / 1e3;
+    model->settle_seconds.fill(least);
+  }
+  model->settle_spread_seconds = NumberOr(gpu, "settle_spread_ms", kTime, 0) / 1e3;
+  if (kMostSpreads * model->settle_spread_seconds > least) {
+    gpu.Get("settle_spread_ms")
+        .Fail(fmt::format("is too large: at most settle_ms / {} (here {:.3g}), so that no clock is "
+                          "in effect before its call has ended",
+                          kMostSpreads, 1e3 * least / kMostSpreads));
+  }
+  model->seed =
+      static_cast<std::uint64_t>(IntegerOr(gpu, "seed", 0, std::numeric_limits<int>::max(), 0));
+}
+
+void ReadCounter(const TreeCursor& gpu, ModelGpu* model) {
+  model->counter_period_seconds = NumberOr(gpu, "counter_period_ms", kTime, 20) / 1e3;
+  model->counter_lag_seconds = NumberOr(gpu, "counter_lag_ms", kTime, 0) / 1e3;
+  model->counter_duty =
+      NumberOr(gpu, "counter_duty", {.least = 0, .most = 1, .above_least = true}, 1);
+  const double most_lag = (kKeptCounts - 2) * model->counter_period_seconds;
+  if (model->counter_lag_seconds > most_lag) {
+    gpu.Get("counter_lag_ms")
+        .Fail(fmt::format("is more than {} times counter_period_ms", kKeptCounts - 2));
+  }
+  if (model->counter_duty < 1 && model->counter_period_seconds <= 0) {
+    gpu.Get("counter_duty").Fail("needs a counter_period_ms above 0, of which it is a share");
+  }
+}
+
 void ReadProfiles(const TreeCursor& gpu, nvml::Mask255* mask) {
   const auto list = gpu.Find("power_profiles");
   if (!list) return;
@@ -193,10 +249,11 @@ SimulatedGpuConfig ReadGpu(const TreeCursor& gpu) {
   if (const auto uuid = gpu.Find("uuid")) CopyText(*uuid, &config.uuid);
   ReadClocks(gpu, &config.model);
   ReadWatts(gpu, &config.model);
-  constexpr NumberRange kTime = {.least = 0, .most = kMostMilliseconds};
   config.model.call_seconds = NumberOr(gpu, "call_ms", kTime, 15) / 1e3;
-  config.model.settle_seconds = NumberOr(gpu, "settle_ms", kTime, 5) / 1e3;
-  config.model.counter_period_seconds = NumberOr(gpu, "counter_period_ms", kTime, 20) / 1e3;
+  config.model.call_stall_seconds = NumberOr(gpu, "call_stall_ms", kTime, 0) / 1e3;
+  config.model.transfer_stall_seconds = NumberOr(gpu, "transfer_stall_ms", kTime, 0) / 1e3;
+  ReadSettling(gpu, &config.model);
+  ReadCounter(gpu, &config.model);
   constexpr NumberRange kWatts = {.least = 0, .most = kMostWatts};
   config.default_power_limit_watts = NumberOr(gpu, "default_power_limit_watts", kWatts,
                                               NumberOr(gpu, "power_limit_watts", kWatts, 400));
@@ -231,6 +288,8 @@ void ReadGpus(const TreeCursor& root, std::string_view uuid_stem, SimulatedConfi
         SetText(fmt::format("GPU-sim-{}-{:04}", uuid_stem, config->gpus.size()), &one.uuid);
       if (!uuids.insert(one.uuid.data()).second) gpu.Fail("has the uuid of a GPU before it");
       config->gpus.push_back(one);
+      // Equal GPUs draw differently.
+      config->gpus.back().model.seed = WordHash(one.model.seed).With(config->gpus.size()).value();
     }
   }
   if (config->gpus.empty() || config->gpus.size() > kMaxSimulatedGpus) {
@@ -246,9 +305,10 @@ Result<SimulatedConfig> ParseSimulatedConfig(std::string_view text, const std::s
   if (!tree) return tl::unexpected(tree.error());
   TreeReader reader(*tree, name);
   const TreeCursor root = reader.Root();
-  constexpr std::string_view kKeys[] = {"time_scale", "gpus"};
+  constexpr std::string_view kKeys[] = {"time_scale", "serial_calls", "gpus"};
   root.AllowOnly(kKeys);
   SimulatedConfig config;
+  config.serial_calls = BoolOr(root, "serial_calls", false);
   config.time_scale = NumberOr(root, "time_scale", {.least = 1e-3, .most = 1e4}, 1);
   ReadGpus(root, uuid_stem, &config);
   if (reader.failed()) return tl::unexpected(*reader.error());

@@ -58,6 +58,7 @@ struct SimulatedGpuConfig {
 
 struct SimulatedConfig {
   double time_scale = 1;
+  bool serial_calls = false;  // Calls that set a clock wait for those of other GPUs.
   std::vector<SimulatedGpuConfig> gpus;
 };
 

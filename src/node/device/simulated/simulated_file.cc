@@ -31,7 +31,7 @@ namespace {
 
 constexpr std::array<char, 16> kMagic = {'p', 'e', 'r', 's', 'e', 'u', 's',
                                          ' ', 'g', 'p', 'u', 's', '\n'};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::int64_t kNanoseconds = 1'000'000'000;
 // Nobody holds the mutex for more than microseconds, unless it was stopped.
 constexpr std::int64_t kMutexSeconds = 10;
@@ -81,6 +81,7 @@ std::string FirstBytes(const SimulatedConfig& config) {
   header.file_bytes = bytes.size();
   header.boot_id = BootId();
   header.time_scale = config.time_scale;
+  header.serial_calls = config.serial_calls ? 1 : 0;
   header.origin_ns = MonotonicNs();
   header.config_hash = ConfigHash(bytes.data(), count);
   std::memcpy(bytes.data(), &header, sizeof(header));

@@ -39,11 +39,14 @@ struct alignas(64) SharedGpu {
   std::atomic<std::uint32_t> persistence;
   std::atomic<std::uint32_t> memory_clock_mhz;  // Locked; 0: released.
   std::array<std::atomic<std::uint64_t>, kSimulatedCalls> calls;
+  // Of the first GPU only: until when the driver is busy with calls, where it serves one at a time.
+  std::atomic<double> driver_free_seconds;
   std::array<ModelState, 2> states;
   std::array<ModelKernel, 2> kernels;  // A kernel begins in the one that is not in use.
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(std::atomic<double>::is_always_lock_free);
 
 struct SharedHeader {
   std::array<char, 16> magic;
@@ -52,6 +55,7 @@ struct SharedHeader {
   std::uint64_t file_bytes;
   std::array<char, 40> boot_id;  // The monotonic clock starts anew with the machine.
   double time_scale;
+  std::int32_t serial_calls;
   std::int64_t origin_ns;     // Simulated time 0, on CLOCK_MONOTONIC.
   std::uint64_t config_hash;  // FNV-1a of the configurations.
 };

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <utility>
@@ -112,7 +113,16 @@ Result<void> SimulatedGpus::Request(int gpu, int clock) {
   {
     Result<GpuHold> hold = GpuHold::Take(*file_, gpu);
     if (!hold) return tl::unexpected(hold.error());
-    end = RequestClock(hold->model(), clock, &hold->state());
+    ModelState& state = hold->state();
+    double begin = state.at_seconds;
+    if (file_->header().serial_calls != 0) {
+      std::atomic<double>& free = file_->shared(0).driver_free_seconds;
+      double seen = free.load();
+      do {
+        begin = std::max({seen, state.at_seconds, state.calls_end_seconds});
+      } while (!free.compare_exchange_weak(seen, begin + hold->model().call_seconds));
+    }
+    end = RequestClock(hold->model(), clock, &state, begin);
     hold->Commit();
   }
   file_->SleepUntil(end);
@@ -171,7 +181,8 @@ nvml::Return SimulatedGpus::CountCall(int gpu, SimulatedCall call) {
 bool SimulatedGpus::refuses_sets(int gpu) const { return file_->shared(gpu).refuse_sets != 0; }
 
 Result<KernelLaunch> SimulatedGpus::LaunchKernel(int gpu, const Kernel& kernel,
-                                                 std::optional<double> ready_seconds) {
+                                                 std::optional<double> ready_seconds,
+                                                 SimulatedWork work) {
   const Result<void> good = CheckKernel(kernel);
   if (!good) return tl::unexpected(good.error());
   Kernel sorted = kernel;
@@ -192,7 +203,7 @@ Result<KernelLaunch> SimulatedGpus::LaunchKernel(int gpu, const Kernel& kernel,
           hold->GoBack(*ready_seconds);
         }
         KernelLaunch launch;
-        launch.id = BeginModelKernel(hold->FreeSlot(), &state);
+        launch.id = BeginModelKernel(hold->FreeSlot(), &state, work == SimulatedWork::kTransfer);
         launch.start_mhz = info(gpu).clocks_mhz[static_cast<std::size_t>(state.clock)];
         hold->Commit();
         return launch;
@@ -236,8 +247,9 @@ Result<KernelRun> SimulatedGpus::WaitKernel(int gpu, const KernelLaunch& launch)
 }
 
 Result<KernelRun> SimulatedGpus::RunKernel(int gpu, const Kernel& kernel,
-                                           std::optional<double> ready_seconds) {
-  const Result<KernelLaunch> launch = LaunchKernel(gpu, kernel, ready_seconds);
+                                           std::optional<double> ready_seconds,
+                                           SimulatedWork work) {
+  const Result<KernelLaunch> launch = LaunchKernel(gpu, kernel, ready_seconds, work);
   if (!launch) return tl::unexpected(launch.error());
   return WaitKernel(gpu, *launch);
 }

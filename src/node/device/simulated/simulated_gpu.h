@@ -49,6 +49,9 @@ struct KernelRun {
   double end_seconds = 0;
 };
 
+// What a kernel stands for: calls that set clocks may disturb the two differently.
+enum class SimulatedWork : std::uint8_t { kCompute, kTransfer };
+
 // A kernel that was begun.
 struct KernelLaunch {
   std::uint64_t id = 0;
@@ -105,12 +108,14 @@ class SimulatedGpus {
   // process woke up later (if the GPU was idle and nobody changed its clock since).
   // Pass the end_seconds of what it depends on, and a busy machine distorts nothing.
   Result<KernelRun> RunKernel(int gpu, const Kernel& kernel,
-                              std::optional<double> ready_seconds = std::nullopt);
+                              std::optional<double> ready_seconds = std::nullopt,
+                              SimulatedWork work = SimulatedWork::kCompute);
   // The two halves of it: LaunchKernel() returns when the kernel has begun (when those
   // before it have ended), WaitKernel() when it has ended. Wait for each before 16
   // others were begun on its GPU: kIo.
   Result<KernelLaunch> LaunchKernel(int gpu, const Kernel& kernel,
-                                    std::optional<double> ready_seconds = std::nullopt);
+                                    std::optional<double> ready_seconds = std::nullopt,
+                                    SimulatedWork work = SimulatedWork::kCompute);
   Result<KernelRun> WaitKernel(int gpu, const KernelLaunch& launch);
   // A kernel of GPU-bound work: the share `compute_share` of its time grows as the
   // clock falls, the rest does not; it draws the busy_watts of the configuration.

@@ -4,18 +4,30 @@
 #include "device/simulated/simulated_model.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
+
+#include "common/word_hash.h"
 
 namespace perseus::device {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
+double StalledUntil(const ModelState& state) {
+  return state.stalled_until_seconds[state.is_transfer != 0 ? 1 : 0];
+}
+
+double StallLeft(const ModelState& state) {
+  return std::max(0.0, StalledUntil(state) - state.at_seconds);
+}
+
 double SecondsLeft(const ModelKernel& kernel, const ModelState& state) {
   const auto clock = static_cast<std::size_t>(state.clock);
-  return (1 - state.kernel_progress) * kernel.seconds[clock] * state.slowdown;
+  return StallLeft(state) + (1 - state.kernel_progress) * kernel.seconds[clock] * state.slowdown;
 }
 
 void ApplySettledClocks(ModelState* state) {
@@ -38,13 +50,43 @@ void FinishKernel(ModelState* state) {
                                                       state->joules - state->kernel_begin_joules};
 }
 
-// Where the energy counter steps for the last time in (state.at_seconds, to]; kNever: nowhere.
-double LastStep(const ModelGpu& gpu, const ModelState& state, double to_seconds) {
+// The energy counter takes its nth count at n periods, less the lag, and shows it a lag later.
+double CountSeconds(const ModelGpu& gpu, std::int64_t count) {
+  return static_cast<double>(count) * gpu.counter_period_seconds - gpu.counter_lag_seconds;
+}
+
+// The last count that was taken by then.
+std::int64_t LastCount(const ModelGpu& gpu, double seconds) {
+  const double counts = (seconds + gpu.counter_lag_seconds) / gpu.counter_period_seconds;
+  auto count = static_cast<std::int64_t>(std::floor(counts));
+  // The quotient may be rounded.
+  if (CountSeconds(gpu, count) > seconds) --count;
+  if (CountSeconds(gpu, count + 1) <= seconds) ++count;
+  return count;
+}
+
+std::int64_t ShownCount(const ModelGpu& gpu, double seconds) {
+  return LastCount(gpu, seconds - gpu.counter_lag_seconds);
+}
+
+// How long the counter looked until then.
+double LookedSeconds(const ModelGpu& gpu, double seconds) {
   const double period = gpu.counter_period_seconds;
-  if (period <= 0) return kNever;
-  // The quotient may be rounded up to the next step.
-  const double step = std::min(std::floor(to_seconds / period) * period, to_seconds);
-  return step > state.at_seconds ? step : kNever;
+  const double passed = seconds + gpu.counter_lag_seconds;
+  const double whole = std::floor(passed / period);
+  const double looks = gpu.counter_duty * period;
+  return whole * looks + std::max(0.0, passed - whole * period - (period - looks));
+}
+
+// The share of the energy between two times that the counter counts, when the power is constant.
+double CountedShare(const ModelGpu& gpu, double from_seconds, double to_seconds) {
+  if (gpu.counter_duty >= 1 || to_seconds <= from_seconds) return 1;
+  return (LookedSeconds(gpu, to_seconds) - LookedSeconds(gpu, from_seconds)) /
+         (gpu.counter_duty * (to_seconds - from_seconds));
+}
+
+double& CountOf(ModelState* state, std::int64_t count) {
+  return state->counts[static_cast<std::size_t>(count % kKeptCounts)];
 }
 
 }  // namespace
@@ -60,42 +102,64 @@ void AdvanceModel(const ModelGpu& gpu, const ModelKernel& kernel, double to_seco
   // Each turn ends with an event, and there are few: a settled clock, the end
   // of the kernel, the counter's step, `to_seconds`.
   ApplySettledClocks(state);
-  double step = LastStep(gpu, *state, to_seconds);
+  const bool counts = gpu.counter_period_seconds > 0;
+  // Of those that are shown before `to_seconds`, the last only.
+  const std::int64_t last = counts ? LastCount(gpu, to_seconds) : 0;
+  std::int64_t count =
+      counts ? std::max(LastCount(gpu, state->at_seconds) + 1, ShownCount(gpu, to_seconds)) : 1;
   while (state->at_seconds < to_seconds) {
+    const double step = count <= last ? CountSeconds(gpu, count) : kNever;
     double next = std::min(to_seconds, step);
+    const double stall = state->busy != 0 ? StallLeft(*state) : 0;
+    if (stall > 0) next = std::min(next, StalledUntil(*state));
     if (state->pending_count > 0) next = std::min(next, state->pending[0].at_seconds);
     const double left = state->busy != 0 ? SecondsLeft(kernel, *state) : kNever;
     const bool finishes = state->at_seconds + left <= next;
     if (finishes) next = state->at_seconds + left;
     const double passed = next - state->at_seconds;
-    state->joules += ModelWatts(gpu, kernel, *state) * passed;
-    if (state->busy != 0 && !finishes) {
+    const double joules = ModelWatts(gpu, kernel, *state) * passed;
+    state->joules += joules;
+    state->counted_joules += joules * CountedShare(gpu, state->at_seconds, next);
+    if (state->busy != 0 && !finishes && stall <= 0) {
       state->kernel_progress += (1 - state->kernel_progress) * (passed / left);
     }
     state->at_seconds = next;
     if (finishes) FinishKernel(state);
-    if (next >= step) {
-      state->counter_joules = state->joules;
-      step = kNever;
-    }
+    if (next >= step) CountOf(state, count++) = state->counted_joules;
     ApplySettledClocks(state);
   }
-  if (gpu.counter_period_seconds <= 0) state->counter_joules = state->joules;
+  state->counter_joules =
+      counts ? CountOf(state, ShownCount(gpu, state->at_seconds)) : state->counted_joules;
 }
 
-double RequestClock(const ModelGpu& gpu, int clock, ModelState* state) {
-  const double end = std::max(state->at_seconds, state->calls_end_seconds) + gpu.call_seconds;
+double RequestClock(const ModelGpu& gpu, int clock, ModelState* state, double free_seconds) {
+  const double end =
+      std::max({state->at_seconds, state->calls_end_seconds, free_seconds}) + gpu.call_seconds;
   state->calls_end_seconds = end;
   state->locked = clock;
+  const int target = clock < 0 ? gpu.highest() : clock;
+  const double draw = WordHash(gpu.seed).With(++state->calls).StandardDraw();
+  const double settles = end + std::max(0.0, gpu.settle_seconds[static_cast<std::size_t>(target)] +
+                                                 gpu.settle_spread_seconds * draw);
+  // What was asked for before and would come later never comes.
+  while (state->pending_count > 0 &&
+         state->pending[static_cast<std::size_t>(state->pending_count - 1)].at_seconds > settles) {
+    --state->pending_count;
+  }
   // Where more are on their way than fit, the newest takes the place of the last.
   state->pending_count = std::min(state->pending_count + 1, kMaxPendingClocks);
-  state->pending[static_cast<std::size_t>(state->pending_count - 1)] = {
-      end + gpu.settle_seconds, clock < 0 ? gpu.highest() : clock};
+  state->pending[static_cast<std::size_t>(state->pending_count - 1)] = {settles, target};
+  const std::array<double, 2> stalls = {gpu.call_stall_seconds, gpu.transfer_stall_seconds};
+  for (std::size_t kind = 0; kind < stalls.size(); ++kind) {
+    double& until = state->stalled_until_seconds[kind];
+    until = std::max(until, state->at_seconds) + stalls[kind];
+  }
   return end;
 }
 
-std::uint64_t BeginModelKernel(int slot, ModelState* state) {
+std::uint64_t BeginModelKernel(int slot, ModelState* state, bool is_transfer) {
   state->busy = 1;
+  state->is_transfer = is_transfer ? 1 : 0;
   state->kernel_slot = slot;
   state->kernel_progress = 0;
   state->kernel_begin_seconds = state->at_seconds;

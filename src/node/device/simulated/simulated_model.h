@@ -16,6 +16,7 @@ namespace perseus::device {
 inline constexpr int kMaxSimulatedClocks = 256;
 inline constexpr int kMaxPendingClocks = 16;
 inline constexpr int kKeptKernels = 16;
+inline constexpr int kKeptCounts = 64;  // Readings of the counter that are not shown yet.
 
 // What does not change.
 struct ModelGpu {
@@ -23,9 +24,16 @@ struct ModelGpu {
   std::array<std::int32_t, kMaxSimulatedClocks> clocks_mhz = {};  // Ascending.
   std::array<double, kMaxSimulatedClocks> busy_watts = {};        // At each clock.
   double idle_watts = 0;
-  double call_seconds = 0;            // How long a call that sets a clock blocks.
-  double settle_seconds = 0;          // From its end until the clock is in effect.
+  double call_seconds = 0;  // How long a call that sets a clock blocks.
+  // From its end until the clock at this index is in effect, on average.
+  std::array<double, kMaxSimulatedClocks> settle_seconds = {};
+  double settle_spread_seconds = 0;   // Its standard deviation, drawn for each call.
+  std::uint64_t seed = 0;             // Of these draws.
+  double call_stall_seconds = 0;      // Each call stops kernels for so long, ...
+  double transfer_stall_seconds = 0;  // ... and transfers.
   double counter_period_seconds = 0;  // 0: the energy counter is continuous.
+  double counter_lag_seconds = 0;     // It shows the energy of so long ago.
+  double counter_duty = 1;            // The share of each period, its end, in which it looks.
 
   int highest() const { return clock_count - 1; }
 };
@@ -52,17 +60,23 @@ struct FinishedKernel {
 struct ModelState {
   double at_seconds = 0;  // All below is as of this time.
   double joules = 0;
-  double counter_joules = 0;  // `joules` at the counter's last step.
-  std::int32_t clock = 0;     // Index into clocks_mhz: in effect.
-  std::int32_t locked = -1;   // The last that was asked for; -1: released.
+  double counted_joules = 0;  // As the counter counts them: those while it looks, scaled up.
+  double counter_joules = 0;  // What it shows.
+  std::array<double, kKeptCounts> counts = {};  // `counted_joules` at its steps, by their number.
+  std::int32_t clock = 0;                       // Index into clocks_mhz: in effect.
+  std::int32_t locked = -1;                     // The last that was asked for; -1: released.
   std::int32_t pending_count = 0;
   std::array<PendingClock, kMaxPendingClocks> pending = {};  // Ascending in time.
   double calls_end_seconds = 0;  // Set calls wait for each other until then.
+  std::uint64_t calls = 0;       // So far.
 
   std::uint64_t kernel_id = 0;   // Of the kernel that began last.
   std::int32_t busy = 0;         // It still runs.
   std::int32_t kernel_slot = 0;  // Which of the two kernels in the file it is.
+  std::int32_t is_transfer = 0;  // Whether it is one.
   double kernel_progress = 0;    // 0 to 1.
+  // Kernels, and transfers, make no progress until then.
+  std::array<double, 2> stalled_until_seconds = {};
   double kernel_begin_seconds = 0;
   double kernel_begin_joules = 0;
   std::array<FinishedKernel, kKeptKernels> finished = {};  // By id modulo the size.
@@ -76,12 +90,13 @@ void AdvanceModel(const ModelGpu& gpu, const ModelKernel& kernel, double to_seco
                   ModelState* state);
 
 // A call at state->at_seconds that locks the clock at this index (-1: releases
-// it). Returns when the call ends; the clock is in effect settle_seconds later.
-double RequestClock(const ModelGpu& gpu, int clock, ModelState* state);
+// it). The driver takes it up at `free_seconds` at the earliest. Returns when the call ends; the
+// clock is in effect settle_seconds later.
+double RequestClock(const ModelGpu& gpu, int clock, ModelState* state, double free_seconds = 0);
 
 // Begins a kernel at state->at_seconds on a GPU that is not busy. The kernel is
 // in `slot` of the file. Returns its id.
-std::uint64_t BeginModelKernel(int slot, ModelState* state);
+std::uint64_t BeginModelKernel(int slot, ModelState* state, bool is_transfer = false);
 
 // When the running kernel ends if nobody asks for another clock.
 double KernelEndSeconds(const ModelGpu& gpu, const ModelKernel& kernel, ModelState state);
