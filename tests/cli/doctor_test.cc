@@ -12,6 +12,10 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -47,6 +51,15 @@ class DoctorTest : public testing::Test {
         "--seconds", "0.3"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
+  }
+  // Whether it comes true; false after a long while.
+  static bool Comes(const std::function<bool()>& holds) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!holds()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return true;
   }
   // Of `about`: "level: message", joined.
   static std::string Findings(const nlohmann::json& json, const std::string& about) {
@@ -150,17 +163,74 @@ errors = [{call = "energy", every = 1, code = "not_supported"}]
   EXPECT_THAT(Findings(json, "GPU 3"), Mentions("offer"));
 }
 
-TEST_F(DoctorTest, MeasuresClockCallsAndGivesTheClockBack) {
-  Make("[[gpus]]\ncall_ms = 2\nsettle_ms = 1\n");
-  const RunResult run = RunPerseus(Arguments({"--json", "--set-clocks"}));
-  EXPECT_EQ(run.exit_code, 0) << run.out;
+// Two GPUs of a driver that serves one call at a time; and what was measured, for a plan.
+TEST_F(DoctorTest, MeasuresWhatPlansCanExpectAndGivesTheClocksBack) {
+  Make(
+      "serial_calls = true\n[[gpus]]\ncount = 2\ncall_ms = 20\nsettle_ms = 10\n"
+      "call_stall_ms = 2\ncounter_period_ms = 20\ncounter_lag_ms = 100\n");
+  const std::string file = folder_.Path("conditions.toml");
+  const RunResult run = RunPerseus(Arguments({"--json", "--set-clocks", "-o", file}));
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
   const auto json = nlohmann::json::parse(run.out);
-  EXPECT_EQ(json["gpus"][0]["clock_call"]["calls"], 10);
-  EXPECT_GE(json["gpus"][0]["clock_call"]["median_s"], 0.002);
-  EXPECT_GE(json["gpus"][0]["clock_call"]["seen_after_median_s"], 0.003);
-  EXPECT_EQ(engine_->Snapshot(0)->locked_mhz, std::nullopt);
-  EXPECT_EQ(engine_->Snapshot(0)->set_calls, 10);
-  EXPECT_EQ(engine_->Snapshot(0)->reset_calls, 1);
+  for (const auto& gpu : json["gpus"]) {
+    EXPECT_EQ(gpu["clock_call"]["calls"], 10);
+    EXPECT_GE(gpu["clock_call"]["median_s"], 0.020);
+    EXPECT_GE(gpu["clock_call"]["seen_after_median_s"], 0.030);
+    EXPECT_EQ(gpu["clock_effect"]["by_clock"].size(), 4);
+    EXPECT_EQ(gpu["clock_effect"]["by_clock"][3]["frequency"], 1410);
+    EXPECT_GT(gpu["clock_effect"]["mean_s"], 0.020);
+    EXPECT_GT(gpu["call_cost"]["mean_s"], 0.0005);
+    EXPECT_GT(gpu["call_cost"]["error_s"], 0);
+    EXPECT_TRUE(gpu.contains("transfer_call_cost"));
+    EXPECT_GT(gpu["energy_counter"]["lag_s"], 0.02);
+    EXPECT_GT(gpu["energy_counter"]["load_w"], gpu["energy_counter"]["idle_w"]);
+  }
+  EXPECT_EQ(json["together"]["gpus"], 2);
+  EXPECT_EQ(json["together"]["serial"], true);
+  EXPECT_THAT(Findings(json, "clocks"), HasSubstr("one call at a time"));
+  EXPECT_THAT(Findings(json, "conditions"), HasSubstr("perseus plan --conditions"));
+  for (int gpu = 0; gpu < 2; ++gpu) EXPECT_EQ(engine_->Snapshot(gpu)->locked_mhz, std::nullopt);
+
+  std::ifstream stream(file);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  EXPECT_THAT(text, ContainsRegex("switch_latency = \"[0-9.]+ms-[0-9.]+ms\""));
+  EXPECT_THAT(text, HasSubstr("switch_stall = "));
+  const std::vector<std::string> plan = {"plan",
+                                         "examples/gpt3-1.3b-a100-sxm.toml",
+                                         "--microbatches",
+                                         "4",
+                                         "--effort",
+                                         "0.001",
+                                         "--json",
+                                         "--conditions",
+                                         file};
+  const RunResult planned = RunPerseus(plan);
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  const auto conditions = nlohmann::json::parse(planned.out)["conditions"];
+  EXPECT_GT(conditions["switch_latency_s"], 0.02);
+  EXPECT_EQ(conditions["ranges"]["switch_latency_s"].size(), 2);
+  EXPECT_EQ(conditions["call_ahead"], "predicted");
+}
+
+TEST_F(DoctorTest, AFileNeedsMeasurements) {
+  Make("[[gpus]]\n");
+  const std::string file = folder_.Path("conditions.toml");
+  const RunResult run = RunPerseus(Arguments({"-o", file}));
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.err, HasSubstr("--set-clocks"));
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+// No clock was set: the exit code says so, and no file pretends otherwise.
+TEST_F(DoctorTest, WhatWasNotMeasuredIsNotWritten) {
+  Make("[[gpus]]\nrefuse_sets = true\n");
+  const std::string file = folder_.Path("conditions.toml");
+  const RunResult run = RunPerseus(Arguments({"--json", "--set-clocks", "-o", file}));
+  EXPECT_EQ(run.exit_code, 2);
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_THAT(Findings(json, "rights"), HasSubstr("clocks cannot be set"));
+  EXPECT_THAT(Findings(json, "conditions"), HasSubstr("not written"));
+  EXPECT_FALSE(std::filesystem::exists(file));
 }
 
 // NVML and CUDA as libraries that are really loaded.
@@ -175,33 +245,38 @@ TEST_F(DoctorTest, MeasuresWhenAClockIsInEffect) {
   EXPECT_EQ(run.exit_code, 0) << run.out;
   const auto json = nlohmann::json::parse(run.out);
   ASSERT_TRUE(json["gpus"][0].contains("clock_effect")) << run.out;
-  EXPECT_EQ(json["gpus"][0]["clock_effect"]["switches"], 6);
+  EXPECT_EQ(json["gpus"][0]["clock_effect"]["switches"], 24);
   EXPECT_GE(json["gpus"][0]["clock_effect"]["median_s"], 0.030);
   EXPECT_EQ(engine_->Snapshot(0)->locked_mhz, std::nullopt);
 }
 
-// Ctrl-C in the middle of setting clocks.
-TEST_F(DoctorTest, GivesTheClockBackWhenInterrupted) {
-  Make("[[gpus]]\ncall_ms = 500\nsettle_ms = 0\n");
-  std::vector<std::string> words = Arguments({"--set-clocks"});
-  words.insert(words.begin(), PERSEUS_BINARY);
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  pid_t child = 0;
-  ASSERT_EQ(posix_spawn(&child, PERSEUS_BINARY, nullptr, nullptr, argv.data(), environ), 0);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!engine_->Snapshot(0)->locked_mhz && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+// Ctrl-C, and what nobody can catch, in the middle of setting clocks.
+TEST_F(DoctorTest, GivesTheClockBackWhenItIsEnded) {
+  for (const int signal : {SIGINT, SIGKILL}) {
+    Make("[[gpus]]\ncall_ms = 500\nsettle_ms = 0\n");
+    std::vector<std::string> words = Arguments({"--set-clocks"});
+    words.insert(words.begin(), PERSEUS_BINARY);
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    pid_t child = 0;
+    ASSERT_EQ(posix_spawn(&child, PERSEUS_BINARY, nullptr, nullptr, argv.data(), environ), 0);
+    EXPECT_TRUE(Comes([&] { return engine_->Snapshot(0)->locked_mhz.has_value(); }));
+    ::kill(child, signal);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status));
+    EXPECT_EQ(WTERMSIG(status), signal);
+    EXPECT_TRUE(Comes([&] { return !engine_->Snapshot(0)->locked_mhz.has_value(); })) << signal;
+    EXPECT_LT(engine_->Snapshot(0)->set_calls, 10);
+    // The agent of its own has gone, too: another may have the GPU.
+    EXPECT_TRUE(Comes([&] {
+      const RunResult again =
+          RunPerseus({"agent", "release", "--all", "--driver", "simulated:" + Gpus(), "--socket",
+                      folder_.Path("agent.sock"), "--journal", folder_.Path("journal")});
+      return again.exit_code == 0;
+    }));
   }
-  EXPECT_TRUE(engine_->Snapshot(0)->locked_mhz.has_value());
-  ::kill(child, SIGINT);
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFSIGNALED(status));
-  EXPECT_EQ(WTERMSIG(status), SIGINT);
-  EXPECT_EQ(engine_->Snapshot(0)->locked_mhz, std::nullopt);
-  EXPECT_LT(engine_->Snapshot(0)->set_calls, 10);
 }
 
 // Answers one hello at the agent's socket.

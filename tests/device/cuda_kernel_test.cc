@@ -34,9 +34,9 @@ TEST(CudaKernel, RunsOnTheGpuOfTheUuidAndFollowsItsClock) {
   const auto kernel = OpenCudaKernel(PERSEUS_FAKE_CUDA_LIBRARY, kUuid);
   ASSERT_TRUE(kernel.has_value()) << kernel.error().message;
   ASSERT_TRUE((*kernel)->Fit(0.002).has_value());
-  EXPECT_NEAR(*(*kernel)->Run(), 0.002, 1e-4);
+  EXPECT_NEAR((*kernel)->Run()->seconds, 0.002, 1e-4);
   ASSERT_TRUE((*gpus)->LockClock(1, 705).has_value());
-  EXPECT_NEAR(*(*kernel)->Run(), 0.004, 2e-4);
+  EXPECT_NEAR((*kernel)->Run()->seconds, 0.004, 2e-4);
 
   const auto hidden = OpenCudaKernel(PERSEUS_FAKE_CUDA_LIBRARY, "GPU-other");
   ASSERT_FALSE(hidden.has_value());

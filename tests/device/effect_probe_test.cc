@@ -12,6 +12,8 @@
 #include "common/temporary_directory.h"
 #include "device/device.h"
 #include "device/simulated/simulated_gpu.h"
+#include "device/simulated/simulated_kernel.h"
+#include "device/timed_kernel.h"
 #include "support/mentions.h"
 
 namespace perseus::device {
@@ -19,29 +21,23 @@ namespace {
 
 const auto kNeverStop = [] { return false; };
 
-// On a simulated GPU: `share` of its time follows the clock.
-class SimulatedKernel final : public TimedKernel {
+// One that counts its runs, and may fail.
+class CountedKernel final : public TimedKernel {
  public:
-  SimulatedKernel(SimulatedGpus* gpus, double share) : gpus_(gpus), share_(share) {}
-  Result<void> Fit(double seconds) override {
-    seconds_ = seconds;
-    return {};
-  }
-  Result<double> Run() override {
+  explicit CountedKernel(SimulatedGpus* gpus, SimulatedWork work = SimulatedWork::kCompute)
+      : kernel_(MakeSimulatedKernel(gpus, 0, work)) {}
+  Result<void> Fit(double seconds) override { return kernel_->Fit(seconds); }
+  Result<KernelTime> Run() override {
     ++runs;
     if (runs == fail_at) return MakeError(ErrorCode::kIo, "the kernel was lost");
-    const auto run = gpus_->RunKernel(0, gpus_->ModelledKernel(0, seconds_, share_));
-    if (!run) return tl::unexpected(run.error());
-    return run->seconds;
+    return kernel_->Run();
   }
 
   int runs = 0;
   int fail_at = -1;
 
  private:
-  SimulatedGpus* gpus_;
-  double share_;
-  double seconds_ = 0.001;
+  std::unique_ptr<TimedKernel> kernel_;
 };
 
 class EffectProbeTest : public ::testing::Test {
@@ -63,20 +59,20 @@ class EffectProbeTest : public ::testing::Test {
 // A call of 5 ms, and 40 ms more until the clock is in effect.
 TEST_F(EffectProbeTest, MeasuresUntilKernelsRunAtTheNewClock) {
   Make("[[gpus]]\ncall_ms = 5\nsettle_ms = 40\n");
-  SimulatedKernel kernel(engine_.get(), 1);
+  CountedKernel kernel(engine_.get());
   const auto probe = ProbeEffect(gpu(), kernel, 4, kNeverStop);
   ASSERT_TRUE(probe.has_value()) << probe.error().message;
   EXPECT_EQ(probe->switches, 4);
   EXPECT_GE(probe->median_seconds, 0.040);
   EXPECT_LT(probe->median_seconds, 0.9);  // Found, and not given up.
   EXPECT_GE(probe->longest_seconds, probe->median_seconds);
-  EXPECT_NEAR(probe->kernel_seconds, 0.001, 1e-4);
+  EXPECT_NEAR(probe->kernel_seconds, 0.004, 4e-4);
   ExpectGivenBack();
 }
 
 TEST_F(EffectProbeTest, SaysWhereKernelsDoNotFollowTheClock) {
   Make("[[gpus]]\ncall_ms = 0\n");
-  SimulatedKernel kernel(engine_.get(), 0);
+  CountedKernel kernel(engine_.get(), SimulatedWork::kTransfer);
   const auto probe = ProbeEffect(gpu(), kernel, 4, kNeverStop);
   ASSERT_FALSE(probe.has_value());
   EXPECT_EQ(probe.error().code, ErrorCode::kInfeasible);
@@ -86,17 +82,17 @@ TEST_F(EffectProbeTest, SaysWhereKernelsDoNotFollowTheClock) {
 
 TEST_F(EffectProbeTest, GivesTheClockBackWhateverHappens) {
   Make("[[gpus]]\ncall_ms = 0\nsettle_ms = 0\n");
-  SimulatedKernel kernel(engine_.get(), 1);
+  CountedKernel kernel(engine_.get());
   kernel.fail_at = 60;
   EXPECT_THAT(ProbeEffect(gpu(), kernel, 4, kNeverStop).error().message, Mentions("lost"));
   ExpectGivenBack();
-  SimulatedKernel stopped(engine_.get(), 1);
-  const auto probe = ProbeEffect(gpu(), stopped, 4, [&] { return stopped.runs > 300; });
+  CountedKernel stopped(engine_.get());
+  const auto probe = ProbeEffect(gpu(), stopped, 4, [&] { return stopped.runs > 100; });
   ASSERT_FALSE(probe.has_value());
   EXPECT_EQ(probe.error().code, ErrorCode::kCancelled);
   ExpectGivenBack();
   Make("[[gpus]]\ncall_ms = 0\nerrors = [{call = 'set_clock', every = 4, code = 'timeout'}]\n");
-  SimulatedKernel refused(engine_.get(), 1);
+  CountedKernel refused(engine_.get());
   EXPECT_THAT(ProbeEffect(gpu(), refused, 4, kNeverStop).error().message, Mentions("time"));
   ExpectGivenBack();
 }

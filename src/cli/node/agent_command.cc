@@ -22,6 +22,7 @@
 #include "cli/node/agent_metrics.h"
 #include "cli/node/agent_relay.h"
 #include "cli/node/agent_status.h"
+#include "cli/node/gpu_locks.h"
 #include "cli/node/metrics_file.h"
 #include "common/signal_hold.h"
 #include "device/device.h"
@@ -65,12 +66,8 @@ Result<agent::AccessList> AccessListOf(const AgentFlags& flags) {
   return access;
 }
 
-// Simulated GPUs belong to their file, and whoever can write that.
-std::string GpuLocksOf(const AgentFlags& flags) {
-  constexpr std::string_view kSimulated = "simulated:";
-  if (!flags.gpu_locks.empty()) return flags.gpu_locks;
-  if (!flags.driver.starts_with(kSimulated)) return agent::kDefaultGpuLocks;
-  return flags.driver.substr(kSimulated.size()) + ".locks";
+std::string GivenGpuLocks(const AgentFlags& flags) {
+  return flags.gpu_locks.empty() ? GpuLocksOf(flags.driver) : flags.gpu_locks;
 }
 
 Result<agent::AgentOptions> AgentOptionsOf(const AgentFlags& flags) {
@@ -78,7 +75,7 @@ Result<agent::AgentOptions> AgentOptionsOf(const AgentFlags& flags) {
   options.driver = GivenOr(flags.driver, options.driver);
   options.socket_path = GivenOr(flags.socket, options.socket_path);
   options.journal_path = GivenOr(flags.journal, options.journal_path);
-  options.gpu_locks = GpuLocksOf(flags);
+  options.gpu_locks = GivenGpuLocks(flags);
   options.observe = flags.observe;
   if (flags.min_interval_seconds) {
     options.worker.min_interval = Nanoseconds(*flags.min_interval_seconds);
@@ -165,7 +162,7 @@ Result<Printout> ReleaseClocks(const AgentFlags& flags) {
         "which clocks? Give one of --all and --gpu, as in 'perseus agent release --all'");
   }
   const agent::AgentOptions defaults;
-  const agent::ReleaseScope scope = {flags.gpu, flags.journaled, GpuLocksOf(flags)};
+  const agent::ReleaseScope scope = {flags.gpu, flags.journaled, GivenGpuLocks(flags)};
   if (flags.journaled) {
     const auto named = agent::JournalNamesGpus(GivenOr(flags.journal, defaults.journal_path));
     if (!named) return tl::unexpected(named.error());

@@ -5,6 +5,7 @@
 
 #include "cli/cluster/server_examination.h"
 #include "cli/commands.h"
+#include "cli/node/doctor_conditions.h"
 #include "cli/node/doctor_examination.h"
 #include "cli/node/doctor_report.h"
 
@@ -33,8 +34,16 @@ Result<Printout> RunDoctor(const DoctorFlags& flags, const Style& style) {
         fmt::format("{} is for a server: give its address with --server URL",
                     flags.server.token_file.empty() ? "--ca-file" : "--token-file"));
   }
-  const Result<Examination> examination = ExamineNode(flags);
+  if (!flags.output_file.empty() && !flags.set_clocks) {
+    return InvalidInput(
+        "-o takes what --set-clocks measures: give that, too (as root, on a node without jobs)");
+  }
+  Result<Examination> examination = ExamineNode(flags);
   if (!examination) return tl::unexpected(examination.error());
+  if (!flags.output_file.empty()) {
+    const Result<void> written = WriteConditions(flags.output_file, &*examination);
+    if (!written) return tl::unexpected(written.error());
+  }
   Printout printout(flags.json ? ExaminationJson(*examination)
                                : FormatExamination(*examination, style));
   printout.is_refusal = !examination->can_follow_plans();

@@ -20,15 +20,22 @@
 #include "agent/protocol.h"
 #include "cli/framework/table.h"
 #include "cli/framework/terminal.h"
+#include "cli/node/doctor_report.h"
+#include "cli/node/lent_gpus.h"
 #include "common/signal_hold.h"
 #include "device/cuda_kernel.h"
+#include "device/simulated/simulated_gpu.h"
+#include "device/simulated/simulated_kernel.h"
+#include "device/timed_kernel.h"
 
 namespace perseus::cli {
 namespace {
 
 constexpr double kReadEverySeconds = 0.010;
 constexpr int kClockCalls = 10;
-constexpr int kEffectSwitches = 6;
+constexpr int kEffectSwitches = 24;
+constexpr int kDisturbedBlocks = 5;
+constexpr int kRoundsTogether = 6;
 constexpr std::chrono::milliseconds kHelloPatience(2000);
 // A counter and a power reading that differ by more are worth a word.
 constexpr double kPowerTolerance = 0.1;
@@ -50,6 +57,8 @@ class Examiner {
     const SignalHold hold;
     stop_ = [&hold] { return hold.IsWaiting(); };
     AskAgent();
+    // From before the driver is opened here, which does not survive in another process.
+    if (flags_.set_clocks && !agent_) own_agent_ = OwnAgent::Start(flags_.driver);
     OpenDriver();
     if (driver_ != nullptr) {
       LookAtRights();
@@ -202,23 +211,64 @@ class Examiner {
         }
       }
     }
+    if (auto lent = LendAll(); !lent) {
+      // Found out the hard way, where the capability alone did not tell.
+      const bool denied = lent.error().code == ErrorCode::kDenied;
+      if (denied) found_.may_set_clocks = false;
+      Add(FindingLevel::kFault, "rights", "clocks cannot be set: " + lent.error().message);
+      return {};
+    }
     ProgressLine progress("");
     for (std::size_t i = 0; i < gpus_.size() && !stop_(); ++i) {
       const std::string name = NameOf(found_.gpus[i].info);
       progress.Announce("Setting clocks of " + name);
-      const Result<device::ClockProbe> probe = device::ProbeClock(*gpus_[i], kClockCalls, stop_);
+      const auto probe = device::ProbeClock(*lent_[i], kClockCalls, stop_);
       if (probe) {
         found_.gpus[i].clock = *probe;
-        TimeKernels(i);
-      } else if (probe.error().code != ErrorCode::kCancelled) {
-        // Found out the hard way, where the capability alone did not tell.
-        const bool denied = probe.error().code == ErrorCode::kDenied;
-        if (denied) found_.may_set_clocks = false;
-        Add(denied && found_.agent_sets_clocks ? FindingLevel::kWarning : FindingLevel::kFault,
-            name, probe.error().message);
+        TimeKernels(i, &progress);
+      } else {
+        Missed(FindingLevel::kFault, name, "", probe.error());
       }
     }
+    if (lent_.size() > 1 && !stop_()) MeasureTogether(&progress);
+    lent_.clear();
     return {};
+  }
+
+  Result<void> LendAll() {
+    if (!own_agent_) return {};
+    if (!*own_agent_) return tl::unexpected(own_agent_->error());
+    for (device::Gpu* const gpu : gpus_) {
+      auto lent = (**own_agent_)->Lend(gpu);
+      if (!lent) return tl::unexpected(lent.error());
+      lent_.push_back(*std::move(lent));
+    }
+    return {};
+  }
+
+  // What was not measured is said; who asked to stop knows.
+  void Missed(FindingLevel level, const std::string& about, const std::string& what,
+              const Error& error) {
+    if (error.code != ErrorCode::kCancelled) Add(level, about, what + error.message);
+  }
+
+  void MeasureTogether(ProgressLine* progress) {
+    progress->Announce("Setting clocks of all GPUs at once");
+    std::vector<device::Gpu*> gpus;
+    for (const auto& gpu : lent_) gpus.push_back(gpu.get());
+    const auto probe = device::ProbeTogether(gpus, kRoundsTogether, stop_);
+    if (!probe) {
+      Missed(FindingLevel::kFault, "clocks",
+             "setting the clocks of all GPUs at once failed: ", probe.error());
+      return;
+    }
+    found_.together = *probe;
+    if (!probe->is_serial()) return;
+    Add(FindingLevel::kNote, "clocks",
+        fmt::format("the driver serves one call at a time: a call takes {} alone, and {} until the "
+                    "last of {} GPUs that are called at once has its answer",
+                    Milliseconds(probe->alone_seconds.value),
+                    Milliseconds(probe->together_seconds.value), probe->gpus));
   }
 
   // CUDA's driver is looked for beside an NVML that was named by its path.
@@ -231,21 +281,69 @@ class Examiner {
     return std::filesystem::exists(beside, missing) ? beside.string() : "";
   }
 
-  void TimeKernels(std::size_t i) {
-    if (driver_->kind() == "simulated") return;  // CUDA knows none of them.
+  // Work on a GPU whose length is known; nullptr: there is no such work there.
+  Result<std::unique_ptr<device::TimedKernel>> OpenKernel(std::size_t i, bool is_transfer) {
+    constexpr std::string_view kSimulated = "simulated:";
+    if (!flags_.driver.starts_with(kSimulated)) {
+      if (is_transfer) return nullptr;
+      return device::OpenCudaKernel(CudaLibrary(), found_.gpus[i].info.uuid);
+    }
+    if (simulated_ == nullptr) {
+      auto opened = device::SimulatedGpus::Open(flags_.driver.substr(kSimulated.size()));
+      if (!opened) return tl::unexpected(opened.error());
+      simulated_ = *std::move(opened);
+    }
+    return device::MakeSimulatedKernel(
+        simulated_.get(), found_.gpus[i].info.index,
+        is_transfer ? device::SimulatedWork::kTransfer : device::SimulatedWork::kCompute);
+  }
+
+  void TimeKernels(std::size_t i, ProgressLine* progress) {
     const std::string name = NameOf(found_.gpus[i].info);
-    Result<device::EffectProbe> effect = tl::unexpected(Error());
-    if (auto kernel = device::OpenCudaKernel(CudaLibrary(), found_.gpus[i].info.uuid)) {
-      effect = device::ProbeEffect(*gpus_[i], **kernel, kEffectSwitches, stop_);
+    ExaminedGpu& gpu = found_.gpus[i];
+    device::Gpu& lent = *lent_[i];
+    const auto kernel = OpenKernel(i, /*is_transfer=*/false);
+    if (!kernel) {
+      Missed(FindingLevel::kNote, name,
+             "how long a clock takes to be in effect, what calls cost and how late the energy "
+             "counter is was not measured: ",
+             kernel.error());
+      return;
+    }
+    progress->Announce(fmt::format("Timing kernels of {} under changing clocks", name));
+    if (auto effect = device::ProbeEffect(lent, **kernel, kEffectSwitches, stop_)) {
+      gpu.effect = *std::move(effect);
     } else {
-      effect = tl::unexpected(kernel.error());
+      Missed(FindingLevel::kNote, name,
+             "how long a clock takes to be in effect was not measured: ", effect.error());
     }
-    if (effect) {
-      found_.gpus[i].effect = *effect;
-    } else if (effect.error().code != ErrorCode::kCancelled) {
+    progress->Announce(fmt::format("Measuring what calls cost the work of {}", name));
+    gpu.computation = Disturb(i, kernel->get(), "a computation");
+    const auto transfer = OpenKernel(i, /*is_transfer=*/true);
+    if (transfer && *transfer != nullptr) {
+      gpu.transfer = Disturb(i, transfer->get(), "a transfer");
+    } else {
       Add(FindingLevel::kNote, name,
-          "how long a clock takes to be in effect was not measured: " + effect.error().message);
+          "what a call costs a transfer between GPUs (a send and its receive) was not measured: "
+          "this program makes none on real GPUs");
     }
+    progress->Announce(fmt::format("Measuring the energy counter of {} under a load", name));
+    if (auto step = device::ProbeStep(lent, **kernel, stop_)) {
+      gpu.step = *step;
+    } else {
+      Missed(FindingLevel::kNote, name,
+             "how late the energy counter is was not measured: ", step.error());
+    }
+  }
+
+  std::optional<device::DisturbanceProbe> Disturb(std::size_t i, device::TimedKernel* kernel,
+                                                  const std::string& what) {
+    const auto probe = device::ProbeDisturbance(*lent_[i], *kernel, flags_.call_interval_seconds,
+                                                kDisturbedBlocks, stop_);
+    if (probe) return *probe;
+    Missed(FindingLevel::kNote, NameOf(found_.gpus[i].info),
+           fmt::format("what a call costs {} was not measured: ", what), probe.error());
+    return std::nullopt;
   }
 
   void LookAtAgent() {
@@ -278,6 +376,10 @@ class Examiner {
   std::optional<agent::HelloAnswer> agent_;
   std::string agent_error_;
   bool is_denied_ = false;  // There is an agent, for others.
+  // Absent: no clock is to be set.
+  std::optional<Result<std::unique_ptr<OwnAgent>>> own_agent_;
+  std::vector<std::unique_ptr<device::Gpu>> lent_;    // Of own_agent_, in the order of gpus_.
+  std::unique_ptr<device::SimulatedGpus> simulated_;  // Opened for their kernels.
 };
 
 }  // namespace

@@ -15,7 +15,9 @@ struct DoctorFlags {
   std::string agent_socket;     // Empty: the agent's own default.
   double seconds = 2;           // How long energy counters are read.
   bool set_clocks = false;
-  ServerFlags server;  // With a URL, it is looked at in place of this node.
+  double call_interval_seconds = 0.050;  // Between calls while their cost is measured.
+  std::string output_file;               // For the conditions that were measured; empty: none.
+  ServerFlags server;                    // With a URL, it is looked at in place of this node.
   bool json = false;
 };
 

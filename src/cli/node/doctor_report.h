@@ -14,6 +14,9 @@ namespace perseus::cli {
 // For people: a table of the GPUs, the findings, and the answer.
 std::string FormatExamination(const Examination& examination, const Style& style);
 
+// "20.1 ms".
+std::string Milliseconds(double seconds);
+
 // For programs (docs/how-to/doctor.md).
 std::string ExaminationJson(const Examination& examination);
 

@@ -22,8 +22,8 @@ void AddDoctorCommand(CommandParser* parser, Invocation* invocation) {
       "looks at a server's store, certificate and limits, and at what its jobs complain of. "
       "Changes nothing.\n\nThe exit code is 2 if something is a fault, else 0.",
       {{"look at this node", "perseus doctor"},
-       {"also measure how long setting a clock takes, as root and without jobs",
-        "perseus doctor --set-clocks"},
+       {"also measure what setting clocks takes and costs, as root and without jobs",
+        "perseus doctor --set-clocks -o conditions.toml"},
        {"look at a server and its jobs", "perseus doctor --server https://perseus.example:7787"},
        {"for a program", "perseus doctor --json"}});
   DoctorFlags* flags = &invocation->doctor;
@@ -53,12 +53,24 @@ void AddDoctorCommand(CommandParser* parser, Invocation* invocation) {
                            });
   parser->AddFlag(
       &flags->set_clocks, "--set-clocks",
-      "Set clocks ten times on each GPU, measure how long that takes, and give the clocks back. "
-      "This disturbs running jobs, and removes a lock that somebody else has set on a clock.");
+      "Set clocks on each GPU, and measure how long a clock takes to be in effect, what a call "
+      "costs "
+      "the work that runs, whether the driver serves one call at a time, and how late the energy "
+      "counter is. Takes half a minute a GPU. This disturbs running jobs, and removes a lock that "
+      "somebody else has set on a clock. However it ends, the clocks are given back.");
+  parser->AddValue<double>(&flags->call_interval_seconds, "--call-interval", "TIME",
+                           "With --set-clocks: the time between two calls while their cost is "
+                           "measured (default 50ms). Take that of a plan.",
+                           [](std::string_view text) {
+                             return ParseQuantity(text, {0.005, 1}, job::kInSeconds);
+                           });
   AddServerOptions(parser, &flags->server,
                    "Look at this server in place of this node: http://HOST:PORT, "
                    "https://HOST:PORT or unix:PATH.");
   parser->SetGroup("Output");
+  parser->AddOutput(&flags->output_file, ValueKind::kFile,
+                    "With --set-clocks: write what was measured into this file, for perseus plan "
+                    "--conditions.");
   parser->AddFlag(&flags->json, "--json", "Print one JSON document instead of text.");
 }
 

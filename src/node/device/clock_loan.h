@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -51,10 +50,17 @@ inline std::pair<int, int> ProbedClocks(const GpuInfo& info) {
   return {clocks[low < clocks.size() - 1 ? low : 0], clocks.back()};
 }
 
-inline double MedianOf(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+// Clocks below the highest, ascending: at a quarter, a half and three quarters of the list. Never
+// empty.
+inline std::vector<int> ProbedTargets(const GpuInfo& info) {
+  const std::vector<int>& clocks = info.clocks_mhz;
+  std::vector<int> targets;
+  for (const std::size_t quarters : {1, 2, 3}) {
+    const std::size_t at = clocks.size() * quarters / 4;
+    const bool is_new = targets.empty() || clocks[at] != targets.back();
+    if (is_new && (at < clocks.size() - 1 || clocks.size() == 1)) targets.push_back(clocks[at]);
+  }
+  return targets.empty() ? std::vector<int>{clocks.front()} : targets;
 }
 
 }  // namespace perseus::device

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -155,17 +156,20 @@ class CudaKernel final : public TimedKernel {
     constexpr int kTries = 6;
     steps_ = kFirstSteps;
     for (int i = 0; i < kTries; ++i) {
-      const Result<double> took = Run();
-      if (!took) return tl::unexpected(took.error());
-      if (*took <= 0) return MakeError(ErrorCode::kIo, "CUDA says that a kernel took no time");
-      const double steps = std::clamp(steps_ * seconds / *took, 1.0, kMostSteps);
+      const Result<KernelTime> run = Run();
+      if (!run) return tl::unexpected(run.error());
+      if (run->seconds <= 0) {
+        return MakeError(ErrorCode::kIo, "CUDA says that a kernel took no time");
+      }
+      const double steps = std::clamp(steps_ * seconds / run->seconds, 1.0, kMostSteps);
       steps_ = static_cast<std::uint32_t>(steps);
     }
     return {};
   }
 
-  Result<double> Run() override {
+  Result<KernelTime> Run() override {
     float milliseconds = 0;
+    const auto begin = std::chrono::steady_clock::now();
     const Result<void> ran = InContext([&]() -> Result<void> {
       std::array<void*, 1> arguments = {&steps_};
       if (auto good = Check(cuda_.record_event(begin_, nullptr), "timing a kernel"); !good) {
@@ -184,7 +188,7 @@ class CudaKernel final : public TimedKernel {
       return Check(cuda_.elapsed_ms(&milliseconds, begin_, end_), "timing a kernel");
     });
     if (!ran) return tl::unexpected(ran.error());
-    return 1e-3 * static_cast<double>(milliseconds);
+    return KernelTime{.seconds = 1e-3 * static_cast<double>(milliseconds), .begin = begin};
   }
 
  private:

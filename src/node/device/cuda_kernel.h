@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "device/effect_probe.h"
+#include "device/timed_kernel.h"
 #include "perseus/result.h"
 
 namespace perseus::device {

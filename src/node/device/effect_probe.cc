@@ -6,31 +6,50 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "device/clock_loan.h"
+#include "device/stopwatch.h"
 
 namespace perseus::device {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// Short against any switch that was published (milliseconds to a tenth of a second).
-constexpr double kKernelSeconds = 0.001;
+// Long against the pause between two kernels, in which nobody sees the clock. Where in a kernel the
+// clock changed, its length tells.
+constexpr double kSwitchedKernelSeconds = 0.004;
 // By when a clock must be in effect.
-constexpr double kSettleSeconds = 0.3;
+constexpr double kSwitchedSeconds = 0.3;
 constexpr double kPatienceSeconds = 1;
+// Between two switches.
+constexpr double kPauseSeconds = 0.05;
 // Kernels in a row on the new side of the middle: one alone may be a hiccup.
 constexpr std::size_t kInARow = 3;
 // Relative; kernels at both clocks must differ by more than they vary.
 constexpr double kLeastDifference = 0.05;
+// Of a kernel: when in it the clock changed is known as well as this.
+constexpr double kKernelResolution = 0.06;
+// A thread that was kept waiting has not seen when the clock changed. Such switches do not count;
+// so many times the switches that are wanted are tried.
+constexpr double kMostBlindSeconds = 0.0005;
+constexpr int kMostTries = 3;
 
-double Since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+// A clock, and what a kernel takes at it.
+struct Target {
+  int mhz = 0;
+  double kernel_seconds = 0;
+  std::vector<double> latencies = {};
+};
+
+// When the clock changed in a kernel that took so long, counted from its begin: the share of its
+// work that was done before took as long as at the old clock, the rest as long as at the new.
+double ChangedAfter(double took, double old_seconds, double new_seconds) {
+  const double after = (took - new_seconds) / (1 - new_seconds / old_seconds);
+  return std::clamp(after, 0.0, old_seconds);
 }
 
 class EffectExaminer {
@@ -39,91 +58,146 @@ class EffectExaminer {
       : gpu_(gpu), kernel_(kernel), stop_(stop) {}
 
   Result<EffectProbe> Run(int switches) {
-    const auto [low, high] = ProbedClocks(gpu_->info());
     ClockLoan loan(gpu_);
-    Result<EffectProbe> examined = Examine(low, high, switches);
+    Result<EffectProbe> examined = Examine(switches);
     if (auto back = loan.GiveBack(); !back) return tl::unexpected(back.error());
     return examined;
   }
 
  private:
-  Result<EffectProbe> Examine(int low, int high, int switches) {
-    if (auto locked = gpu_->LockClock(high); !locked) return tl::unexpected(locked.error());
-    if (auto warm = Settle(); !warm) return tl::unexpected(warm.error());
-    if (auto fit = kernel_->Fit(kKernelSeconds); !fit) return tl::unexpected(fit.error());
-    const Result<double> at_high = Settle();
-    if (!at_high) return tl::unexpected(at_high.error());
-    if (auto locked = gpu_->LockClock(low); !locked) return tl::unexpected(locked.error());
-    const Result<double> at_low = Settle();
-    if (!at_low) return tl::unexpected(at_low.error());
-    if (*at_low < *at_high * (1 + kLeastDifference)) {
-      return MakeError(ErrorCode::kInfeasible,
-                       fmt::format("a kernel takes as long at {} MHz as at {} MHz, so that nobody "
-                                   "can see when a clock is in effect (does a limit hold it back?)",
-                                   low, high));
-    }
-    const double middle = (*at_low + *at_high) / 2;
+  Result<EffectProbe> Examine(int switches) {
+    if (auto known = Calibrate(); !known) return tl::unexpected(known.error());
     std::vector<double> seconds;
-    for (int i = 0; i < switches; ++i) {
-      const bool up = i % 2 == 0;
-      const auto seen = Switch(up ? high : low, middle, up);
+    for (int i = 0; i < kMostTries * switches; ++i) {
+      if (static_cast<int>(seconds.size()) >= switches) break;
+      Target& low = lower_[static_cast<std::size_t>(i / 2) % lower_.size()];
+      const bool up = i % 2 == 1;
+      Target& from = up ? low : top_;
+      Target& to = up ? top_ : low;
+      const auto seen = Switch(from, to);
       if (!seen) return tl::unexpected(seen.error());
-      if (*seen) seconds.push_back(**seen);
-      if (auto settled = Settle(); !settled) return tl::unexpected(settled.error());
+      if (*seen) {
+        seconds.push_back(**seen);
+        to.latencies.push_back(**seen);
+      }
+      if (auto settled = Settle(kPauseSeconds); !settled) return tl::unexpected(settled.error());
     }
     if (seconds.empty()) {
       return MakeError(ErrorCode::kInfeasible,
                        fmt::format("no clock was in effect within {} s", kPatienceSeconds));
     }
-    return EffectProbe{.switches = static_cast<int>(seconds.size()),
-                       .median_seconds = MedianOf(seconds),
-                       .longest_seconds = *std::max_element(seconds.begin(), seconds.end()),
-                       .kernel_seconds = *at_high};
+    const double resolution = kKernelResolution * top_.kernel_seconds;
+    EffectProbe probe{.switches = static_cast<int>(seconds.size()),
+                      .median_seconds = MedianOf(seconds),
+                      .longest_seconds = *std::max_element(seconds.begin(), seconds.end()),
+                      .kernel_seconds = top_.kernel_seconds,
+                      .seconds = FigureOf(seconds, resolution),
+                      .targets = {}};
+    lower_.push_back(top_);
+    for (const Target& target : lower_) {
+      if (target.latencies.empty()) continue;
+      probe.targets.push_back(
+          {.mhz = target.mhz, .seconds = FigureOf(target.latencies, resolution)});
+    }
+    return probe;
   }
 
-  // Runs kernels until a clock that was set is in effect; what one takes then.
-  Result<double> Settle() {
-    std::vector<double> kernels;
-    const Clock::time_point start = Clock::now();
-    while (Since(start) < kSettleSeconds) {
-      Result<double> took = RunOnce();
-      if (!took) return took;
-      if (Since(start) > kSettleSeconds / 2) kernels.push_back(*took);
+  // Finds what a kernel takes at each target, and ends at the highest clock.
+  Result<void> Calibrate() {
+    const std::vector<int>& clocks = gpu_->info().clocks_mhz;
+    top_.mhz = clocks.back();
+    if (auto warm = SettleAt(&top_); !warm) return warm;
+    if (auto fit = kernel_->Fit(kSwitchedKernelSeconds); !fit) return fit;
+    if (auto known = SettleAt(&top_); !known) return known;
+    for (const int mhz : ProbedTargets(gpu_->info())) {
+      Target target{.mhz = mhz};
+      if (auto known = SettleAt(&target); !known) return known;
+      if (target.kernel_seconds >= top_.kernel_seconds * (1 + kLeastDifference)) {
+        lower_.push_back(std::move(target));
+      }
     }
-    if (kernels.empty()) return RunOnce();
+    if (lower_.empty()) {
+      return MakeError(ErrorCode::kInfeasible,
+                       fmt::format("a kernel takes as long at {} MHz as at {} MHz, so that nobody "
+                                   "can see when a clock is in effect (does a limit hold it back?)",
+                                   ProbedTargets(gpu_->info()).front(), top_.mhz));
+    }
+    return SettleAt(&top_);
+  }
+
+  Result<void> SettleAt(Target* target) {
+    if (auto locked = gpu_->LockClock(target->mhz); !locked) return locked;
+    const Result<double> took = Settle(kSwitchedSeconds);
+    if (!took) return tl::unexpected(took.error());
+    target->kernel_seconds = *took;
+    return {};
+  }
+
+  // Runs kernels for some time; what one takes at the end of it.
+  Result<double> Settle(double seconds) {
+    std::vector<double> kernels;
+    const Stopwatch watch;
+    while (watch.Seconds() < seconds) {
+      const Result<KernelTime> run = RunOnce();
+      if (!run) return tl::unexpected(run.error());
+      if (watch.Seconds() > seconds / 2 || kernels.empty()) kernels.push_back(run->seconds);
+    }
     return MedianOf(kernels);
   }
 
-  Result<double> RunOnce() {
+  Result<KernelTime> RunOnce() {
     if (stop_()) return MakeError(ErrorCode::kCancelled, "asked to stop");
     return kernel_->Run();
   }
 
-  // Sets a clock from another thread, as the call may last as long as the switch. Absent: no
-  // kernel was seen at the new clock.
-  Result<std::optional<double>> Switch(int mhz, double middle, bool up) {
+  // Sets a clock from another thread, as the call may last as long as the switch. Absent: nobody
+  // saw when the clock changed.
+  Result<std::optional<double>> Switch(const Target& from, const Target& to) {
     Result<void> locked;
-    const Clock::time_point start = Clock::now();
-    std::thread caller([&] { locked = gpu_->LockClock(mhz); });
-    Result<std::optional<double>> seen = AwaitKernels(start, middle, up);
+    const Stopwatch watch;
+    double called_at = 0;
+    std::thread caller([&] {
+      called_at = watch.Seconds();
+      locked = gpu_->LockClock(to.mhz);
+    });
+    Result<std::optional<double>> changed =
+        AwaitKernels(watch, from.kernel_seconds, to.kernel_seconds);
     caller.join();
     if (!locked) return tl::unexpected(locked.error());
-    return seen;
+    if (changed && *changed) **changed = std::max(0.0, **changed - called_at);
+    return changed;
   }
 
-  Result<std::optional<double>> AwaitKernels(Clock::time_point start, double middle, bool up) {
-    double begun_at = 0;  // Of the first kernel in the row.
-    std::size_t in_a_row = 0;
-    while (Since(start) < kPatienceSeconds) {
-      const double begin = Since(start);
-      const Result<double> took = RunOnce();
-      if (!took) return tl::unexpected(took.error());
-      if ((*took < middle) != up) {
-        in_a_row = 0;
-        continue;
+  // When the clock changed.
+  Result<std::optional<double>> AwaitKernels(const Stopwatch& watch, double old_seconds,
+                                             double new_seconds) {
+    const double middle = (old_seconds + new_seconds) / 2;
+    const auto is_new = [&](const KernelTime& kernel) {
+      return (kernel.seconds < middle) == (new_seconds < middle);
+    };
+    std::vector<KernelTime> row;  // The last one at the old clock, and those at the new.
+    while (watch.Seconds() < kPatienceSeconds) {
+      const Result<KernelTime> kernel = RunOnce();
+      if (!kernel) return tl::unexpected(kernel.error());
+      if (!is_new(*kernel)) row.clear();
+      row.push_back(*kernel);
+      const bool has_old = !is_new(row.front());
+      if (row.size() < kInARow + (has_old ? 1 : 0)) continue;
+      if (!has_old) {
+        return std::optional(watch.SecondsAt(row[0].begin) +
+                             ChangedAfter(row[0].seconds, old_seconds, new_seconds));
       }
-      if (in_a_row++ == 0) begun_at = begin;
-      if (in_a_row == kInARow) return std::optional<double>(begun_at);
+      // In the one, between the two, or in the other.
+      const double old_end = watch.SecondsAt(row[0].end());
+      const double new_begin = watch.SecondsAt(row[1].begin);
+      const double in_old = ChangedAfter(row[0].seconds, old_seconds, new_seconds);
+      const double in_new = ChangedAfter(row[1].seconds, old_seconds, new_seconds);
+      if (in_old < (1 - kKernelResolution) * old_seconds) {
+        return std::optional(watch.SecondsAt(row[0].begin) + in_old);
+      }
+      if (in_new > kKernelResolution * old_seconds) return std::optional(new_begin + in_new);
+      if (new_begin - old_end > kMostBlindSeconds) return std::optional<double>();
+      return std::optional((old_end + new_begin) / 2);
     }
     return std::optional<double>();
   }
@@ -131,6 +205,8 @@ class EffectExaminer {
   Gpu* const gpu_;
   TimedKernel* const kernel_;
   const StopFunction& stop_;
+  Target top_;
+  std::vector<Target> lower_;
 };
 
 }  // namespace

@@ -10,20 +10,16 @@
 #include <thread>
 
 #include "device/clock_loan.h"
+#include "device/figure.h"
+#include "device/stopwatch.h"
 
 namespace perseus::device {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 // One counter while it is read.
 class CounterWatch {
  public:
-  CounterWatch(Gpu* gpu, Clock::time_point start) : gpu_(gpu), start_(start) {}
+  CounterWatch(Gpu* gpu, const Stopwatch* watch) : gpu_(gpu), watch_(watch) {}
 
   void Read() {
     if (error_) return;
@@ -32,7 +28,7 @@ class CounterWatch {
       error_ = joules.error();
       return;
     }
-    reads_.push_back({SecondsSince(start_), *joules});
+    reads_.push_back({watch_->Seconds(), *joules});
     if (reads_.size() % 10 != 1 || watts_.size() == 10) return;
     const Result<double> watts = gpu_->PowerWatts();
     if (watts) watts_.push_back(*watts);
@@ -50,20 +46,20 @@ class CounterWatch {
 
  private:
   Gpu* gpu_;
-  Clock::time_point start_;
+  const Stopwatch* watch_;
   std::vector<CounterRead> reads_;
   std::vector<double> watts_;
   std::optional<Error> error_;
 };
 
-// Seconds from `start` until the driver reads back `mhz`; not before: absent.
-std::optional<double> WaitForReading(Gpu& gpu, int mhz, Clock::time_point start) {
+// Seconds from the start of `watch` until the driver reads back `mhz`; not before: absent.
+std::optional<double> WaitForReading(Gpu& gpu, int mhz, const Stopwatch& watch) {
   constexpr double kPatienceSeconds = 0.2;
   constexpr auto kPause = std::chrono::milliseconds(1);
-  while (SecondsSince(start) < kPatienceSeconds) {
+  while (watch.Seconds() < kPatienceSeconds) {
     const Result<int> now = gpu.ClockMhz();
     if (!now) return std::nullopt;
-    if (*now == mhz) return SecondsSince(start);
+    if (*now == mhz) return watch.Seconds();
     std::this_thread::sleep_for(kPause);
   }
   return std::nullopt;
@@ -94,17 +90,17 @@ CounterProbe SummarizeCounter(const std::vector<CounterRead>& reads, double read
 std::vector<CounterProbe> ProbeCounters(const std::vector<Gpu*>& gpus, double seconds,
                                         double read_every_seconds, const StopFunction& stop) {
   const auto pause = std::chrono::duration<double>(read_every_seconds);
-  const Clock::time_point start = Clock::now();
+  const Stopwatch watch;
   std::vector<CounterWatch> watches;
   watches.reserve(gpus.size());
-  for (Gpu* gpu : gpus) watches.emplace_back(gpu, start);
-  while (SecondsSince(start) <= seconds && !stop()) {
-    for (CounterWatch& watch : watches) watch.Read();
+  for (Gpu* gpu : gpus) watches.emplace_back(gpu, &watch);
+  while (watch.Seconds() <= seconds && !stop()) {
+    for (CounterWatch& each : watches) each.Read();
     std::this_thread::sleep_for(pause);
   }
   std::vector<CounterProbe> probes;
   probes.reserve(watches.size());
-  for (const CounterWatch& watch : watches) probes.push_back(watch.Finish(read_every_seconds));
+  for (const CounterWatch& each : watches) probes.push_back(each.Finish(read_every_seconds));
   return probes;
 }
 
@@ -115,11 +111,11 @@ Result<ClockProbe> ProbeClock(Gpu& gpu, int calls, const StopFunction& stop) {
   ClockLoan loan(&gpu);
   for (int call = 0; call < calls && !stop(); ++call) {
     const int mhz = call % 2 == 0 ? low : high;
-    const Clock::time_point start = Clock::now();
+    const Stopwatch watch;
     const Result<void> locked = gpu.LockClock(mhz);
-    call_seconds.push_back(SecondsSince(start));
+    call_seconds.push_back(watch.Seconds());
     if (!locked) return tl::unexpected(locked.error());
-    const std::optional<double> seen = WaitForReading(gpu, mhz, start);
+    const std::optional<double> seen = WaitForReading(gpu, mhz, watch);
     if (seen) seen_seconds.push_back(*seen);
   }
   if (auto back = loan.GiveBack(); !back) return tl::unexpected(back.error());

@@ -94,7 +94,7 @@ void AddMeasured(const MeasuredConditions& measured, Json* json) {
 MeasuredConditions ReadMeasured(const TreeCursor& json) {
   MeasuredConditions measured;
   const TreeCursor figures = json.Get("measured");
-  for (std::size_t i = 0; i < kConditions; ++i) {
+  for (std::size_t i = 0; i < std::min(kConditions, figures.Size()); ++i) {
     const TreeCursor figure = figures.At(i);
     measured.figures[i] = {.value = figure.At(0).Number(),
                            .error = figure.At(1).Number(kNotNegative),

@@ -1,0 +1,103 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli/node/doctor_conditions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "cli/framework/findings.h"
+#include "cli/framework/table.h"
+#include "common/file.h"
+#include "common/nearest_name.h"
+#include "common/printable.h"
+
+namespace perseus::cli {
+namespace {
+
+// A cost that is no larger may be none.
+constexpr double kErrorsAboveNone = 2;
+
+double MeanOf(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+std::string Time(double seconds) { return fmt::format("\"{:.3f}ms\"", 1e3 * seconds); }
+
+double CostOf(const std::optional<device::DisturbanceProbe>& probe) {
+  if (!probe) return 0;
+  const device::Figure& cost = probe->seconds_per_call;
+  return cost.value > kErrorsAboveNone * cost.error ? cost.value : 0;
+}
+
+}  // namespace
+
+std::string ConditionsFile(const Examination& examination) {
+  std::vector<double> latencies;
+  std::vector<double> variances;
+  std::vector<double> costs;
+  for (const ExaminedGpu& gpu : examination.gpus) {
+    if (!gpu.effect) continue;
+    const device::Figure& latency = gpu.effect->seconds;
+    latencies.push_back(latency.value);
+    variances.push_back(latency.spread * latency.spread);
+    costs.push_back(std::max(CostOf(gpu.computation), CostOf(gpu.transfer)));
+  }
+  if (latencies.empty()) return "";
+  const double latency = MeanOf(latencies);
+  for (std::size_t i = 0; i < variances.size(); ++i) {
+    variances[i] += (latencies[i] - latency) * (latencies[i] - latency);
+  }
+  const double spread = std::min(std::sqrt(MeanOf(variances)), latency);
+  const double wait = examination.together ? examination.together->wait_seconds() : 0;
+  std::string text = fmt::format(
+      "# What 'perseus doctor --set-clocks' measured on {} ({}).\n"
+      "# For 'perseus plan --conditions FILE', or in a job file.\n[conditions]\n",
+      CountOf(static_cast<long long>(latencies.size()), "GPU"),
+      Printable(examination.gpus.front().info.name));
+  if (wait > 0) {
+    text += fmt::format(
+        "# The driver serves one call at a time: from a call alone to the last of all GPUs at "
+        "once.\n"
+        "switch_latency = \"{:.3f}ms-{:.3f}ms\"\n",
+        1e3 * latency, 1e3 * (latency + wait));
+  } else {
+    text += fmt::format("switch_latency = {}\n", Time(latency));
+  }
+  text += fmt::format("switch_latency_spread = {}\n", Time(spread));
+  const double cost = MeanOf(costs);
+  if (cost > 0) {
+    text += fmt::format("# What a call costs the work that runs meanwhile.\nswitch_stall = {}\n",
+                        Time(cost));
+  }
+  return text +
+         "# As Perseus' client calls for clocks.\n"
+         "call_ahead = \"predicted\"\nmin_call_interval = \"10ms\"\n";
+}
+
+Result<void> WriteConditions(const std::string& path, Examination* examination) {
+  const std::string text = ConditionsFile(*examination);
+  if (text.empty()) {
+    examination->findings.push_back(
+        {FindingLevel::kFault, "conditions",
+         fmt::format("{} was not written: nobody saw when a clock is in effect", Shown(path)),
+         "see above why; until then, give --switch-latency by hand"});
+    return {};
+  }
+  if (auto written = WriteFileAtomically(path, text); !written) return written;
+  examination->findings.push_back(
+      {FindingLevel::kOk, "conditions",
+       fmt::format("{} has them; plan for them with 'perseus plan --conditions {}'", Shown(path),
+                   Shown(path)),
+       ""});
+  return {};
+}
+
+}  // namespace perseus::cli

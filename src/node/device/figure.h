@@ -1,0 +1,58 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_DEVICE_FIGURE_H_
+#define PERSEUS_DEVICE_FIGURE_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace perseus::device {
+
+// What a probe measured.
+struct Figure {
+  double value = 0;
+  double error = 0;   // Standard error, and at least the resolution of the measurement.
+  double spread = 0;  // Standard deviation of the samples.
+  int samples = 0;
+};
+
+inline double MedianOf(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// The mean of these. On a busy machine, a thread is kept waiting now and then: samples that are far
+// from all others say nothing of the GPU, and are left out.
+inline Figure FigureOf(std::vector<double> values, double resolution) {
+  constexpr double kDeviations = 5;
+  constexpr double kNormal = 1.4826;  // A standard deviation by the median deviation.
+  Figure figure;
+  if (values.empty()) return figure;
+  const double median = MedianOf(values);
+  std::vector<double> deviations;
+  for (const double value : values) deviations.push_back(std::abs(value - median));
+  const double far = std::max(kDeviations * kNormal * MedianOf(deviations), 2 * resolution);
+  std::erase_if(values, [&](double value) { return std::abs(value - median) > far; });
+  double sum = 0;
+  double squares = 0;
+  for (const double value : values) {
+    sum += value - median;
+    squares += (value - median) * (value - median);
+  }
+  const auto count = static_cast<double>(values.size());
+  figure.samples = static_cast<int>(values.size());
+  figure.value = median + sum / count;
+  if (values.size() > 1) {
+    figure.spread = std::sqrt(std::max(0.0, squares - sum * sum / count) / (count - 1));
+  }
+  figure.error = std::max(figure.spread / std::sqrt(count), resolution);
+  return figure;
+}
+
+}  // namespace perseus::device
+
+#endif  // PERSEUS_DEVICE_FIGURE_H_
