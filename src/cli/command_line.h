@@ -145,7 +145,7 @@ struct ManFlags {
 // One invocation of the program.
 struct Invocation {
   Command command = Command::kPlan;
-  JobFlags job;               // plan, frontier, emulate
+  JobFlags job;                 // plan, frontier, emulate
   std::string conditions_of;    // plan: a job of `server`, or a profile of its library.
   std::string conditions_file;  // plan
   ServerFlags server;

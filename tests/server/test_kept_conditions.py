@@ -77,7 +77,7 @@ def report(server: Server, path: str) -> None:
     clients = [
         {"rank": rank, "state": "following", "conditions": conditions} for rank in range(RANKS)
     ]
-    assert server.call("POST", path + "/reports", {"clients": clients})[0] in (200, 204)
+    assert server.call("POST", path + "/iterations", {"clients": clients})[0] == 202
 
 
 def await_kept(server: Server) -> dict[str, Any]:

@@ -94,8 +94,7 @@ Result<void> WriteConditions(const std::string& path, Examination* examination) 
   if (auto written = WriteFileAtomically(path, text); !written) return written;
   examination->findings.push_back(
       {FindingLevel::kOk, "conditions",
-       fmt::format("{} has them; plan for them with 'perseus plan --conditions {}'", Shown(path),
-                   Shown(path)),
+       fmt::format("{} has them; 'perseus plan --conditions FILE' plans for them", Shown(path)),
        ""});
   return {};
 }
