@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable
@@ -138,6 +139,14 @@ class Prometheus(Program):
                 return list(json.load(answer)["data"]["result"])
         except OSError:
             return []
+
+    def check(self, query: str) -> None:
+        """Fail where Prometheus does not understand a query."""
+        url = f"http://{self._address}/api/v1/query?query={urllib.parse.quote(query)}"
+        try:
+            urllib.request.urlopen(url, timeout=10).close()
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{query}: {error.read().decode()}") from error
 
     def await_series(self, query: str) -> dict[str, Any]:
         """Return the first series of a query, once there is one."""
