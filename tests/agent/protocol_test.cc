@@ -99,6 +99,7 @@ RC_GTEST_PROP(Protocol, TakesAnyBytes, (const std::string& bytes)) {
 // An answer read back and written again is the same text, for every kind.
 TEST(Protocol, AnswersAreReadAsTheyWereWritten) {
   HelloAnswer hello;
+  hello.program_version = "0.1.0";
   hello.max_silence_seconds = 5;
   hello.gpus = {{"GPU-1", "A100", 0, {210, 1410}, std::nullopt}, {"GPU-2", "A100", 1, {1410}, 77}};
   ConditionsAnswer conditions;

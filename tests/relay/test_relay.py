@@ -74,10 +74,11 @@ def eventually(holds: Callable[[], bool]) -> bool:
 class Node:
     """An agent on simulated GPUs, and a relay beside it."""
 
-    def __init__(self, folder: Path, server: str) -> None:
+    def __init__(self, folder: Path, server: str, more: str = "") -> None:
         self.gpus = folder / "gpus"
         if not self.gpus.exists():
             gpu = f"[[gpus]]\nclocks_mhz = [{LOW}, 1200, {HIGH}]\ncall_ms = 0.2\nsettle_ms = 0\n"
+            gpu += more
             subprocess.run([MAKE_GPUS, str(self.gpus), gpu * RANKS], check=True)
         self.agent = folder / "agent.sock"
         self.server = folder / "server.sock"
@@ -297,6 +298,45 @@ def test_a_node_of_real_clients(server: Server, tmp_path: Path) -> None:
         assert not any(file.exists() for file in node.figures)
         for rank in ranks:
             assert rank.stop() == 0
+    finally:
+        for rank in ranks:
+            rank.process.kill()
+            rank.process.wait()
+        for process in (node.relay, node.process):
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.skipif(not LIBRARY or not MAKE_GPUS, reason="no client library was built")
+def test_the_server_hears_of_agent_and_relay(server: Server, tmp_path: Path) -> None:
+    """From reports of real clients, alone and joined: versions, and what slows a GPU."""
+    node = Node(tmp_path, server.url, "throttle_reasons = 4\n")
+    ranks: list[Rank] = []
+    version = server.call("GET", "/openapi.json")[1]["info"]["version"]
+
+    def gpus() -> list[Any]:
+        nodes = server.call("GET", "/api/v1/nodes")[1]["nodes"]
+        assert len(nodes) <= 1
+        return list(nodes[0]["gpus"]) if nodes else []
+
+    def all_are_told() -> bool:
+        told = gpus()
+        return len(told) == RANKS and all(gpu["fights"] for gpu in told)
+
+    try:
+        assert eventually(node.server.exists), node.log.read_text()
+        ranks = [Rank(node, rank) for rank in range(RANKS)]
+        assert eventually(all_are_told), gpus()
+        for gpu in gpus():
+            assert gpu["client_version"] == gpu["agent_version"] == gpu["relay_version"] == version
+            assert "runs slower" in gpu["fights"][0]
+            assert gpu["uuid"].startswith("GPU-sim")
+            assert abs(gpu["heard_at"] - time.time()) < PATIENCE
+        # Without the agent, nobody tells of it.
+        node.process.kill()
+        node.process.wait()
+        assert eventually(lambda: all(gpu["agent_version"] is None for gpu in gpus())), gpus()
+        assert not any(gpu["fights"] for gpu in gpus())
     finally:
         for rank in ranks:
             rank.process.kill()

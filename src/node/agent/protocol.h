@@ -90,7 +90,8 @@ struct GpuSummary {
 
 struct HelloAnswer {
   int version = kProtocolVersion;
-  bool observe = false;  // The agent sets no clock: every `set` is refused.
+  std::string program_version;  // Of Perseus. Empty: an older agent, which does not say.
+  bool observe = false;         // The agent sets no clock: every `set` is refused.
   // A client that sends nothing for so long loses its clocks (docs/explanation/agent.md).
   double max_silence_seconds = 0;
   std::vector<GpuSummary> gpus;

@@ -40,6 +40,9 @@ std::optional<double> OptionalNumber(const TreeCursor& table, std::string_view k
 HelloAnswer ReadHello(const TreeCursor& root) {
   HelloAnswer hello;
   hello.version = root.Get("version").Integer(1);
+  if (const auto program = Present(root, "program_version")) {
+    hello.program_version = program->String();
+  }
   hello.observe = root.Get("observe").Bool();
   hello.max_silence_seconds = root.Get("max_silence_s").Number(kNotNegative);
   const TreeCursor gpus = root.Get("gpus");
@@ -196,6 +199,7 @@ void Write(const Done& /*done*/, Json* /*out*/) {}
 
 void Write(const HelloAnswer& hello, Json* out) {
   (*out)["version"] = hello.version;
+  (*out)["program_version"] = hello.program_version;
   (*out)["observe"] = hello.observe;
   (*out)["max_silence_s"] = hello.max_silence_seconds;
   Json gpus = Json::array();

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "agent/peer.h"
+#include "perseus/version.h"
 
 namespace perseus::agent {
 namespace {
@@ -165,6 +166,7 @@ void Service::Hello(Client* client, const Request& request, const Ticket& ticket
   client->said_hello = true;
   client->name = request.client;
   HelloAnswer hello;
+  hello.program_version = PERSEUS_VERSION_STRING;
   hello.observe = settings_.observe;
   hello.max_silence_seconds = SecondsOf(settings_.max_silence);
   for (const Slot& slot : slots_) {

@@ -8,8 +8,10 @@
 #include <optional>
 #include <utility>
 
+#include "perseus/version.h"
 #include "relay/json_slices.h"
 #include "relay/server_line.h"
+#include "server/api/routes.h"
 
 namespace perseus::relay {
 namespace {
@@ -33,6 +35,9 @@ std::string AnswerOfOne(std::size_t count, const http::Response& response) {
   }
   return fmt::format("{{\"reports\":{}{}}}", count, troubles);
 }
+
+// So that the server knows which ranks have a relay, and of which version.
+http::Headers RelayHeaders() { return {{server::kRelayHeader, PERSEUS_VERSION_STRING}}; }
 
 void Join(std::string_view elements, std::string* list) {
   if (elements.find_first_not_of(" \t\r\n") == std::string_view::npos) return;
@@ -125,7 +130,8 @@ void ReportBatches::Send(const std::string& target, const std::shared_ptr<Batch>
     Join(body.substr(report.clients_begin, report.clients_size), &clients);
   }
   Forwarder::Request request = {
-      "POST", target, fmt::format("{{\"reports\":[{}],\"clients\":[{}]}}", reports, clients)};
+      "POST", target, fmt::format("{{\"reports\":[{}],\"clients\":[{}]}}", reports, clients),
+      RelayHeaders()};
   const bool is_sent = forwarder_->Send(
       std::move(request), [this, target, batch](const Result<http::Response>& result) {
         Answer(target, *batch, result);
@@ -150,7 +156,7 @@ void ReportBatches::Answer(const std::string& target, const Batch& batch,
 }
 
 void ReportBatches::SendAlone(const std::string& target, const Report& report) {
-  Forward(forwarder_, {"POST", target, report.body}, report.responder);
+  Forward(forwarder_, {"POST", target, report.body, RelayHeaders()}, report.responder);
 }
 
 }  // namespace perseus::relay

@@ -34,6 +34,12 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
   ~Connection() { Close(); }
 
+  // Of the agent that this connection last reached.
+  std::string version() {
+    const MutexLock lock(mutex_);
+    return version_;
+  }
+
   std::uint64_t losses() const { return losses_.load(std::memory_order_relaxed); }
 
   Result<agent::HelloAnswer> Hello() {
@@ -80,6 +86,7 @@ class Connection {
         agent::Control::Connect(socket_, name_.substr(0, agent::kMaxNameBytes), kTaken, kAnswer);
     if (!control) return tl::unexpected(control.error());
     control_ = *std::move(control);
+    version_ = control_->hello().program_version;
     return control_->hello();
   }
 
@@ -121,10 +128,24 @@ class Connection {
   std::atomic<std::uint64_t> losses_ = 0;
   Mutex mutex_;
   std::optional<agent::Control> control_ PERSEUS_GUARDED_BY(mutex_);
+  std::string version_ PERSEUS_GUARDED_BY(mutex_);
   bool not_leased_ PERSEUS_GUARDED_BY(mutex_) = false;  // The last refusal: the lease is gone.
   std::set<std::string> leased_ PERSEUS_GUARDED_BY(mutex_);
   std::set<std::string> lost_ PERSEUS_GUARDED_BY(mutex_);
 };
+
+Result<agent::ConditionsAnswer> ConditionsOf(Connection* connection, const std::string& gpu) {
+  agent::Request request;
+  request.operation = agent::Operation::kConditions;
+  request.gpu = gpu;
+  const Result<agent::Answer> answer = connection->Read(std::move(request));
+  if (!answer) return tl::unexpected(answer.error());
+  const auto* conditions = std::get_if<agent::ConditionsAnswer>(&answer->body);
+  if (conditions == nullptr) {
+    return MakeError(ErrorCode::kIo, "the agent did not say the conditions");
+  }
+  return *conditions;
+}
 
 class AgentGpu : public device::Gpu {
  public:
@@ -164,13 +185,9 @@ class AgentGpu : public device::Gpu {
   }
 
   Result<device::GpuConditions> Conditions() override {
-    const Result<agent::Answer> answer = connection_->Read(About(agent::Operation::kConditions));
+    Result<agent::ConditionsAnswer> answer = ConditionsOf(connection_, info_.uuid);
     if (!answer) return tl::unexpected(answer.error());
-    const auto* conditions = std::get_if<agent::ConditionsAnswer>(&answer->body);
-    if (conditions == nullptr) {
-      return MakeError(ErrorCode::kIo, "the agent did not say the conditions");
-    }
-    return conditions->conditions;
+    return std::move(answer->conditions);
   }
 
  private:
@@ -215,6 +232,11 @@ class ConnectedDriver : public AgentDriver {
     const Result<agent::Answer> answer = connection_.Read(std::move(request));
     if (!answer) return tl::unexpected(answer.error());
     return {};
+  }
+  Result<AgentWord> Word(const std::string& gpu) override {
+    Result<agent::ConditionsAnswer> answer = ConditionsOf(&connection_, gpu);
+    if (!answer) return tl::unexpected(answer.error());
+    return AgentWord{connection_.version(), std::move(answer->fights)};
   }
 
  private:

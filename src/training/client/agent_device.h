@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "client/agent_word.h"
 #include "device/device.h"
 #include "perseus/result.h"
 
@@ -32,6 +33,8 @@ class AgentDriver : public device::Driver {
   // How often the connection was lost. Each time, lease and clock were lost, too.
   virtual std::uint64_t losses() const = 0;
   virtual Result<void> Renew() = 0;  // Tells the agent that this process is alive.
+  // What the agent says of itself and of a GPU, by UUID.
+  virtual Result<AgentWord> Word(const std::string& gpu) = 0;
 };
 
 }  // namespace perseus::client

@@ -172,6 +172,15 @@ std::optional<device::GpuConditions> ClockCaller::Conditions() {
   return std::move(*conditions);
 }
 
+std::optional<AgentWord> ClockCaller::AgentNow() {
+  if (agent_ == nullptr || gpu_ == nullptr) return std::nullopt;
+  Speak(MonotonicNs());
+  Result<AgentWord> word = agent_->Word(gpu_->info().uuid);
+  last_said_ns_ = MonotonicNs();
+  if (!word) return std::nullopt;
+  return *std::move(word);
+}
+
 void ClockCaller::KeepAlive(std::int64_t now_ns) {
   if (agent_ == nullptr || max_silence_seconds_ <= 0) return;
   const auto quiet_ns = static_cast<std::int64_t>(max_silence_seconds_ / 3 * 1e9);

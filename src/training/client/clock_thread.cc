@@ -21,6 +21,7 @@ constexpr std::int64_t kSweepPollNs = 2 * kMillisecondNs;  // To see when the co
 constexpr std::int64_t kShortestPollNs = kMillisecondNs / 2;
 constexpr std::int64_t kLongestPollNs = 5 * kMillisecondNs;
 constexpr int kGiveBackAttempts = 3;
+constexpr std::int64_t kReportsPerAgentWord = 6;
 constexpr std::int64_t kIterationsPerConditions = 50;
 constexpr std::int64_t kIterationsToFirstConditions = 10;
 constexpr unsigned long kTimerSlackNs = 10'000;  // Linux' 50 us would add to every lead.
@@ -269,12 +270,16 @@ void ClockThread::CollectIterations() {
     joules_ += report.joules.value_or(0);
     if (state_->settings().server.empty()) continue;
     if (!follower_.Follows() && tally_.counts()) report.ran = tally_.counts();
-    if (const std::int64_t now_ns = MonotonicNs(); now_ns >= next_kinds_ns_) {
+    const std::int64_t now_ns = MonotonicNs();
+    const auto interval_ns =
+        static_cast<std::int64_t>(state_->settings().report_interval_seconds * 1e9);
+    if (now_ns >= next_kinds_ns_) {
       report.kinds = follower_.TakeKinds();
-      if (!report.kinds.empty()) {
-        next_kinds_ns_ =
-            now_ns + static_cast<std::int64_t>(state_->settings().report_interval_seconds * 1e9);
-      }
+      if (!report.kinds.empty()) next_kinds_ns_ = now_ns + interval_ns;
+    }
+    if (now_ns >= next_agent_ns_) {
+      state_->SetAgent(caller_.AgentNow());
+      next_agent_ns_ = now_ns + kReportsPerAgentWord * interval_ns;
     }
     // One pipeline is enough: what passes between stages is much the same in all.
     if (state_->settings().dp_rank == 0 && state_->settings().tp_rank == 0) {

@@ -80,7 +80,7 @@ void Reporter::SendAll(Outbox::Contents contents) {
     const Sent sent = later ? Sent::kNotNow
                             : Send("POST", job_ + "/iterations",
                                    FormatIterations(state_->settings(), contents.iterations,
-                                                    state_->stats(), error),
+                                                    state_->stats(), error, state_->agent()),
                                    &answer);
     if (sent == Sent::kYes) HearTrouble(ParseTrouble(answer, state_->settings().client_id));
     if (sent == Sent::kNotNow) {

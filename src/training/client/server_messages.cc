@@ -18,6 +18,7 @@
 #include "common/json_text.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
+#include "perseus/version.h"
 
 namespace perseus::client {
 namespace {
@@ -28,9 +29,20 @@ constexpr int kMostMhz = 100'000;
 // What the server takes.
 constexpr std::size_t kMostNotes = 32;
 constexpr std::size_t kMostNoteBytes = 300;
+constexpr std::size_t kMostVersionBytes = 64;
+constexpr std::size_t kMostFights = 8;
+constexpr std::size_t kMostFightBytes = 300;
 constexpr std::size_t kQuoted = 200;  // Bytes of an answer that a sentence shows.
 
 Json Optional(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
+Json AgentJson(const AgentWord& agent) {
+  Json fights = Json::array();
+  for (const std::string& fight : agent.fights) {
+    if (fights.size() < kMostFights) fights.push_back(fight.substr(0, kMostFightBytes));
+  }
+  return {{"version", agent.version.substr(0, kMostVersionBytes)}, {"fights", std::move(fights)}};
+}
 
 Json BusyByType(const IterationRecord& record) {
   Json busy = Json::object();
@@ -237,7 +249,8 @@ std::string FormatMeasurements(int rank, const ProfileReport& report) {
 
 std::string FormatIterations(const ClientSettings& settings,
                              const std::vector<IterationReport>& reports,
-                             const perseus_client_stats& stats, const std::string& error) {
+                             const perseus_client_stats& stats, const std::string& error,
+                             const std::optional<AgentWord>& agent) {
   const int rank = settings.rank;
   Json list = Json::array();
   for (const IterationReport& report : reports) {
@@ -257,6 +270,7 @@ std::string FormatIterations(const ClientSettings& settings,
   Json client = {{"rank", rank},
                  {"client", settings.client_id},
                  {"process", settings.process},
+                 {"version", PERSEUS_VERSION_STRING},
                  {"state", StateName(stats.state)},
                  {"shadow", settings.shadow},
                  {"level", LevelName(stats.level)},
@@ -273,6 +287,7 @@ std::string FormatIterations(const ClientSettings& settings,
                  {"order_mismatches", stats.order_mismatches},
                  {"lost_events", stats.lost_events},
                  {"error", error}};
+  if (agent) client["agent"] = AgentJson(*agent);
   if (!reports.empty() && reports.back().ran) client["ran"] = CountsJson(*reports.back().ran);
   const auto told = std::find_if(reports.rbegin(), reports.rend(), [](const IterationReport& each) {
     return each.conditions.has_value();

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "client/agent_word.h"
 #include "client/outbox.h"
 #include "client/settings.h"
 #include "device/device.h"
@@ -43,9 +44,11 @@ Result<ReportedRows> ParseReportedRows(std::string_view json);
 
 std::string FormatMeasurements(int rank, const ProfileReport& report);
 
+// `agent`: what the node's agent said; none: there is no agent, or it does not answer.
 std::string FormatIterations(const ClientSettings& settings,
                              const std::vector<IterationReport>& reports,
-                             const perseus_client_stats& stats, const std::string& error);
+                             const perseus_client_stats& stats, const std::string& error,
+                             const std::optional<AgentWord>& agent);
 // What the server finds wrong with this client, in the answer to that; "": nothing, or it is an
 // older one.
 std::string ParseTrouble(std::string_view json, const std::string& client_id);

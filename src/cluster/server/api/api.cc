@@ -21,6 +21,7 @@ std::vector<http::Route> ApiRoutes(JobService& service) {
   AddJobListRoute(&maker);
   AddRankRoutes(&maker);
   AddRankGridRoutes(&maker);
+  AddNodeRoute(&maker);
   AddMeasurementRoutes(&maker);
   AddProfileRoutes(&maker);
   AddPlanRoutes(&maker);

@@ -80,6 +80,7 @@ void AddJobRoutes(RouteMaker* routes);
 void AddJobListRoute(RouteMaker* routes);
 void AddRankRoutes(RouteMaker* routes);
 void AddRankGridRoutes(RouteMaker* routes);
+void AddNodeRoute(RouteMaker* routes);
 void AddMeasurementRoutes(RouteMaker* routes);
 void AddProfileRoutes(RouteMaker* routes);
 void AddPlanRoutes(RouteMaker* routes);

@@ -26,6 +26,8 @@ namespace {
 constexpr int kMostClocks = 4096;
 constexpr std::size_t kMostKinds = 4096;  // Of a report.
 constexpr std::size_t kMostTimelineRows = 4096;
+constexpr std::size_t kMostVersionBytes = 64;
+constexpr std::size_t kMostFights = 16;
 constexpr NumberRange kVariances = {.least = -1e6, .most = 1e6};
 constexpr NumberRange kCorrelations = {.least = 0, .most = 1};
 
@@ -109,6 +111,13 @@ constexpr Member kRankConditionsMembers[] = {
     Number("iterations").In({.least = 0}).Optional().Says("That the noise comes from."),
     Number("computations").In({.least = 0}).Optional(),
     Number("calls").In({.least = 0}).Optional().Says("That the latency comes from.")};
+constexpr Member kAgentReportMembers[] = {
+    Text("version").Most(kMostVersionBytes).Optional(),
+    Text("fights")
+        .Most(512)
+        .List(kMostFights)
+        .Optional()
+        .Says("What acts against the clock of the rank's GPU, a sentence each.")};
 constexpr Member kClientReportMembers[] = {
     Integer("rank"),
     Text("client").Most(64).Optional().Says("Of this client alone: two with one rank are told "
@@ -132,6 +141,8 @@ constexpr Member kClientReportMembers[] = {
     Number("order_mismatches").Optional(),
     Number("lost_events").Optional(),
     Boolean("shadow").Optional().Says("It sets no clock"),
+    Text("version").Most(kMostVersionBytes).Optional().Says("Of the client."),
+    Object("agent", "AgentReport").Optional().Says("None: no agent answers."),
     Object("conditions", "RankConditions").Optional().Says("Once in a while.")};
 constexpr Member kReportsMembers[] = {Object("reports", "IterationReport").List().Optional(),
                                       Object("clients", "ClientReport").List().Optional()};
@@ -150,6 +161,7 @@ constexpr ObjectSchema kRankSchemas[] = {
     {"KindReport", kKindMembers},
     {"RankTimeline", kTimelineMembers},
     {"Ran", kRanMembers},
+    {"AgentReport", kAgentReportMembers, "What the node's agent says."},
     {"RankConditions", kRankConditionsMembers, "What the rank measured of its noise and latency."},
     {"Trouble", kTroubleMembers},
     {"IterationReport", kIterationReportMembers},
@@ -310,6 +322,15 @@ RankConditions ReadConditions(const TreeCursor& json) {
           .calls = count("calls")};
 }
 
+AgentReport ReadAgent(const TreeCursor& json) {
+  AgentReport agent = {.version = FindText(json, "version", kMostVersionBytes)};
+  const auto fights = FindSet(json, "fights");
+  for (std::size_t i = 0; fights && i < fights->Size() && i < kMostFights; ++i) {
+    agent.fights.push_back(fights->At(i).String().substr(0, 512));
+  }
+  return agent;
+}
+
 ClientReport ReadClient(const TreeCursor& report) {
   constexpr std::array<const char*, 9> kCounts = {"calls",  "coalesced",        "refused",
                                                   "early",  "on_time",          "late",
@@ -320,6 +341,8 @@ ClientReport ReadClient(const TreeCursor& report) {
   read.process = FindText(report, "process", 512);
   if (const auto ran = FindSet(report, "ran")) read.ran = ReadRan(*ran);
   if (const auto told = FindSet(report, "conditions")) read.conditions = ReadConditions(*told);
+  read.version = FindText(report, "version", kMostVersionBytes);
+  if (const auto agent = FindSet(report, "agent")) read.agent = ReadAgent(*agent);
   read.state = FindText(report, "state", 64);
   read.error = FindText(report, "error", 512);
   if (const auto shadow = FindSet(report, "shadow")) read.shadow = shadow->Bool();
@@ -349,8 +372,13 @@ Outcome<Reports> ReadReports(const std::string& body) {
 }
 
 void TakeReports(const JobPointer& job, const CallPointer& call) {
-  const auto reports = ReadReports(call->request.body);
+  Outcome<Reports> reports = ReadReports(call->request.body);
   if (!reports) return Send(*call, FailureResponse(reports.error()));
+  if (const std::string* relay = http::FindHeader(call->request.headers, kRelayHeader)) {
+    for (ClientReport& client : reports->clients) {
+      client.relay = relay->substr(0, kMostVersionBytes);
+    }
+  }
   job->Report(reports->iterations, reports->clients,
               [call, job, reports = *reports](const Outcome<void>& reported) {
                 if (!reported) {

@@ -24,6 +24,7 @@ Schemas JobSchemas();
 Schemas NewJobSchemas();
 Schemas RankSchemas();
 Schemas RankGridSchemas();
+Schemas NodeSchemas();
 Schemas MeasurementSchemas();
 Schemas PlanSchemas();
 Schemas ZeusSchemas();
@@ -31,10 +32,11 @@ Schemas ZeusSchemas();
 // The settings of a new job that are not fields of job files.
 const ObjectSchema& JobSettingsSchema();
 
-inline std::array<Schemas, 12> AllSchemas() {
-  return {StragglerSchemas(),  WatchSchemas(),       HistorySchemas(), ProfileSchemas(),
-          ConditionsSchemas(), JobSchemas(),         NewJobSchemas(),  RankSchemas(),
-          RankGridSchemas(),   MeasurementSchemas(), PlanSchemas(),    ZeusSchemas()};
+inline std::array<Schemas, 13> AllSchemas() {
+  return {StragglerSchemas(),  WatchSchemas(), HistorySchemas(),     ProfileSchemas(),
+          ConditionsSchemas(), JobSchemas(),   NewJobSchemas(),      RankSchemas(),
+          RankGridSchemas(),   NodeSchemas(),  MeasurementSchemas(), PlanSchemas(),
+          ZeusSchemas()};
 }
 
 }  // namespace perseus::server

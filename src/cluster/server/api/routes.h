@@ -37,6 +37,9 @@ struct RouteAnswer {
   std::string_view content_type = "application/json";
 };
 
+// A relay puts its version into this header of the reports that it sends for its ranks.
+inline constexpr const char* kRelayHeader = "Perseus-Relay";
+
 enum class Relaying : std::uint8_t {
   kNo,
   kForwarded,  // The relay forwards the request unchanged.
@@ -121,6 +124,20 @@ inline constexpr QueryParameter kEventsQuery[] = {
 inline constexpr QueryParameter kPlaceQuery[] = {
     {"pipeline", QueryKind::kInteger, "Only ranks of this pipeline (dp_rank).", false, kFromZero},
     {"stage", QueryKind::kInteger, "Only ranks of this place in it (pp_rank).", false, kFromZero}};
+inline constexpr QueryParameter kNodesQuery[] = {
+    {"search", QueryKind::kText, "Only nodes whose name holds this."},
+    {"troubled",
+     QueryKind::kInteger,
+     "1: only nodes with refused clocks, a rank that reports an error, or something that acts "
+     "against a clock.",
+     false,
+     {.least = 0, .most = 1}},
+    {"limit",
+     QueryKind::kInteger,
+     "At most so many (default 100); `next` then says where to go on.",
+     false,
+     {.least = 1, .most = kMostListed}},
+    {"after", QueryKind::kText, "`next` of the answer before."}};
 inline constexpr QueryParameter kFrontierQuery[] = {
     {"points",
      QueryKind::kInteger,
@@ -203,6 +220,9 @@ inline constexpr RouteRow kAll[] = {
      {{{200, "Ranks", "RankList"}}}, kPlaceQuery},
     {"showRankGrid", "GET", "/api/v1/jobs/{id}/grid", Role::kRead, "ranks",
      "The ranks by pipeline and stage, at most 4,096 cells", {{{200, "Cells", "RankGrid"}}}},
+    {"listNodes", "GET", "/api/v1/nodes", Role::kRead, "ranks",
+     "The nodes of jobs that have not finished, by name: agents, relays, and who has which GPU. "
+     "What this server heard since it began", {{{200, "Nodes", "NodeList"}}}, kNodesQuery},
     {"measure", "POST", "/api/v1/jobs/{id}/measurements", Role::kTrain, "ranks",
      "Report what a rank measured", {{{200, "Durable", "Measured"}}}, {}, "Measurements",
      kMostMeasurementBytes, false, Relaying::kForwarded},

@@ -80,6 +80,7 @@ void ManagedJob::Hear(const ClientReport& client, std::size_t iterations) {
                   {{"rank", client.rank}, {"state", client.state}, {"sentence", client.error}})});
   }
   last = client;
+  last.heard_at_seconds = context_->now().day_seconds;
   if (client.conditions) conditions_.Take(client.rank, *client.conditions);
   // What waits for a store that is away would wait once for each report.
   if (!is_changing_ && CanSetClocksAgain(client)) RunInternal(Reprofile{});

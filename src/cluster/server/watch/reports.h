@@ -23,6 +23,12 @@ namespace perseus::server {
 // The state of a client whose trainer has ended.
 inline constexpr const char* kClosedState = "closed";
 
+// What the node's agent told a client.
+struct AgentReport {
+  std::string version = {};              // Empty: an older agent, which does not say.
+  std::vector<std::string> fights = {};  // What acts against the clock of the rank's GPU.
+};
+
 // What the client of a rank reports about itself. Its counts begin when the client starts.
 struct ClientReport {
   int rank = 0;
@@ -36,6 +42,10 @@ struct ClientReport {
   // What its iterations run, where it has no plan and knows. Stage -1: not said.
   std::optional<ComputationCounts> ran = {};
   std::optional<RankConditions> conditions = {};  // Once in a while.
+  std::string version = {};                       // Of the client. Empty: an older one.
+  std::optional<AgentReport> agent = {};          // None: it has none, or is an older client.
+  std::string relay = {};                         // Version of the relay that sent this; or none.
+  double heard_at_seconds = 0;                    // When it came; of Moment::day_seconds.
 };
 
 // One iteration of one rank.

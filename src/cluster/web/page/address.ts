@@ -4,7 +4,7 @@
 // What is shown stands in the part of the address after #, so that a link carries it.
 
 export interface Address {
-  view: 'jobs' | 'job';
+  view: 'jobs' | 'job' | 'nodes';
   id: string;
   query: URLSearchParams;
 }
@@ -13,6 +13,7 @@ export function parse(hash: string): Address {
   const [path, query] = hash.replace(/^#\/?/, '').split('?', 2);
   const parts = (path ?? '').split('/');
   const parameters = new URLSearchParams(query ?? '');
+  if (parts[0] === 'nodes') return { view: 'nodes', id: '', query: parameters };
   if (parts[0] !== 'job' || parts[1] === undefined || parts[1] === '') {
     return { view: 'jobs', id: '', query: parameters };
   }
@@ -27,7 +28,8 @@ export function parse(hash: string): Address {
 
 export function format(address: Address): string {
   const query = address.query.toString();
-  const path = address.view === 'jobs' ? '#/jobs' : `#/job/${encodeURIComponent(address.id)}`;
+  const path = address.view === 'job' ? `#/job/${encodeURIComponent(address.id)}`
+    : `#/${address.view}`;
   return query === '' ? path : `${path}?${query}`;
 }
 

@@ -10,6 +10,7 @@ import { ApiError, hasToken, setToken } from './api';
 import { forget, startConnectionLine } from './connection';
 import { JobView } from './job_view';
 import { JobsView } from './jobs_view';
+import { NodesView } from './nodes_view';
 import { signIn } from './sign_in';
 
 interface View {
@@ -37,6 +38,7 @@ function show(): void {
   shown = `${address.view} ${address.id}`;
   signOut.hidden = !hasToken();
   view = address.view === 'job' ? new JobView(main, address.id, showForm)
+    : address.view === 'nodes' ? new NodesView(main, showForm)
     : new JobsView(main, showForm);
 }
 

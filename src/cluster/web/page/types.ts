@@ -243,6 +243,33 @@ export interface Rank {
   counts?: Record<string, number>;
 }
 
+// A rank stands for its GPU. What is null was not told.
+export interface NodeGpu {
+  uuid: string | null;
+  name: string | null;
+  job: string;
+  job_name: string;
+  rank: number;
+  process: string | null;
+  state: string | null;
+  heard_at: number | null;
+  client_version: string | null;
+  agent_version: string | null;
+  relay_version: string | null;
+  refused: number;
+  fights: string[];
+  error: string | null;
+}
+
+export interface NodeSummary {
+  node: string;
+  heard_at: number | null;
+  refused: number;
+  complaining: number;
+  fights: number;
+  gpus: NodeGpu[];
+}
+
 export interface Computation {
   type: string;
   stage: number;
