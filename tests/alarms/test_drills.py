@@ -16,7 +16,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -272,14 +272,6 @@ def figures_stale(stage: Stage) -> None:
     assert prometheus.await_alarm("PerseusFiguresStale")["file"].endswith("agent.prom")
 
 
-@pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    """A folder and what runs in it."""
-    made = Stage(tmp_path)
-    yield made
-    made.close()
-
-
 @needs_prometheus
 @pytest.mark.skipif(
     not (LIBRARY and NODE_EXPORTER), reason="no client library, or no node_exporter"
@@ -288,9 +280,13 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     "alarm",
     [pytest.param(name, marks=() if quick else SLOW) for name, (_, quick) in DRILLS.items()],
 )
-def test_an_alarm_fires_in_its_drill(alarm: str, stage: Stage) -> None:
+def test_an_alarm_fires_in_its_drill(alarm: str, tmp_path: Path) -> None:
     """One drill for each rule."""
-    DRILLS[alarm][0](stage)
+    stage = Stage(tmp_path, alarm)
+    try:
+        DRILLS[alarm][0](stage)
+    finally:
+        stage.close()
 
 
 def test_rules_drills_and_the_page_name_the_same_alarms() -> None:
