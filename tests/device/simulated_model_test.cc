@@ -190,7 +190,7 @@ TEST(SimulatedModelTest, TheCounterShowsTheEnergyOfALagAgo) {
   AdvanceModel(gpu, kernel, 1, &state);
   BeginModelKernel(0, &state);
   // Steps are at multiples of 20 ms.
-  for (const double now : {1.0, 1.1, 1.25, 1.5, 1.9, 2.6, 9.0}) {
+  for (const double now : {1.005, 1.105, 1.255, 1.505, 1.905, 2.605, 9.005}) {
     AdvanceModel(gpu, kernel, now, &state);
     const double then = std::floor(now / 0.020 + 1e-9) * 0.020 - 0.250;
     EXPECT_NEAR(state.counter_joules, 50 * then + 300 * std::clamp(then - 1, 0.0, 1.0), 1e-6)
@@ -340,7 +340,11 @@ RC_GTEST_PROP(SimulatedModelProperty, TheCounterShowsItsLastStep, ()) {
         RC_ASSERT(state->counter_joules == state->joules);
         continue;
       }
-      const double step = std::min(std::floor(now / period) * period, now);
+      double steps = std::floor(now / period);
+      // The quotient may be rounded.
+      if (steps * period > now) --steps;
+      if ((steps + 1) * period <= now) ++steps;
+      const double step = steps * period;
       if (step <= then.at_seconds) {
         RC_ASSERT(state->counter_joules == then.counter_joules);
       } else {
