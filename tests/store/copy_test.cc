@@ -259,9 +259,9 @@ TEST_F(CopyToPostgresqlTest, ATargetThatIsNotEmptyIsRefused) {
 
 TEST_F(CopyToPostgresqlTest, WithoutRightsOrDatabaseNothingIsWritten) {
   const PostgresServer& server = SharedPostgres();
-  server.Run("DROP ROLE IF EXISTS guest; CREATE ROLE guest LOGIN");
+  server.Run("CREATE ROLE copier LOGIN");
   server.Run("REVOKE CREATE ON SCHEMA public FROM PUBLIC", database_);
-  EXPECT_THAT(ErrorOf(CopyStore(from_, server.Uri(database_, "guest"))),
+  EXPECT_THAT(ErrorOf(CopyStore(from_, server.Uri(database_, "copier"))),
               Mentions("right", "owner"));
   EXPECT_THAT(ErrorOf(CopyStore(from_, server.Uri("nowhere"))), Mentions("database", "role;"));
   EXPECT_EQ(Tables(), "0");
