@@ -241,14 +241,14 @@ Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string
     }
     const Result<Job> job = Job::Make(*std::move(profile), *settings);
     if (!job) return Invalid(job.error());
-    if (auto good = RefuseUnbelievable(job->notes, "set 'accept_implausible' to true"); !good) {
-      return Invalid(good.error());
-    }
     if (auto few = CheckComputations(job->pipeline.dag.size()); !few) {
       return tl::unexpected(few.error());
     }
     if (auto few = CheckHeld(job->pipeline.dag.size(), *settings); !few) {
       return tl::unexpected(few.error());
+    }
+    if (auto good = RefuseUnbelievable(job->notes, "set 'accept_implausible' to true"); !good) {
+      return Invalid(good.error());
     }
     shape = CheckedShape(job->pipeline.dag.num_ranks, *settings);
     if (shape) shape->tensor_parallel = job->pipeline.tensor_parallel;
