@@ -34,7 +34,7 @@ constexpr int kSeeds = 20;
 constexpr int kLeastHeld = 17;
 constexpr int kAtOnce = 2;
 constexpr double kErrors = 3;
-const auto kNeverStop = [] { return false; };
+const auto kRunsOn = [] { return false; };
 
 // What a simulated GPU was told.
 struct Truth {
@@ -104,11 +104,11 @@ struct Measured {
 Result<Measured> Measure(SimulatedGpus* gpus, Gpu& gpu, int index) {
   const auto kernel = MakeSimulatedKernel(gpus, index, SimulatedWork::kCompute);
   const auto transfer = MakeSimulatedKernel(gpus, index, SimulatedWork::kTransfer);
-  const auto effect = ProbeEffect(gpu, *kernel, 24, kNeverStop);
+  const auto effect = ProbeEffect(gpu, *kernel, 24, kRunsOn);
   if (!effect) return tl::unexpected(effect.error());
-  const auto computed = ProbeDisturbance(gpu, *kernel, 0.05, 5, kNeverStop);
+  const auto computed = ProbeDisturbance(gpu, *kernel, 0.05, 5, kRunsOn);
   if (!computed) return tl::unexpected(computed.error());
-  const auto sent = ProbeDisturbance(gpu, *transfer, 0.05, 5, kNeverStop);
+  const auto sent = ProbeDisturbance(gpu, *transfer, 0.05, 5, kRunsOn);
   if (!sent) return tl::unexpected(sent.error());
   return Measured{*effect, *computed, *sent};
 }
@@ -170,7 +170,7 @@ TEST(NodeFigures, ASerialDriverIsFoundOut) {
     const auto driver = *OpenDriver("simulated:" + path);
     std::vector<Gpu*> gpus;
     for (const auto& gpu : driver->gpus()) gpus.push_back(gpu.get());
-    const auto probe = ProbeTogether(gpus, 6, kNeverStop);
+    const auto probe = ProbeTogether(gpus, 6, kRunsOn);
     ASSERT_TRUE(probe) << probe.error().message;
     EXPECT_EQ(probe->is_serial(), is_serial);
     EXPECT_GE(probe->alone_seconds.value, 0.025);
@@ -275,7 +275,7 @@ TEST(NodeFigures, TheStepProbeGivesTheClockBack) {
   const auto gpus = *SimulatedGpus::Open(path);
   const auto driver = *OpenDriver("simulated:" + path);
   const auto kernel = MakeSimulatedKernel(gpus.get(), 0, SimulatedWork::kCompute);
-  const auto probe = ProbeStep(*driver->gpus()[0], *kernel, kNeverStop);
+  const auto probe = ProbeStep(*driver->gpus()[0], *kernel, kRunsOn);
   ASSERT_TRUE(probe) << probe.error().message;
   EXPECT_GT(probe->load_watts, probe->idle_watts);
   ASSERT_TRUE(probe->duty);

@@ -33,7 +33,7 @@ namespace perseus::cli {
 namespace {
 
 constexpr std::string_view kReady = "ready";
-constexpr const char* kName = "perseus doctor";
+constexpr const char* kOurName = "perseus doctor";
 constexpr std::chrono::milliseconds kConnectPatience(2000);
 // Longer than any driver's call.
 constexpr std::chrono::milliseconds kAnswerPatience(30'000);
@@ -176,7 +176,7 @@ OwnAgent::~OwnAgent() {
 
 Result<std::unique_ptr<device::Gpu>> OwnAgent::Lend(device::Gpu* direct) const {
   Result<agent::Control> control =
-      agent::Control::Connect(SocketIn(folder_), kName, kConnectPatience, kAnswerPatience);
+      agent::Control::Connect(SocketIn(folder_), kOurName, kConnectPatience, kAnswerPatience);
   if (!control) return tl::unexpected(control.error());
   auto gpu = std::make_unique<LentGpu>(direct, *std::move(control));
   if (auto leased = gpu->Ask(agent::Operation::kLease, 0); !leased) {

@@ -12,7 +12,7 @@ namespace perseus::device {
 
 // One run of a kernel.
 struct KernelTime {
-  double seconds = 0;  // What it took on the GPU.
+  double seconds = 0;                                // What it took on the GPU.
   std::chrono::steady_clock::time_point begin = {};  // As near as it is known.
 
   std::chrono::steady_clock::time_point end() const {
