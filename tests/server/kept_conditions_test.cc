@@ -216,7 +216,8 @@ TEST_F(KeptConditionsTest, AProfileThatIsMeasuredAgainHasThemToo) {
   ASSERT_TRUE(sync::Reprofile(*job));
   for (int rank = 0; rank < 4; ++rank) ASSERT_TRUE(Measure(*job, Sweep(rank)));
   ASSERT_TRUE(Eventually([&] { return service_->ListProfiles()->size() == 2; }));
-  for (const store::ProfileRecord& profile : *service_->ListProfiles()) {
+  const auto profiles = service_->ListProfiles();
+  for (const store::ProfileRecord& profile : *profiles) {
     const auto kept = ParseKeptConditions(profile.conditions_json);
     ASSERT_TRUE(kept) << profile.id;
     EXPECT_EQ(kept->measured.Of(Condition::kLatency).value, kLatency);
