@@ -62,6 +62,8 @@ def perseus(arguments: Sequence[str | Path]) -> str:
         Where it fails in any other way.
     """
     command = [str(perseus_binary()), *map(str, arguments)]
+    if command[1] in ("plan", "frontier", "emulate"):
+        command.append("--accept-implausible")  # Random jobs know no GPU.
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 2:
         raise RefusedError(f"{' '.join(command)}: {done.stderr.strip()}")
