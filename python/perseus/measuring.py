@@ -105,7 +105,8 @@ def measure(
 
     The stage computes again and again on its GPU, at one clock after the other. That takes some
     minutes, and the GPU must do nothing else. The agent gives the clock back, also after SIGKILL.
-    Gradients of the stage are cleared; its parameters stay. ``+`` joins the profiles of stages.
+    Gradients of the stage are cleared; its parameters stay;
+    its buffers change as in training. ``+`` joins the profiles of stages.
 
     Parameters
     ----------
@@ -299,7 +300,11 @@ def _server(folder: str) -> Iterator[str]:
             yield f"unix:{socket}"
         finally:
             process.terminate()
-            process.wait()
+            try:
+                process.wait(_PATIENCE_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
 
 def _sweep(job: Job, computations: _Computations, pairs: int, wait_seconds: float) -> None:

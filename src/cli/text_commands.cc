@@ -53,7 +53,7 @@ Result<Printout> RunMan(const ManFlags& flags) {
   }
   const std::string nearest = NearestName(flags.page, names);
   return InvalidInput(fmt::format("there is no man page '{}'; {}", flags.page,
-                                  nearest.empty() ? "'perseus man' has the names of all"
+                                  nearest.empty() ? "'perseus man' has the names of the commands"
                                                   : fmt::format("did you mean '{}'?", nearest)));
 }
 

@@ -70,7 +70,7 @@ TEST_F(AgentCommand, StatusShowsWhoHasWhat) {
 TEST_F(AgentCommand, SaysWhenNoAgentIsThere) {
   const Result status = Perseus({"status"});
   EXPECT_EQ(status.code, 2);
-  EXPECT_THAT(status.out, AllOf(Mentions(drill_.Socket()), HasSubstr("'perseus agent run'")));
+  EXPECT_THAT(status.out, AllOf(Mentions(drill_.Socket()), HasSubstr("'sudo perseus agent run'")));
 }
 
 TEST_F(AgentCommand, ReleaseWantsToKnowWhich) {

@@ -16,7 +16,14 @@ std::string Redacted(const std::string& text) { return Redactor().Redact(text); 
 
 TEST(RedactionTest, SecretsAreRemovedWhereverTheyStand) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"password=hunter2&sslmode=require", "password=[removed]&sslmode=require"},
+      {"?password=hunter2&sslmode=require", "?password=[removed]&sslmode=require"},
+      {"PGPASSWORD=Tr0ub4dor&3\nNAME=a", "PGPASSWORD=[removed]\nNAME=a"},
+      {"export PGPASSWORD=ab;cd&ef", "export PGPASSWORD=[removed]"},
+      {"Environment=\"PGPASSWORD=two words;x\"", "Environment=\"PGPASSWORD=[removed]\""},
+      {"DB_PASS=hunter2", "DB_PASS=[removed]"},
+      {"MYSQL_PWD=hunter2", "MYSQL_PWD=[removed]"},
+      {"postgresql://perseus:it's-me@db/x", "postgresql://perseus:[removed]@db/x"},
+      {"\"http://server:7787\", \"mail\": \"a@b\"", "\"http://server:7787\", \"mail\": \"a@b\""},
       {"HF_TOKEN=abc", "HF_TOKEN=[removed]"},
       {"api-key: abc def", "api-key: [removed] def"},
       {"PGPASSWORD='two words' x", "PGPASSWORD='[removed]' x"},

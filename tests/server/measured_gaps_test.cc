@@ -214,6 +214,24 @@ TEST(GapWatch, PutsRanksTogetherInAnyOrder) {
   EXPECT_EQ(watch.estimate().Transfers(), all.Transfers());
 }
 
+// What waits for a rank in vain must not keep out what comes after a restart from a checkpoint.
+TEST(GapWatch, LearnsAfterTrainingBeganAgainAtAnEarlierIteration) {
+  const Truth truth = {.transfers = {0.001, 0.002, 0.003}};
+  const PipelineDag dag = DagOf("1f1b", 4, 1, truth.transfers);
+  Machine machine(dag, truth, 8);
+  GapWatch watch;
+  for (int iteration = 1000; iteration < 1100; iteration += 10) {
+    watch.Take(dag, 0, iteration, 1, machine.Run()[0]);
+  }
+  for (int iteration = 0; iteration < 160; iteration += 10) {
+    const auto ranks = machine.Run();
+    for (int rank = 0; rank < 4; ++rank) {
+      watch.Take(dag, rank, iteration, 1, ranks[static_cast<std::size_t>(rank)]);
+    }
+  }
+  EXPECT_EQ(watch.estimate().Transfers().size(), 3U);
+}
+
 TEST(GapWatch, LearnsNothingWithoutOneRank) {
   const Truth truth = {.transfers = {0.001, 0.002, 0.003}};
   const PipelineDag dag = DagOf("1f1b", 4, 1, truth.transfers);

@@ -105,19 +105,6 @@ def test_the_history_says_what_was_measured(server: Server) -> None:
     assert server.call("GET", "/api/v1/jobs/j-0000000000000000/history")[0] == 404
 
 
-def test_a_profile_that_nobody_can_believe_promises_nothing(server: Server) -> None:
-    """Its times are in milliseconds, so its plans are of no worth."""
-    rows = [line.split(",") for line in PROFILE.splitlines()]
-    wrong = [rows[0]] + [[*row[:3], str(1000 * float(row[3])), row[4]] for row in rows[1:]]
-    path = running(server, profile_csv="".join(f"{','.join(row)}\n" for row in wrong))
-    job = server.call("GET", path)[1]
-    assert job["believable"] is False
-    report(server, path, range(2), plan_version=job["plan"]["version"], clocks="plan")
-    (row,) = await_iterations(server, path, 2)
-    assert row["energy_j"] == 2 * RANKS * JOULES
-    assert row["promised_saved_j"] == 0
-
-
 def test_a_killed_server_loses_no_part_of_the_history_alone(tmp_path: Path) -> None:
     """Minutes, hours and days hold what the sums of iterations hold, whenever SIGKILL comes."""
     chance = random.Random(5)

@@ -75,11 +75,16 @@ std::vector<Column> ColumnsOf(const ReportFlags& flags) {
   return columns;
 }
 
-// The groups that rows of this report are told apart by.
-std::vector<std::string> GroupsOf(const Json& rows) {
+// What rows are told apart by, also where there is none. A job's name and user stand beside it.
+std::vector<std::string> GroupsOf(const ReportFlags& flags) {
+  const std::string by = "," + flags.by + ",";
+  const bool is_by_job = by.find(",job,") != std::string::npos;
   std::vector<std::string> groups;
   for (const std::string_view group : kGroups) {
-    if (!rows.empty() && rows.front().contains(group)) groups.emplace_back(group);
+    const bool is_of_job = is_by_job && (group == "name" || group == "user");
+    if (is_of_job || by.find(fmt::format(",{},", group)) != std::string::npos) {
+      groups.emplace_back(group);
+    }
   }
   return groups;
 }
@@ -91,7 +96,11 @@ std::string CellText(const Column& column, const Json& row) {
                          : WithThousands(*value, column.decimals);
 }
 
-std::string Quoted(const std::string& text) {
+// Whoever may create a job chooses names. A spreadsheet must not take one for a formula.
+std::string Quoted(std::string text) {
+  if (!text.empty() && std::string_view("=+-@").find(text.front()) != std::string_view::npos) {
+    text.insert(0, 1, '\'');
+  }
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char character : text) {
@@ -126,7 +135,7 @@ std::string NotesText(const Json& total, const ReportFlags& flags) {
 std::string EnergyTable(const Json& energy, const ReportFlags& flags, const Style& style) {
   const Json& rows = ListOf(energy, "rows");
   if (rows.empty()) return "No rank reported an iteration in this time.\n";
-  const std::vector<std::string> groups = GroupsOf(rows);
+  const std::vector<std::string> groups = GroupsOf(flags);
   const std::vector<Column> columns = ColumnsOf(flags);
   std::vector<std::string> header = groups;
   std::vector<Align> alignment(groups.size(), Align::kLeft);
@@ -156,7 +165,7 @@ std::string EnergyTable(const Json& energy, const ReportFlags& flags, const Styl
 
 std::string EnergyCsv(const Json& energy, const ReportFlags& flags) {
   const Json& rows = ListOf(energy, "rows");
-  const std::vector<std::string> groups = GroupsOf(rows);
+  const std::vector<std::string> groups = GroupsOf(flags);
   const std::vector<Column> columns = ColumnsOf(flags);
   std::vector<std::string> names = groups;
   for (const Column& column : columns) names.push_back(column.name);

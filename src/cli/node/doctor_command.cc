@@ -28,6 +28,9 @@ Result<Printout> ReportOnServer(const DoctorFlags& flags, const Style& style) {
 }  // namespace
 
 Result<Printout> RunDoctor(const DoctorFlags& flags, const Style& style) {
+  if (!flags.server.server.empty() && !flags.output_file.empty()) {
+    return InvalidInput("-o takes what --set-clocks measures on a node: leave out --server");
+  }
   if (!flags.server.server.empty()) return ReportOnServer(flags, style);
   if (!flags.server.token_file.empty() || !flags.server.ca_file.empty()) {
     return InvalidInput(
@@ -37,6 +40,11 @@ Result<Printout> RunDoctor(const DoctorFlags& flags, const Style& style) {
   if (!flags.output_file.empty() && !flags.set_clocks) {
     return InvalidInput(
         "-o takes what --set-clocks measures: give that, too (as root, on a node without jobs)");
+  }
+  if (!flags.output_file.empty()) {
+    if (auto good = CheckOutputFile(flags.output_file, {}); !good) {
+      return tl::unexpected(good.error());
+    }
   }
   Result<Examination> examination = ExamineNode(flags);
   if (!examination) return tl::unexpected(examination.error());

@@ -58,7 +58,7 @@ class Examiner {
     stop_ = [&hold] { return hold.IsWaiting(); };
     AskAgent();
     // From before the driver is opened here, which does not survive in another process.
-    if (flags_.set_clocks && !agent_) own_agent_ = OwnAgent::Start(flags_.driver);
+    if (flags_.set_clocks) own_agent_ = OwnAgent::Start(flags_.driver);
     OpenDriver();
     if (driver_ != nullptr) {
       LookAtRights();

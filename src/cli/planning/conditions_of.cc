@@ -23,20 +23,20 @@
 namespace perseus::cli {
 namespace {
 
-// Of each boundary, if the job has as many stages as this one; else one for all, their median.
-void TakeTransfers(const std::vector<nlohmann::ordered_json>& transfers, JobFile* settings) {
-  std::vector<double> seconds;
-  for (const auto& transfer : transfers) {
-    const double planned = NumberOf(transfer, "planned_s").value_or(0);
-    seconds.push_back(NumberOf(transfer, "measured_s").value_or(planned));
+// As the server plans for them: of each boundary if 'stages' says how many there are, else one for
+// all, their median.
+void TakeTransfers(const std::vector<nlohmann::ordered_json>& shown, JobFile* settings) {
+  std::vector<server::MeasuredTransfer> transfers;
+  for (const auto& transfer : shown) {
+    const std::optional<double> seconds = NumberOf(transfer, "measured_s");
+    const auto boundary = static_cast<int>(NumberOf(transfer, "boundary").value_or(0));
+    if (seconds) transfers.push_back({.boundary = boundary, .seconds = *seconds});
   }
-  if (seconds.empty() || !settings->comm_delay_seconds.empty()) return;
-  if (static_cast<int>(seconds.size()) != settings->stages.value_or(0) - 1) {
-    const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
-    std::nth_element(seconds.begin(), middle, seconds.end());
-    seconds = {*middle};
+  if (!settings->stages) {
+    constexpr int kNone = 1 << 20;  // A boundary that the median stands for.
+    for (server::MeasuredTransfer& transfer : transfers) transfer.boundary = kNone;
   }
-  settings->comm_delay_seconds = seconds;
+  server::SetTransfers(transfers, settings->stages.value_or(2), settings);
 }
 
 // The JSON of the profile or job of this name. Profiles come first, as their ids begin with "p-".

@@ -32,7 +32,8 @@ void AddPlanCommand(CommandParser* parser, Invocation* invocation) {
   parser->SetGroup("Conditions");
   parser->AddValue<std::string>(
       &invocation->conditions_of, "--conditions-of", "JOB|PROFILE",
-      "Plan for the noise and the latency that this job of a server measured (its id, name or "
+      "Plan for the noise, latency, pauses and transfers that this job of a server measured (its "
+      "id, name or "
       "client key), or that jobs measured with this profile of the server's library (its id). A "
       "value that is given beside it is taken instead.",
       [](std::string_view text) -> Result<std::string> { return std::string(text); });

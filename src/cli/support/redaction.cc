@@ -81,9 +81,18 @@ bool IsQuoteAt(string_view text, std::size_t at) {
   return IsQuote(text[at]) || (text[at] == '\\' && at + 1 < text.size() && IsQuote(text[at + 1]));
 }
 
+// Where a line of a file of variables, or of a shell's script, begins with a name.
+bool BeginsLine(string_view text, std::size_t name) {
+  constexpr string_view kExport = "export ";
+  const string_view before = text.substr(0, name);
+  const std::size_t line = before.rfind('\n') + 1;  // 0 where there is none.
+  return before.substr(line).empty() || before.substr(line) == kExport;
+}
+
 // The value that follows a secret name, which ends at `at`.
 std::optional<Value> ValueAfter(string_view text, std::size_t at, string_view word) {
   const std::string name = Normal(word);
+  const std::size_t name_begin = at - word.size();
   if (name == "bearer") {
     const std::size_t begin = EndOf(text, at, IsBlank);
     const std::size_t end =
@@ -98,6 +107,7 @@ std::optional<Value> ValueAfter(string_view text, std::size_t at, string_view wo
   const std::size_t gap = at;
   at = EndOf(text, at, IsBlank);
   if (at >= text.size()) return std::nullopt;
+  const bool is_assigned = text[at] == '=' && !is_quoted;
   if (text[at] == '=' || text[at] == ':') {
     at = EndOf(text, at + 1, [](char c) { return c == '=' || c == '>' || IsBlank(c); });
   } else if (!word.starts_with('-') || at == gap || text[at] == '-') {
@@ -107,6 +117,10 @@ std::optional<Value> ValueAfter(string_view text, std::size_t at, string_view wo
   Value value = {at, at};
   if (IsQuoteAt(text, at)) {
     value = Quoted(text, at);
+  } else if (is_assigned && name_begin > 0 && IsQuote(text[name_begin - 1])) {
+    value.end = Quoted(text, name_begin - 1).end;  // Environment="NAME=VALUE"
+  } else if (is_assigned && BeginsLine(text, name_begin)) {
+    value.end = EndOf(text, at, [](char c) { return c != '\n' && c != '\r'; });
   } else if (IsHeader(name)) {
     value.end =
         EndOf(text, at, [](char c) { return c != '\n' && c != '\r' && !IsQuote(c) && c != '\\'; });
@@ -195,6 +209,17 @@ std::optional<Value> TokenOfLine(string_view line) {
   return Value{token, token_end};
 }
 
+// Whether an address that seems to end here has an @ yet to come: a password may hold quotes.
+bool MayEndInPassword(string_view address) {
+  const std::size_t colon = address.find(':');
+  if (colon == string_view::npos || address.find('@') != string_view::npos) return false;
+  if (address.starts_with('[')) return false;  // IPv6.
+  const std::size_t port = EndOf(address, colon + 1, IsDigit);
+  const bool is_port = port > colon + 1 && (port == address.size() || address[port] == '/' ||
+                                            address[port] == '?' || address[port] == ',');
+  return !is_port;
+}
+
 }  // namespace
 
 bool IsSecretName(string_view name) {
@@ -209,6 +234,7 @@ bool IsSecretName(string_view name) {
         "access_key", "private_key", "authorization", "cookie"}) {
     if (normal.find(part) != std::string::npos) return true;
   }
+  if (normal.ends_with("_pass") || normal.ends_with("_pwd")) return true;
   return normal.ends_with("token") || normal == "auth" || normal == "pass" || IsKeyName(normal);
 }
 
@@ -284,9 +310,13 @@ std::string Redactor::WithoutPasswords(string_view text) {
     const std::size_t begin = slashes == string_view::npos ? text.size() : slashes + 3;
     out += text.substr(0, begin);
     if (slashes == string_view::npos) return out;
-    const std::size_t end = EndOf(text, begin, [](char c) {
+    std::size_t end = EndOf(text, begin, [](char c) {
       return !IsSpace(c) && !IsQuote(c) && c != '<' && c != '>' && c != '`' && c != '\\';
     });
+    if (MayEndInPassword(text.substr(begin, end - begin))) {
+      const std::size_t wide = EndOf(text, end, [](char c) { return !IsSpace(c); });
+      if (text.substr(end, wide - end).find('@') != string_view::npos) end = wide;
+    }
     const string_view address = text.substr(begin, end - begin);
     const std::size_t at = address.rfind('@');  // A password may hold one, unescaped.
     const std::size_t colon = address.substr(0, std::min(at, address.size())).find(':');

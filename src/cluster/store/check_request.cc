@@ -22,9 +22,9 @@ bool HasNul(std::initializer_list<const std::string*> texts) {
 // Only of texts that come from outside; the rest is written by us.
 struct NulFinder {
   bool operator()(const JobRecord& job) const {
-    return HasNul({&job.id, &job.client_key, &job.name, &job.settings_json, &job.profile_csv,
-                   &job.target, &job.reason, &job.detection_json, &job.library_json,
-                   &job.conditions_json});
+    return HasNul({&job.id, &job.client_key, &job.name, &job.owner, &job.settings_json,
+                   &job.profile_csv, &job.target, &job.reason, &job.detection_json,
+                   &job.library_json, &job.conditions_json});
   }
   bool operator()(const RankRecord& rank) const {
     return HasNul({&rank.job, &rank.gpu_uuid, &rank.gpu_name, &rank.node});

@@ -313,6 +313,7 @@ struct HistoryQuery {
   Resolution resolution = Resolution::kDay;
   std::int64_t since = 0;
   std::int64_t until = 0;
+  std::size_t most = 200'000;  // One more is read, so that it shows.
 };
 
 // The operator's settings, as JSON, for detecting stragglers and for comparing plans with maximum

@@ -73,7 +73,8 @@ std::vector<NamedHistoryRow> ReadHistory(soci::session& sql, const HistoryQuery&
                           "SUM(promised), SUM(compared), SUM(realised) FROM history "
                           "WHERE resolution = :r AND start_at >= :s AND start_at < :u") +
                   (wanted.job.empty() ? "" : " AND job = :j") +
-                  " GROUP BY job, resolution, start_at ORDER BY job, start_at");
+                  " GROUP BY job, resolution, start_at ORDER BY job, start_at LIMIT " +
+                  std::to_string(wanted.most + 1));
   query.Use(resolution).Use(since).Use(until);
   if (!wanted.job.empty()) query.Use(wanted.job);
   query.Into(named.row.job).Into(named.name).Into(named.owner);

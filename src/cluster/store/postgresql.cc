@@ -92,7 +92,8 @@ class Postgresql : public Backend {
   std::string_view lock_or_skip() const override { return "FOR UPDATE SKIP LOCKED"; }
   std::string_view tables() const override {
     return "SELECT CAST(relname AS TEXT) FROM pg_class WHERE relkind IN ('r', 'p') AND "
-           "relnamespace = CAST(current_schema() AS regnamespace) ORDER BY oid";
+           "relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()) "
+           "ORDER BY oid";
   }
   std::string_view columns() const override {
     return "SELECT CAST(column_name AS TEXT), CAST(data_type AS TEXT) FROM "

@@ -121,10 +121,19 @@ bool SeesRow(const Call& call, const store::HistoryRow& row) {
 }
 
 http::Response ShowEnergy(const Call& call) {
-  const auto rows =
-      call.service.ListHistory({.since = Since(call, Resolution::kDay),
-                                .until = QueryInteger(call.request, "until").value_or(kNever)});
+  const store::HistoryQuery wanted = {
+      .since = Since(call, Resolution::kDay),
+      .until = QueryInteger(call.request, "until").value_or(kNever)};
+  const auto rows = call.service.ListHistory(wanted);
   if (!rows) return FailureResponse(rows.error());
+  if (rows->size() > wanted.most) {
+    return FailureResponse(
+        {FailureCode::kInvalid,
+         fmt::format("these are more than {} days of jobs; ask for a shorter time ('since', "
+                     "'until')",
+                     wanted.most),
+         "since"});
+  }
   std::string by = QueryText(call.request, "by");
   if (by.empty()) by = "job";
   const bool has_day = by.ends_with("day");

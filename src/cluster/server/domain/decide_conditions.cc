@@ -36,6 +36,13 @@ static_assert(kFelt.size() == kConditions);
 constexpr std::array kSure = {0.002, 0.002, 0.15, 0.003, 0.003, 0.000020};  // [Condition]
 static_assert(kSure.size() == kConditions);
 
+// Whether the settings say how long transfers take.
+bool TransfersAreGiven(const Phase& phase, const ConditionsState& state) {
+  const Job* const job = phase.built.AnyJob();
+  return state.plan.transfers.empty() && job != nullptr &&
+         !job->settings.comm_delay_seconds.empty();
+}
+
 // Whether training takes other times, or other transfers, than the plans are made for.
 bool TimesAskForPlans(const Phase& phase, const ConditionsState& state,
                       const MeasuredConditions& measured, double seconds_since_planned) {
@@ -45,9 +52,7 @@ bool TimesAskForPlans(const Phase& phase, const ConditionsState& state,
       TimesHaveMoved(phase.built.job->pipeline, measured.times)) {
     return true;
   }
-  const bool are_given =
-      state.plan.transfers.empty() && !phase.built.job->settings.comm_delay_seconds.empty();
-  return (is_time || state.plan.transfers.empty()) && !are_given &&
+  return (is_time || state.plan.transfers.empty()) && !TransfersAreGiven(phase, state) &&
          TransfersHaveMoved(state.plan.transfers, measured.transfers,
                             phase.built.curve->baseline_time_seconds());
 }
@@ -183,7 +188,10 @@ Outcome<Draft> DecideOn(const Situation& on, const TakeConditions& command) {
     plans = IsEnough(measured, on.job.ranks.size()) &&
             (HaveMoved(state.plan, measured, seconds_since) ||
              TimesAskForPlans(phase, state, measured, seconds_since));
-    if (plans) state.next = PlannedFor(state.plan, measured);
+    if (plans) {
+      state.next = PlannedFor(state.plan, measured);
+      if (TransfersAreGiven(phase, state)) state.next->transfers.clear();
+    }
   }
   if (!is_news && !plans && !keeps) return draft;
   draft.wants_plans = plans;

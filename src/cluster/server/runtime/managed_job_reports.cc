@@ -61,9 +61,12 @@ void ManagedJob::TakeReports(const Reports& reports) {
   for (const IterationReport& report : reports.iterations) {
     sums_.Add(report);
     WatchDrift(report.kinds);
-    if (life_.phase.built.job != nullptr && !report.rows.empty()) {
-      conditions_.Take(life_.phase.built.job->pipeline.dag, life_.ranks.at(report.rank).pp_rank,
-                       report.iteration, report.plan_version, report.rows);
+    const store::RankRecord& rank = life_.ranks.at(report.rank);
+    // One rank for each place of one pipeline, as the client does.
+    const bool is_of_first = rank.dp_rank == 0 && rank.tp_rank == 0;
+    if (life_.phase.built.job != nullptr && is_of_first && !report.rows.empty()) {
+      conditions_.Take(life_.phase.built.job->pipeline.dag, rank.pp_rank, report.iteration,
+                       report.plan_version, report.rows);
     }
   }
   CountUnwritten();

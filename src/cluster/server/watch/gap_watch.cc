@@ -12,7 +12,9 @@ void GapWatch::Take(const PipelineDag& dag, int rank, std::int64_t iteration,
   constexpr std::size_t kMostWaiting = 8;
   if (rank < 0 || rank >= dag.num_ranks || rows.empty()) return;
   const Key key = {plan_version, iteration};
-  std::map<int, std::vector<RowSpan>>& ranks = waiting_[key];
+  const auto [found, is_new] = waiting_.try_emplace(key);
+  if (is_new) order_.push_back(key);
+  std::map<int, std::vector<RowSpan>>& ranks = found->second;
   ranks[rank] = std::move(rows);
   if (static_cast<int>(ranks.size()) == dag.num_ranks) {
     std::vector<std::vector<RowSpan>> all;
@@ -20,8 +22,12 @@ void GapWatch::Take(const PipelineDag& dag, int rank, std::int64_t iteration,
     for (auto& [number, spans] : ranks) all.push_back(std::move(spans));
     estimate_.Add(dag, all);
     waiting_.erase(key);
+    std::erase(order_, key);
   }
-  while (waiting_.size() > kMostWaiting) waiting_.erase(waiting_.begin());
+  while (order_.size() > kMostWaiting) {
+    waiting_.erase(order_.front());
+    order_.pop_front();
+  }
 }
 
 }  // namespace perseus::server

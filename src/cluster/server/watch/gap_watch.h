@@ -5,6 +5,7 @@
 #define PERSEUS_SERVER_WATCH_GAP_WATCH_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <utility>
 #include <vector>
@@ -28,6 +29,7 @@ class GapWatch {
   using Key = std::pair<std::int64_t, std::int64_t>;  // Version of the plan, iteration.
 
   std::map<Key, std::map<int, std::vector<RowSpan>>> waiting_;  // For the other ranks.
+  std::deque<Key> order_;  // Of waiting_, as they came: training may begin again before them.
   GapEstimate estimate_;
 };
 

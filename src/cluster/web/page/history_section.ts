@@ -51,7 +51,7 @@ export class HistorySection {
     this.span.addEventListener('change', () => {
       remember((query) => put(query, 'span', this.span.value, 'hour'));
       this.readAt = 0;
-      void this.look();
+      this.look().catch(() => undefined);  // The next look of the page says what is wrong.
     });
   }
 
@@ -70,8 +70,9 @@ export class HistorySection {
       }
     } catch (error) {
       this.readAt = 0;
-      // The store does not answer; the rest of the page goes on.
-      if (!(error instanceof ApiError && error.status === 503)) throw error;
+      // The rest of the page goes on: the store may not answer, or the server be older. Without a
+      // right, nothing does.
+      if (error instanceof ApiError && error.status === 401) throw error;
     }
   }
 
