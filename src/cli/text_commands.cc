@@ -33,6 +33,7 @@ Result<Printout> RunMan(const ManFlags& flags) {
       return InvalidInput("-o writes all pages; leave out the name of a page, or -o");
     }
     std::vector<OutputFile> files;
+    files.reserve(pages.size());
     for (const ManPage& page : pages) files.push_back({page.name + ".1", page.text});
     const Result<void> written = WriteFilesAtomically(flags.output_directory, files);
     if (!written) return tl::unexpected(written.error());

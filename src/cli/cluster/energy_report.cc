@@ -173,6 +173,7 @@ std::string EnergyCsv(const Json& energy, const ReportFlags& flags) {
   std::string csv = fmt::format("{}\n", fmt::join(names, ","));
   for (const Json& row : rows) {
     std::vector<std::string> cells;
+    cells.reserve(names.size());
     for (const std::string& group : groups) cells.push_back(Quoted(MemberText(row, group.c_str())));
     for (const Column& column : columns) {
       const std::optional<double> value = column.value(row);

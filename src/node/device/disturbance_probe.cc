@@ -97,7 +97,7 @@ class DisturbanceExaminer {
     const Stopwatch watch;
     while (kernels.empty() || watch.Seconds() < kQuietSeconds) {
       const Result<double> took = RunOnce();
-      if (!took) return took;
+      if (!took) return tl::unexpected(took.error());
       if (watch.Seconds() > kQuietSeconds / 2 || kernels.empty()) kernels.push_back(*took);
     }
     return MedianOf(kernels);

@@ -34,6 +34,7 @@ inline Figure FigureOf(std::vector<double> values, double resolution) {
   if (values.empty()) return figure;
   const double median = MedianOf(values);
   std::vector<double> deviations;
+  deviations.reserve(values.size());
   for (const double value : values) deviations.push_back(std::abs(value - median));
   const double far = std::max(kDeviations * kNormal * MedianOf(deviations), 2 * resolution);
   std::erase_if(values, [&](double value) { return std::abs(value - median) > far; });

@@ -93,6 +93,7 @@ Result<TogetherProbe> ExamineTogether(const std::vector<Gpu*>& gpus, int rounds,
 Result<TogetherProbe> ProbeTogether(const std::vector<Gpu*>& gpus, int rounds,
                                     const StopFunction& stop) {
   std::vector<std::unique_ptr<ClockLoan>> loans;
+  loans.reserve(gpus.size());
   for (Gpu* const gpu : gpus) loans.push_back(std::make_unique<ClockLoan>(gpu));
   Result<TogetherProbe> probe = ExamineTogether(gpus, rounds, stop);
   std::optional<Error> stuck;
