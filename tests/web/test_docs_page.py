@@ -175,7 +175,7 @@ def test_a_server_without_the_site_says_where_it_is(server: Server) -> None:
     for target in ("/docs", "/docs/", "/docs/how-to/install.html"):
         status, _, body = ask(server.url, target)
         assert status == 404
-        assert "perseus serve --docs DIR" in body
+        assert "perseus serve --docs build/site" in body
 
 
 @pytest.mark.parametrize("wrong", ["missing", "empty", "file"])

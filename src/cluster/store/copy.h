@@ -30,7 +30,7 @@ struct StoreCopy {
 // them. All is written in one transaction, read back and compared with the source before it is
 // committed: on an error, `to` holds nothing. The source is not changed; one of an older version is
 // migrated on the way. `on_table` gets the name of each table before it is copied.
-// Errors: no store at `from`; `to` holds a job or a profile, or another program's tables; both name
+// Errors: no store at `from`; `to` holds any row, or another program's tables; both name
 // one store; a server uses one of them; and those of Store::Open().
 Result<StoreCopy> CopyStore(const std::string& from, const std::string& to,
                             const std::function<void(const std::string& table)>& on_table = {});

@@ -45,7 +45,8 @@ constexpr Member kFiguresMembers[] = {
         .Says("Of the GPUs, as their counters measured it; null: no rank reported any."),
     Number("promised_saved_j")
         .Nullable()
-        .Says("Saved against maximum clocks, if the plan keeps what it promises."),
+        .Says("Saved against maximum clocks, if the plan keeps what it promises. 0 where the job's "
+              "figures cannot be believed."),
     Number("compared_energy_j")
         .Says("The part of energy_j whose plan was compared with maximum clocks."),
     Number("realised_saved_j")

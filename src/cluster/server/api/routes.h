@@ -221,7 +221,7 @@ inline constexpr RouteRow kAll[] = {
     {"showRankGrid", "GET", "/api/v1/jobs/{id}/grid", Role::kRead, "ranks",
      "The ranks by pipeline and stage, at most 4,096 cells", {{{200, "Cells", "RankGrid"}}}},
     {"listNodes", "GET", "/api/v1/nodes", Role::kRead, "ranks",
-     "The nodes of jobs that have not finished, by name: agents, relays, and who has which GPU. "
+     "The nodes of unfinished jobs that this server has at hand, by name: agents, relays, and who has which GPU. "
      "What this server heard since it began", {{{200, "Nodes", "NodeList"}}}, kNodesQuery},
     {"measure", "POST", "/api/v1/jobs/{id}/measurements", Role::kTrain, "ranks",
      "Report what a rank measured", {{{200, "Durable", "Measured"}}}, {}, "Measurements",

@@ -112,10 +112,12 @@ export class NodesView {
       ? `${plural(nodes.length, 'node')} on this page` : plural(nodes.length, 'node'));
     replace(this.frame, nodes.length > 0
       ? nodeTable(nodes, this.chosen, (node) => this.choose(node))
-      : this.search !== '' || this.isTroubled ? h('p', {}, 'No such node.')
+      : this.search !== '' || this.isTroubled || this.places.length > 0
+        ? h('p', {}, 'No such node.')
       : h('div', { class: 'empty' },
-          h('p', {}, 'No rank has joined yet. A node is here as soon as one of its ranks joins a ' +
-              'job. To see what the node can do, on the node:'),
+          h('p', {}, 'No rank of a job that this server has at hand has joined yet. A node is ' +
+              'here as soon as one of its ranks joins a job. To see what the node can do, on ' +
+              'the node:'),
           h('pre', {}, h('code', {}, 'perseus doctor'))));
     this.drawPages();
     const shown = nodes.find((node) => node.node === this.chosen);
