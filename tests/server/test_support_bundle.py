@@ -257,3 +257,17 @@ def test_the_last_events_and_the_end_of_a_log(server: Server, tmp_path: Path) ->
     assert text.startswith("x=1 filler\n")
     events = [line.split(" ", 2) for line in files["server/events.txt"].splitlines()]
     assert len([name for _, name, _ in events if "straggler" in name]) >= 5
+
+
+def test_of_a_log_larger_than_memory_the_end_is_taken(tmp_path: Path) -> None:
+    """It begins with a whole line: of a secret, not half of it stays."""
+    log = tmp_path / "large.log"
+    with log.open("wb") as file:
+        file.seek(300 << 20)
+        file.write(b" half of a secret\nlast line\n")
+    one_line = tmp_path / "one-line.log"
+    one_line.write_text("x" * (2 << 20))
+    out = tmp_path / "support.tar.gz"
+    bundle("--log", str(log), "--log", str(one_line), "-o", str(out))
+    ends = {name: text for name, text in unpacked(out).items() if name.startswith("log/")}
+    assert sorted(ends.values()) == ["", "last line\n"]

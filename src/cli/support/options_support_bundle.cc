@@ -44,9 +44,10 @@ void AddSupportBundleCommand(CommandParser* parser, Invocation* invocation) {
     });
   };
   parser->SetGroup("What to add");
-  add_name(&flags->job, "--job", "JOB",
-           "The job to show in full (default: one with trouble, else the newest).",
-           ValueKind::kJob);
+  add_name(
+      &flags->job, "--job", "JOB",
+      "The job to show in full (default: one with trouble, else the newest that has not ended).",
+      ValueKind::kJob);
   add_files(&flags->configs, "--config",
             "A configuration file, besides those in /etc/default and /etc/systemd/system.");
   add_files(&flags->logs, "--log", "A log, of which the last MiB is taken.");

@@ -10,7 +10,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <ios>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -23,6 +26,7 @@
 #include "cli/node/doctor_report.h"
 #include "cli/support/support_files.h"
 #include "common/file.h"
+#include "common/nearest_name.h"
 
 namespace perseus::cli {
 namespace {
@@ -31,7 +35,6 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostBundledBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostLogBytes = std::size_t{1} << 20;  // Of its end.
-constexpr std::size_t kMostReadBytes = std::size_t{256} << 20;
 
 // What is ours, or what the driver and libpq obey. All others are nobody's business.
 bool IsRelevant(std::string_view variable) {
@@ -47,6 +50,23 @@ bool IsRelevant(std::string_view variable) {
 std::string FirstLines(const std::string& path, std::size_t most) {
   const Result<std::string> text = ReadWholeFileOrPipe(path, most);
   return text ? *text : "";
+}
+
+// The end of a log, which may be larger than the memory. It begins with a whole line: of a secret,
+// not half of it stays.
+Result<std::string> EndOfLog(const std::string& path) {
+  std::error_code none;
+  const std::uintmax_t size = fs::file_size(path, none);
+  if (none || size <= kMostLogBytes) return ReadWholeFile(path, kMostLogBytes);
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(size - kMostLogBytes));
+  std::string text(kMostLogBytes, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.empty()) return MakeError(ErrorCode::kIo, "it cannot be read: " + Shown(path));
+  const std::size_t line = text.find('\n');
+  text.erase(0, line == std::string::npos ? line : line + 1);
+  return text;
 }
 
 // "/etc/perseus/a.conf" as the name of a file in the bundle.
@@ -131,12 +151,7 @@ void AddConfiguration(const SupportBundleFlags& flags, SupportFiles* files) {
     files->AddResult(NameOf("config", path), ReadWholeFile(path, kMostBundledBytes));
   }
   for (const std::string& path : flags.logs) {
-    Result<std::string> text = ReadWholeFile(path, kMostReadBytes);
-    if (text && text->size() > kMostLogBytes) {
-      text->erase(0, text->size() - kMostLogBytes);
-      text->erase(0, text->find('\n') + 1);  // Of a secret, not half of it.
-    }
-    files->AddResult(NameOf("log", path), text);
+    files->AddResult(NameOf("log", path), EndOfLog(path));
   }
 }
 

@@ -5,12 +5,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cli/cluster/server_client.h"
 #include "cli/cluster/server_examination.h"
@@ -59,16 +63,41 @@ Result<std::string> LastEvents(http::Client* client) {
   return text;
 }
 
-// A job with trouble, else the newest; nothing: there is none.
+// A job with trouble, else the newest that has not ended, or has; nothing: there is none.
 std::optional<std::string> JobToShow(const Json& jobs) {
   std::optional<std::string> chosen;
+  bool runs = false;  // The chosen one has not ended.
   for (const Json& job : jobs) {
-    const bool has_trouble =
-        job.value("state", "") == "failed" || job.value("complaining", 0LL) > 0;
+    const std::string state = job.value("state", "");
+    if (state == "failed" || job.value("complaining", 0LL) > 0) return job.value("id", "");
+    const bool has_not_ended = std::find(kUnfinishedStates.begin(), kUnfinishedStates.end(),
+                                         state) != kUnfinishedStates.end();
+    if (runs && !has_not_ended) continue;
     chosen = job.value("id", "");
-    if (has_trouble) break;
+    runs = has_not_ended;
   }
   return chosen;
+}
+
+// Those that have not ended come first: a server may hold thousands that have.
+Result<Json> JobsToBundle(ServerClient* client) {
+  std::vector<std::string> filters;
+  filters.reserve(kUnfinishedStates.size() + 1);
+  for (const char* const state : kUnfinishedStates) {
+    filters.push_back(ServerClient::Filter("state", state));
+  }
+  filters.emplace_back("");
+  Json jobs = Json::array();
+  std::set<std::string> seen;  // A job may change its state between two questions.
+  for (const std::string& filter : filters) {
+    const Result<Json> found = client->Jobs(filter, kMostBundledJobs);
+    if (!found) return tl::unexpected(found.error());
+    for (const Json& job : found->at("jobs")) {
+      if (jobs.size() >= std::size_t{kMostBundledJobs}) break;
+      if (seen.insert(job.value("id", "")).second) jobs.push_back(job);
+    }
+  }
+  return Json{{"jobs", std::move(jobs)}};
 }
 
 void AddJob(ServerClient* client, const std::string& job, SupportFiles* files) {
@@ -102,7 +131,7 @@ void AddServer(const SupportBundleFlags& flags, SupportFiles* files) {
   if (ready) files->Add("server/readyz.json", ready->body == nullptr ? "" : *ready->body);
   files->AddResult("server/metrics.txt", client->Text("GET", "/metrics"));
   files->AddResult("server/events.txt", LastEvents(&client->http()));
-  const Result<Json> jobs = client->Jobs("", kMostBundledJobs);
+  const Result<Json> jobs = JobsToBundle(&*client);
   if (!jobs) return files->AddMissing("server/jobs.json", jobs.error().message);
   files->Add("server/jobs.json", FormatByLine(*jobs));
   const auto job =
