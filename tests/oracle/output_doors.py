@@ -263,6 +263,7 @@ def python_errors(
 
     path: str | Path = job.arguments[0]
     settings = _settings([*job.arguments[1:], *flags])
+    settings["accept_implausible"] = True  # As perseus() of binary.py.
     conditions = {
         key: settings.pop(key)
         for key in ("noise", "switch_latency", "max_slowdown", "call_ahead")
