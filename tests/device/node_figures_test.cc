@@ -113,8 +113,8 @@ Result<Measured> Measure(SimulatedGpus* gpus, Gpu& gpu, int index) {
   return Measured{*effect, *computed, *sent};
 }
 
-// 107 s, and on a busy machine the latency of the lowest clock comes out 1 to 2 ms too long in half
-// of the seeds: nobody knows yet why. By hand: --gtest_also_run_disabled_tests.
+// 107 s, and the latency of the lowest clock comes out 1 to 2 ms too long in half of the seeds:
+// nobody knows yet why. By hand: --gtest_also_run_disabled_tests.
 TEST(NodeFigures, DISABLED_LatenciesAndCostsOfCallsAreAsTold) {
   const TemporaryDirectory folder;
   std::string config;
