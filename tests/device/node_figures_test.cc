@@ -21,6 +21,7 @@
 #include "device/device.h"
 #include "device/disturbance_probe.h"
 #include "device/effect_probe.h"
+#include "device/figure.h"
 #include "device/simulated/simulated_gpu.h"
 #include "device/simulated/simulated_kernel.h"
 #include "device/simulated/simulated_model.h"
@@ -32,7 +33,7 @@ namespace {
 
 constexpr int kSeeds = 20;
 constexpr int kLeastHeld = 17;
-constexpr int kAtOnce = 2;
+constexpr int kAtOnce = 5;
 constexpr double kErrors = 3;
 const auto kRunsOn = [] { return false; };
 
@@ -113,9 +114,34 @@ Result<Measured> Measure(SimulatedGpus* gpus, Gpu& gpu, int index) {
   return Measured{*effect, *computed, *sent};
 }
 
-// 107 s, and the latency of the lowest clock comes out 1 to 2 ms too long in half of the seeds:
-// nobody knows yet why. By hand: --gtest_also_run_disabled_tests.
-TEST(NodeFigures, DISABLED_LatenciesAndCostsOfCallsAreAsTold) {
+// Two of four are near each other often enough. The rest must not be left out for that.
+TEST(FigureOf, StatesTheErrorOfFewSamples) {
+  constexpr int kRuns = 1000;
+  for (const int samples : {4, 6, 8, 24}) {
+    int held = 0;
+    for (int run = 0; run < kRuns; ++run) {
+      std::mt19937 random(static_cast<unsigned>(run));
+      std::normal_distribution<double> draw(0.02, 0.002);
+      std::vector<double> values;
+      for (int i = 0; i < samples; ++i) values.push_back(draw(random));
+      const Figure figure = FigureOf(values, 1e-5);
+      if (std::abs(figure.value - 0.02) <= kErrors * figure.error) ++held;
+    }
+    // Student's distribution of 3 degrees has 94 % within three errors.
+    EXPECT_GE(held, 920) << samples;
+  }
+}
+
+TEST(FigureOf, LeavesOutWhatIsFarFromMany) {
+  std::vector<double> values(23, 0.02);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] += 1e-5 * static_cast<double>(i % 5);
+  values.push_back(0.5);
+  const Figure figure = FigureOf(values, 1e-5);
+  EXPECT_EQ(figure.samples, 23);
+  EXPECT_NEAR(figure.value, 0.02002, 1e-5);
+}
+
+TEST(NodeFigures, LatenciesAndCostsOfCallsAreAsTold) {
   const TemporaryDirectory folder;
   std::string config;
   std::vector<Truth> truths;
