@@ -51,6 +51,23 @@ double OwnError(double std, const std::vector<double>& sources) {
   return std::sqrt(std::max(0.0, variance));
 }
 
+double TimeErrorBesideBaseline(const CostedPipeline& pipeline, const CostTable& table, int knob) {
+  if (knob == table.baseline.knob) return 0;
+  const OptionErrors* const errors = ErrorsOf(pipeline.errors, table, knob);
+  const OptionErrors* const base = ErrorsOf(pipeline.errors, table, table.baseline.knob);
+  if (errors == nullptr || base == nullptr) return 0;
+  double variance = std::pow(OwnError(errors->time_std, errors->time_sources), 2) +
+                    std::pow(OwnError(base->time_std, base->time_sources), 2);
+  const std::size_t sources = std::max(errors->time_sources.size(), base->time_sources.size());
+  const auto at = [](const std::vector<double>& of, std::size_t k) {
+    return k < of.size() ? of[k] : 0.0;
+  };
+  for (std::size_t k = 0; k < sources; ++k) {
+    variance += std::pow(at(errors->time_sources, k) - at(base->time_sources, k), 2);
+  }
+  return std::sqrt(variance);
+}
+
 std::vector<double> DrawTrueTimes(const CostedPipeline& pipeline, std::uint64_t seed) {
   if (pipeline.errors.empty()) return {};
   const WordHash root(seed);

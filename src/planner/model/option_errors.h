@@ -24,6 +24,10 @@ const OptionErrors* ErrorsOf(const std::vector<OptionErrors>& all, const CostTab
 // The part of a standard error that no source explains.
 double OwnError(double std, const std::vector<double>& sources);
 
+// Standard error of an option's time over that of the table's baseline, relative: what they have in
+// common cancels. 0 of the baseline, and where the profile states no errors.
+double TimeErrorBesideBaseline(const CostedPipeline& pipeline, const CostTable& table, int knob);
+
 // What the times of options may be in truth, over what was measured, as one draw from their
 // standard errors: [table x knobs + knob]. Relative to the baseline of each table, which keeps its
 // measured time. Empty where the profile states no errors.

@@ -46,7 +46,10 @@ TrialSize SizeOfTrials(const CostedPipeline& pipeline, const Conditions& conditi
   const double each = static_cast<double>(pipeline.dag.size()) * pipelines;
   const auto fits = static_cast<std::int64_t>(kMostComputations / each);
   const std::int64_t all = std::clamp<std::int64_t>(fits, 32, most);
-  return once ? TrialSize{.jobs = 32, .iterations = std::max<std::int64_t>(4, all / 32)}
+  // Few iterations tell what is drawn in each of them from what is drawn once.
+  constexpr std::int64_t kOfJob = 4;
+  return once ? TrialSize{.jobs = static_cast<int>(std::max<std::int64_t>(32, all / kOfJob)),
+                          .iterations = kOfJob}
               : TrialSize{.jobs = 4, .iterations = all / 4};
 }
 

@@ -39,6 +39,9 @@ class LaneReplay {
   LaneReplay(const CostedPipeline& pipeline, const ClockSwitching& switching,
              const Samples& samples);
 
+  // See OptionTable. What was replayed before holds until Reset().
+  void SetGuard(double errors) { options_.SetGuard(errors); }
+
   // Replays everything. `knobs`: [computation].
   void Reset(std::span<const int> knobs);
 

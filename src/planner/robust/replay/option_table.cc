@@ -4,6 +4,7 @@
 #include "robust/replay/option_table.h"
 
 #include "model/nearest_options.h"
+#include "model/option_errors.h"
 
 namespace perseus::robust {
 
@@ -15,6 +16,17 @@ OptionTable::OptionTable(const CostedPipeline& pipeline)
       const CostOption& taken = option != nullptr ? *option : table.all_options.front();
       cells_.push_back(
           {{taken.time_seconds, EffectiveEnergy(table, taken)}, /*counts=*/option != nullptr});
+      as_measured_.push_back(taken.time_seconds);
+    }
+  }
+}
+
+void OptionTable::SetGuard(double errors) {
+  std::size_t cell = 0;
+  for (const CostTable& table : pipeline_.tables) {
+    for (std::size_t knob = 0; knob < num_knobs_; ++knob, ++cell) {
+      const double error = model::TimeErrorBesideBaseline(pipeline_, table, static_cast<int>(knob));
+      cells_[cell].option.seconds = as_measured_[cell] * (1 + errors * error);
     }
   }
 }

@@ -22,6 +22,10 @@ class OptionTable {
   // The pipeline must outlive it.
   explicit OptionTable(const CostedPipeline& pipeline);
 
+  // From now on, times at other knobs than the baseline's are longer by so many of their standard
+  // errors, beside the baseline (where the profile states errors). Energies stay.
+  void SetGuard(double errors);
+
   // At a knob by model::NearestOptions(). Where there is none: as at the table's first.
   const Option& Of(int computation, int knob) const { return CellOf(computation, knob).option; }
   // While the knob before is still in effect. Where there is none: as at its own, which is what
@@ -42,7 +46,8 @@ class OptionTable {
 
   const CostedPipeline& pipeline_;
   std::size_t num_knobs_;
-  std::vector<Cell> cells_;  // [table x knobs + knob]
+  std::vector<Cell> cells_;          // [table x knobs + knob]
+  std::vector<double> as_measured_;  // The same: seconds without a guard.
 };
 
 }  // namespace perseus::robust

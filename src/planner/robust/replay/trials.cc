@@ -27,18 +27,12 @@ struct MeanAndError {
   double error = 0;
 };
 
-template <typename Value>
-MeanAndError MeanOf(std::size_t count, Value&& value) {
-  MeanAndError found;
-  for (std::size_t k = 0; k < count; ++k) found.mean += value(k);
-  found.mean /= static_cast<double>(count);
-  if (count < 2) return found;
+MeanAndError MeanOf(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  MeanAndError found = {.mean = std::accumulate(values.begin(), values.end(), 0.0) / n};
+  if (values.size() < 2) return found;
   double squares = 0;
-  for (std::size_t k = 0; k < count; ++k) {
-    const double difference = value(k) - found.mean;
-    squares += difference * difference;
-  }
-  const auto n = static_cast<double>(count);
+  for (const double value : values) squares += (value - found.mean) * (value - found.mean);
   found.error = std::sqrt(squares / (n * (n - 1)));
   return found;
 }
@@ -117,30 +111,47 @@ Trials::Replayed Trials::Replay(const Corner& corner, const std::vector<CostOpti
                                       iterations_, WordHash(seed_).With(job).value(),
                                       true_times_.empty() ? as_measured : true_times_[job]);
     found.calls += run.clock_calls / jobs_;
-    Iteration mean;
     for (std::size_t k = 0; k < run.seconds.size(); ++k) {
-      if (!once()) found.iterations.push_back({run.seconds[k], run.joules[k]});
-      mean.seconds += run.seconds[k] / static_cast<double>(iterations_);
-      mean.joules += run.joules[k] / static_cast<double>(iterations_);
+      found.iterations.push_back({run.seconds[k], run.joules[k]});
     }
-    if (once()) found.iterations.push_back(mean);
   }
   return found;
 }
 
-ReplayedFigures Trials::Compare(const Corner& corner, const Replayed& run) const {
+Trials::Compared Trials::Compare(const Corner& corner, const Replayed& run) const {
   const std::vector<Iteration>& iterations = run.iterations;
   const std::vector<Iteration>& baseline = corner.baseline.iterations;
-  const std::size_t count = iterations.size();
-  const auto of = [count](auto&& value) { return MeanOf(count, value); };
+  // Iterations of a job are not independent where something is drawn once per job.
+  const std::size_t together = once() && Varies(corner) ? static_cast<std::size_t>(iterations_) : 1;
+  double within = 0;  // Variance of the mean of one job of what was asked for last.
+  const auto of = [&](auto&& value) {
+    std::vector<double> means;
+    within = 0;
+    for (std::size_t first = 0; first < iterations.size(); first += together) {
+      std::vector<double> job(together);
+      for (std::size_t k = 0; k < together; ++k) job[k] = value(first + k);
+      const MeanAndError mean = MeanOf(job);
+      means.push_back(mean.mean);
+      within += mean.error * mean.error;
+    }
+    within /= static_cast<double>(means.size());
+    return MeanOf(means);
+  };
   const double base_seconds = of([&](std::size_t k) { return baseline[k].seconds; }).mean;
   const double base_joules = of([&](std::size_t k) { return baseline[k].joules; }).mean;
   const auto seconds = of([&](std::size_t k) { return iterations[k].seconds; });
   const auto joules = of([&](std::size_t k) { return iterations[k].joules; });
+  const auto saved = of([&](std::size_t k) { return baseline[k].joules - iterations[k].joules; });
   const auto slower =
       of([&](std::size_t k) { return iterations[k].seconds - baseline[k].seconds; });
-  const auto saved = of([&](std::size_t k) { return baseline[k].joules - iterations[k].joules; });
-  ReplayedFigures figures;
+  Compared compared;
+  // What jobs differ by, and by how much their mean is off. Not by how much the mean of a job's
+  // few iterations is off: a real job has many.
+  const double jobs = together > 1 ? jobs_ : 0;
+  const double variance = slower.error * slower.error;
+  compared.margin_percent = 100 * Quantile(corner.conditions.confidence) / base_seconds *
+                            std::sqrt(variance + std::max(0.0, variance * jobs - within));
+  ReplayedFigures& figures = compared.figures;
   figures.iteration_time_seconds = seconds.mean;
   figures.iteration_time_error_seconds = seconds.error;
   figures.energy_joules = joules.mean;
@@ -157,7 +168,7 @@ ReplayedFigures Trials::Compare(const Corner& corner, const Replayed& run) const
           std::max(figures.slowdown_percent, 100 * (run.first_seconds[k] - base) / base);
     }
   }
-  return figures;
+  return compared;
 }
 
 // What the pipeline draws once its iteration is over and it waits for another pipeline.
@@ -177,31 +188,32 @@ double Trials::WattsAtEnd(const Corner& corner, const std::vector<CostOption>& o
   return watts;
 }
 
-ReplayedFigures Trials::Of(const std::vector<CostOption>& options, Waiting waiting, int at) const {
-  const Corner& corner = corners_[at];
+Trials::Compared Trials::At(const Corner& corner, const std::vector<CostOption>& options,
+                            Waiting waiting) const {
   Replayed run = Replay(corner, options, waiting);
   if (least_seconds_ > 0) {
-    const double least =
-        Compare(corner, corner.baseline).iteration_time_seconds * least_seconds_ / base_seconds_;
+    const double least = Compare(corner, corner.baseline).figures.iteration_time_seconds *
+                         least_seconds_ / base_seconds_;
     const double watts = WattsAtEnd(corner, options, waiting);
     for (Iteration& each : run.iterations) {
       each.joules += watts * std::max(0.0, least - each.seconds);
     }
   }
-  ReplayedFigures figures = Compare(corner, run);
+  Compared compared = Compare(corner, run);
   if (least_slowdown_) {
-    figures.slowdown_percent = std::max(figures.slowdown_percent,
-                                        least_slowdown_(options) - MarginPercent(corner, figures));
+    compared.figures.slowdown_percent = std::max(
+        compared.figures.slowdown_percent, least_slowdown_(options) - compared.margin_percent);
   }
-  return figures;
+  return compared;
 }
 
 Trials::Judged Trials::Judge(const std::vector<CostOption>& options, Waiting waiting) const {
   Judged judged;
   double squares = 0;
   for (int k = 0; k < corners(); ++k) {
-    const ReplayedFigures figures = Of(options, waiting, k);
-    judged.slower_at.push_back(figures.slowdown_percent + MarginPercent(corners_[k], figures));
+    const Compared compared = At(corners_[k], options, waiting);
+    const ReplayedFigures& figures = compared.figures;
+    judged.slower_at.push_back(figures.slowdown_percent + compared.margin_percent);
     judged.saving_percent += figures.saving_percent / corners();
     judged.clock_calls = std::max(judged.clock_calls, figures.clock_calls);
     squares += figures.saving_error_percent * figures.saving_error_percent / corners();
@@ -210,13 +222,6 @@ Trials::Judged Trials::Judge(const std::vector<CostOption>& options, Waiting wai
   // Corners see the same draws, so their errors do not cancel.
   judged.saving_error_percent = std::sqrt(squares);
   return judged;
-}
-
-double Trials::MarginPercent(const Corner& corner, const ReplayedFigures& figures) const {
-  if (!Varies(corner)) return 0;
-  // The spread over jobs, not only the error of its mean.
-  const double spread = once() ? std::sqrt(1.0 + jobs_) : 1.0;
-  return Quantile(corner.conditions.confidence) * figures.slowdown_error_percent * spread;
 }
 
 }  // namespace perseus::robust

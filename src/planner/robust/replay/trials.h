@@ -50,10 +50,16 @@ class Trials {
   void set_waiting(Waiting waiting) { waiting_ = waiting; }
   Waiting waiting() const { return waiting_; }
 
-  ReplayedFigures baseline() const { return Compare(corners_.front(), corners_.front().baseline); }
-  ReplayedFigures Of(const std::vector<CostOption>& options, Waiting waiting, int at = 0) const;
+  ReplayedFigures baseline() const {
+    return Compare(corners_.front(), corners_.front().baseline).figures;
+  }
+  ReplayedFigures Of(const std::vector<CostOption>& options, Waiting waiting, int at = 0) const {
+    return At(corners_[at], options, waiting).figures;
+  }
   ReplayedFigures Of(const std::vector<CostOption>& options) const { return Of(options, waiting_); }
 
+  // Whether times may be off by the errors that the profile states.
+  bool has_errors() const { return !true_times_.empty(); }
   // Whether something is drawn once per job.
   bool once() const { return corners_.front().conditions.noise.once() || !true_times_.empty(); }
 
@@ -79,8 +85,7 @@ class Trials {
     double joules = 0;
   };
   struct Replayed {
-    // One of a job, or its mean where something is drawn once per job.
-    std::vector<Iteration> iterations;
+    std::vector<Iteration> iterations;  // Of one job after the other.
     double calls = 0;
     // Where nothing varies: the mean of a job's first iterations, for each of kShown.
     std::array<double, kShown.size()> first_seconds = {};
@@ -95,13 +100,18 @@ class Trials {
   }
   Replayed Replay(const Corner& corner, const std::vector<CostOption>& options,
                   Waiting waiting) const;
-  ReplayedFigures Compare(const Corner& corner, const Replayed& run) const;
+  struct Compared {
+    ReplayedFigures figures;
+    // What has to be added to the slowdown for the confidence that is asked for.
+    double margin_percent = 0;
+  };
+  Compared Compare(const Corner& corner, const Replayed& run) const;
+  Compared At(const Corner& corner, const std::vector<CostOption>& options, Waiting waiting) const;
   double WattsAtEnd(const Corner& corner, const std::vector<CostOption>& options,
                     Waiting waiting) const;
   // What is the same in every iteration is so once clocks and forecasts have settled.
   Replayed ReplaySettled(const Corner& corner, const std::vector<CostOption>& options,
                          Waiting waiting) const;
-  double MarginPercent(const Corner& corner, const ReplayedFigures& figures) const;
 
   const CostedPipeline& pipeline_;
   std::vector<Corner> corners_;

@@ -37,6 +37,7 @@ class WindowReplay {
   WindowReplay(const CostedPipeline& pipeline, const ClockSwitching& switching,
                const Samples& samples, std::int64_t most_cut_arcs = TimeOrder::kMostCutArcs);
 
+  void SetGuard(double errors) { options_.SetGuard(errors); }  // As LaneReplay::SetGuard().
   void Reset(std::span<const int> knobs);
 
   const std::vector<int>& knobs() const { return knobs_; }  // With the trial.

@@ -6,15 +6,8 @@
 
 #include "robust/walks/ladder_search.h"
 
-// What the search has learned from verdicts, and what it has come to.
+// What the search has come to.
 namespace perseus::robust {
-
-// From a verdict on knobs, where the lanes have groups.
-void LadderSearch::LearnBias(const Verdict& verdict, const std::vector<int>& knobs, Level* level) {
-  replay_.Reset(knobs);
-  groups_.LearnBias(trials_, verdict.slower_at, replay_, samples_, &level->bias);
-  groups_.SetScales(level->bias, &samples_);
-}
 
 const Candidate& LadderSearch::Taken() const {
   const Candidate* chosen = best();

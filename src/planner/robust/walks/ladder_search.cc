@@ -163,10 +163,12 @@ void LadderSearch::AddRuns(Level* level, const Level* below, std::vector<int>* s
     if (level->added.empty() || joules_of(level->added) >= joules_of(*start)) return;
     const Verdict verdict = Judge(OptionsAt(pipeline_, level->added));
     if (verdict.late_percent <= 0) break;
-    if (groups_.many()) {
-      LearnBias(verdict, level->added, level);
-    } else {
-      level->correction += verdict.late_percent;
+    if (!LearnGuard(verdict.late_percent, level->added, level)) {
+      if (groups_.many()) {
+        LearnBias(verdict, level->added, level);
+      } else {
+        level->correction += verdict.late_percent;
+      }
     }
     level->added.clear();
   }
@@ -179,6 +181,7 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
                          int round) {
   const int before = best_;
   groups_.SetScales(level->bias, &samples_);
+  SetGuard(level->guard);
   SearchGoal goal;
   goal.waiting_watts = pipeline_.total_blocking_power_watts;
   goal.change_joules = spec_.conditions.change_joules;
@@ -233,7 +236,7 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
         late = Judge(OptionsAt(pipeline_, along)).late_percent;
       }
     }
-    if (late > 0 && !groups_.many()) level->correction += late;
+    if (late > 0 && !groups_.many() && !trials_.has_errors()) level->correction += late;
     if (level->most_changes <= kMostAddedChanges) AddRuns(level, below, &start);
   }
   replay_.Reset(start);
@@ -265,27 +268,9 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
     level->knobs = chosen.knobs.empty() ? replay_.knobs() : chosen.knobs;
     if (chosen.knobs.empty()) continue;
     const Verdict verdict = Judge(OptionsAt(pipeline_, chosen.knobs));
-    const double late = verdict.late_percent;
-    // What the lanes do not know, and what the search has learned by heart from
-    // them. A plan in time says something only where it used all that it might.
-    constexpr double kLittle = 0.001;
     const double unused =
         100 * (goal.accepted_seconds - chosen.figures.seconds) / lanes_baseline_seconds_;
-    if (groups_.many()) {
-      LearnBias(verdict, chosen.knobs, level);
-    } else if (late > 0) {
-      const double spare = slower_percent_ - level->correction;
-      level->correction += late + kLittle;
-      // What is drawn once per job is a multiple of what a plan is slower: to take all of it off
-      // would leave less time than maximum clocks take.
-      if (trials_.once() && spare > 0 && slower_percent_ > 0 &&
-          level->correction >= slower_percent_) {
-        level->correction =
-            slower_percent_ - spare * slower_percent_ / (slower_percent_ + late + kLittle);
-      }
-    } else if (unused + late < -kLittle) {
-      level->correction += (unused + late) / 2;
-    }
+    Learn(verdict, unused, chosen.knobs, level);
     replay_.Reset(chosen.knobs);
   }
   return best_ != before;

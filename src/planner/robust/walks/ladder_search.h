@@ -71,13 +71,25 @@ class LadderSearch {
     int most_changes = 0;
     std::vector<int> knobs = {};  // The last choice that it made.
     double correction = 0;        // Of the accepted time, in per cent.
+    // By how many standard errors of the profile the lanes' computations take longer.
+    double guard = 0;
+    double guard_before = 0;   // What it was,
+    double excess_before = 0;  // and by how much choices were late then, in per cent; 0: unknown.
     // Choices that keep to the prices for so many changes: where the second round may begin.
     std::vector<std::vector<int>> along = {};
     std::vector<int> added = {};  // Runs one by one: the same.
     // In place of `correction` where the lanes have groups: [group], see NoiseGroups.
     std::vector<double> bias = {};
   };
+  void SetGuard(double errors);
+  // By how much all lanes are longer for one standard error of the profile, in per cent, with the
+  // replay at a choice.
+  double PercentOfGuard(const std::vector<int>& knobs, double guard);
+  bool LearnGuard(double excess_percent, const std::vector<int>& knobs, Level* level);
   void LearnBias(const Verdict& verdict, const std::vector<int>& knobs, Level* level);
+  // `unused_percent`: of the time that the lanes accept, by the choice that was judged.
+  void Learn(const Verdict& verdict, double unused_percent, const std::vector<int>& knobs,
+             Level* level);
   bool TryAll(const std::function<bool(double share, bool better)>& progress);
   std::vector<int> AlongPrices(const DualBound& dual, int most_changes, double accepted_seconds);
   void AddRuns(Level* level, const Level* below, std::vector<int>* start);
