@@ -4,13 +4,13 @@
 """What becomes of promises on machines with more effects than a plan knows, with no flag given.
 
 Eight jobs of measured tables run on the independent simulator of tests/oracle, on GPUs with every
-effect of Effects at once. A job's first plan is for what the server assumes. Its ranks' times and
-clock calls then go through the client's and the server's own estimators, and its next plan is for
-what these say, with the profile as the server corrects it by these times; then once more. Each plan
-runs for 200 iterations with new draws, beside all maximum clocks with the same draws. Then one job
-runs with each effect alone.
+effect of Effects at once. A sweep of GPUs of this kind makes the profile. A job's first plan is for
+what the server assumes. Its ranks' times and clock calls then go through the client's and the
+server's own estimators, and its next plan is for what these say, with the profile as the server
+corrects it by these times; then once more. Each plan runs for 200 iterations with new draws, beside
+all maximum clocks with the same draws. Then one job runs with each effect alone.
 
-    ninja -C build/release perseus estimate_conditions
+    ninja -C build/release perseus estimate_conditions swept_profile
     PYTHONPATH=tests python bench/goal_run.py [--effort 0.25] [--iterations 200] [--jobs NAME,...]
 
 Writes tables in Markdown. "Late": the mean iteration against maximum clocks, with twice its
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import json
 import math
 import random
@@ -72,8 +73,8 @@ class Effects:
     first: float = 0.12  # The first computation of an iteration on the first rank takes longer.
     stall: float = 0.0001  # A rank does nothing before a change of clock.
     gpu_spread: float = 0.005  # Of the factor of each GPU, for good.
-    time_errors: float = 0.0016  # Of the profile, by option; it states them.
-    energy_errors: float = 0.0037
+    sweeps: float = 1  # A sweep makes the profile, of computations with this noise.
+    sweep_noise: float = 0.009
     drift: float = 0.009  # All becomes slower while GPUs become warm.
     transfer: float = 0.0003  # Between stages; the plan knows none.
 
@@ -88,7 +89,7 @@ TOGETHER = {
     "a slow first computation": ("first",),
     "calls that stall": ("stall",),
     "GPUs that differ": ("gpu_spread",),
-    "errors of the profile": ("time_errors", "energy_errors"),
+    "errors of the profile": ("sweeps", "sweep_noise"),
     "warming up": ("drift",),
     "unknown transfers": ("transfer",),
 }
@@ -109,13 +110,13 @@ class Job:
         """Where the table is."""
         return shared_data() / "sosp24" / self.table
 
-    def arguments(self, profile: Path, stages: int) -> list[str]:
+    def arguments(self, profile: Path, stages: int, watts: float) -> list[str]:
         """Describe the pipeline to perseus."""
         return [
             str(profile),
             *("--schedule", self.schedule, "--stages", str(stages)),
             *("--virtual-stages", str(self.virtual_stages)),
-            *("--microbatches", str(self.microbatches), "--blocking-power", repr(self.watts)),
+            *("--microbatches", str(self.microbatches), "--blocking-power", repr(watts)),
         ]
 
 
@@ -247,20 +248,53 @@ class Realised:
     late_error: float
 
 
-def write_measured(path: Path, truth: Profile, effects: Effects) -> None:
-    """Write what a sweep of the machine would: the truth with errors, and how large they are."""
-    chance = random.Random("profile")
-    with path.open("w", encoding="utf-8", newline="") as file:
+def at_clock(options: list[Option], mhz: float) -> tuple[float, float]:
+    """Return time and energy at a clock, also where the table has none."""
+    known = sorted((float(option.knob), option.time, option.energy) for option in options)
+    for below, above in itertools.pairwise(known):
+        if below[0] <= mhz <= above[0]:
+            share = (mhz - below[0]) / (above[0] - below[0])
+            time, energy = (a + share * (b - a) for a, b in zip(below[1:], above[1:], strict=True))
+            return time, energy
+    end, time, energy = known[0] if mhz < known[0][0] else known[-1]
+    return time * end / mhz, energy
+
+
+def write_measured(path: Path, truth: Profile, effects: Effects, watts: float, seed: int) -> float:
+    """Write what a sweep of such GPUs finds; return the blocking power that it finds.
+
+    A sweep runs all kinds at each clock, so it needs them in all tables of the truth. The profile
+    has only those of the truth.
+    """
+    clocks = sorted({float(option.knob) for table in truth.tables.values() for option in table})
+    columns = ["stage", "instruction", "frequency", "time", "energy"]
+    full = path.with_name("truth.csv")
+    with full.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        columns = ("time", "energy", "error_sources")
-        writer.writerow(["stage", "instruction", "frequency", *columns])
-        for (stage, instruction), options in sorted(truth.tables.items()):
-            for option in options:
-                time = option.time * (1 + effects.time_errors * chance.gauss(0, 1))
-                energy = option.energy * (1 + effects.energy_errors * chance.gauss(0, 1))
-                power_errors = math.hypot(effects.time_errors, effects.energy_errors)
-                errors = f"{effects.time_errors}|{power_errors}|0"
-                writer.writerow([stage, instruction, option.knob, repr(time), repr(energy), errors])
+        writer.writerow(columns)
+        for kind, options in sorted(truth.tables.items()):
+            for mhz in clocks:
+                writer.writerow([*kind, f"{mhz:.0f}", *map(repr, at_clock(options, mhz))])
+    known = {(*kind, float(o.knob)) for kind, table in truth.tables.items() for o in table}
+    if not effects.sweeps:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            for kind, options in sorted(truth.tables.items()):
+                writer.writerows([*kind, o.knob, repr(o.time), repr(o.energy)] for o in options)
+        return watts
+    tool = REPOSITORY / "build/release/bench/swept_profile"
+    settings = (watts, effects.sweep_noise, effects.drift, seed)
+    command = [str(tool), str(full), *map(repr, settings)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    first, header, *rows = said.splitlines()
+    with path.open("w", encoding="utf-8") as file:
+        print(header, file=file)
+        for row in rows:
+            stage, instruction, clock = row.split(",")[:3]
+            if (int(stage), instruction, float(clock)) in known:
+                print(row, file=file)
+    return float(first.split()[-1])
 
 
 class Run:
@@ -270,10 +304,10 @@ class Run:
         self.job, self.effects, self.folder, self.options = job, effects, folder, options
         truth = read_profile(job.path())
         measured = folder / "profile.csv"
-        write_measured(measured, truth, effects)
+        self.watts = write_measured(measured, truth, effects, job.watts, options.seed)
         self.stages = truth.num_stages
         self.profile = measured
-        self.arguments = job.arguments(measured, truth.num_stages)
+        self.arguments = job.arguments(measured, truth.num_stages, self.watts)
         self.lines: list[str] = []  # Of computations, in all runs so far.
         self.transfers = "0s"  # As --comm-delay takes them.
         self.iterations = 0  # Of these.
@@ -366,7 +400,7 @@ class Run:
             "stages": self.stages,
             "virtual_stages": self.job.virtual_stages,
             "microbatches": self.job.microbatches,
-            "blocking_power": self.job.watts,
+            "blocking_power": self.watts,
         }
         corrected = self.folder / "corrected.csv"
         said = subprocess.run(
@@ -376,7 +410,7 @@ class Run:
             text=True,
             check=True,
         ).stdout
-        self.arguments = self.job.arguments(corrected, self.stages)
+        self.arguments = self.job.arguments(corrected, self.stages, self.watts)
         rows = [line.split() for line in said.splitlines()]
         transfers = [row for row in rows if row[0] == "transfer"]
         self.transfers = ",".join(f"{row[2]}s" for row in transfers)
@@ -415,6 +449,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=200)
     parser.add_argument("--jobs", default="", help="only jobs whose names contain one of these")
     parser.add_argument("--alone", default="BERT", help="the job that has each effect alone")
+    parser.add_argument("--seed", type=int, default=1, help="of the sweep")
     parser.add_argument("--without", choices=TOGETHER, action="append", default=[])
     options = parser.parse_args()
     absent = [field for effect in options.without for field in TOGETHER[effect]]

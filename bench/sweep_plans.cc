@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "perseus/profile.h"
+#include "profile/error_sources.h"
 
 namespace perseus::measure {
 namespace {
@@ -31,22 +33,22 @@ std::string WaitingRows(const SimulatedResult& result) {
     for (auto& [mhz, watts] : own.empty() ? all : own) {
       std::vector<double> sorted = watts;
       std::sort(sorted.begin(), sorted.end());
-      csv += fmt::format("{},blocking,{},1,{},,\n", stage, mhz, sorted[sorted.size() / 2]);
+      csv += fmt::format("{},blocking,{},1,{},,,\n", stage, mhz, sorted[sorted.size() / 2]);
     }
   }
   return csv;
 }
 
-std::string CsvOf(const SimulatedResult& result) {
-  std::string csv = "stage,instruction,frequency,time,energy,time_std,energy_std\n";
-  for (const SimulatedRank& rank : result.ranks) {
-    for (const Estimate& row : rank.rows) {
-      csv +=
-          fmt::format("{},{},{},{},{},{},{}\n", row.kind.stage, ComputationTypeName(row.kind.type),
-                      row.mhz, row.seconds, row.joules, row.seconds_std, row.joules_std);
-    }
-  }
-  return csv + WaitingRows(result);
+// As the server writes it.
+std::string ErrorSources(const Estimate& row) {
+  const double time = row.seconds_std / row.seconds;
+  const double energy = row.joules_std / row.joules;
+  OptionErrors errors;
+  errors.time_std = time;
+  errors.power_std = std::sqrt(std::max(0.0, energy * energy - time * time));
+  errors.time_sources = row.time_errors;
+  errors.power_sources = row.power_errors;
+  return profile::FormatErrorSources(errors);
 }
 
 Result<Planner> PlannerOf(const Profile& profile, const SimulatedPipeline& pipeline,
@@ -78,8 +80,21 @@ Profile ScaledTruth(const SimulatedPipeline& pipeline) {
   return profile;
 }
 
-// Per rank; one that does not know it has the median of the others.
-std::vector<double> BlockingOf(const SimulatedResult& result) {
+}  // namespace
+
+std::string SweptCsv(const SimulatedResult& result) {
+  std::string csv = "stage,instruction,frequency,time,energy,time_std,energy_std,error_sources\n";
+  for (const SimulatedRank& rank : result.ranks) {
+    for (const Estimate& row : rank.rows) {
+      csv += fmt::format("{},{},{},{},{},{},{},{}\n", row.kind.stage,
+                         ComputationTypeName(row.kind.type), row.mhz, row.seconds, row.joules,
+                         row.seconds_std, row.joules_std, ErrorSources(row));
+    }
+  }
+  return csv + WaitingRows(result);
+}
+
+std::vector<double> SweptBlocking(const SimulatedResult& result) {
   std::vector<double> known;
   for (const SimulatedRank& rank : result.ranks) {
     if (rank.blocking) known.push_back(rank.blocking->watts);
@@ -92,8 +107,6 @@ std::vector<double> BlockingOf(const SimulatedResult& result) {
   }
   return blocking;
 }
-
-}  // namespace
 
 TrueTable::TrueTable(SimulatedPipeline pipeline, Planner planner, Plan best, double effort)
     : pipeline_(std::move(pipeline)),
@@ -111,9 +124,9 @@ Result<TrueTable> TrueTable::Create(const SimulatedPipeline& pipeline, double ef
 }
 
 Result<JudgedPlan> TrueTable::Judge(const SimulatedResult& result) const {
-  const Result<Profile> recovered = ParseProfile(CsvOf(result), "recovered");
+  const Result<Profile> recovered = ParseProfile(SweptCsv(result), "recovered");
   if (!recovered) return tl::unexpected(recovered.error());
-  const Result<Planner> planner = PlannerOf(*recovered, pipeline_, BlockingOf(result));
+  const Result<Planner> planner = PlannerOf(*recovered, pipeline_, SweptBlocking(result));
   if (!planner) return tl::unexpected(planner.error());
   const Result<Plan> plan = planner->PlanFor(planner->baseline().iteration_time_seconds,
                                              {.constraints = {}, .effort = effort_});

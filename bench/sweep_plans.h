@@ -4,12 +4,20 @@
 #ifndef PERSEUS_BENCH_SWEEP_PLANS_H_
 #define PERSEUS_BENCH_SWEEP_PLANS_H_
 
+#include <string>
+#include <vector>
+
 #include "measure/simulated_sweep.h"
 #include "perseus/plan.h"
 #include "perseus/planner.h"
 #include "perseus/result.h"
 
 namespace perseus::measure {
+
+// What a sweep has recovered, as a profile in CSV.
+std::string SweptCsv(const SimulatedResult& result);
+// Blocking power of each rank, in watts; one that does not know it has the median of the others.
+std::vector<double> SweptBlocking(const SimulatedResult& result);
 
 // A plan from a recovered profile, as it is in truth.
 struct JudgedPlan {
