@@ -216,6 +216,25 @@ TEST(NoiseEstimate, ComparesOnlyWhatRanAlike) {
   EXPECT_FALSE(gaps.Figures());
 }
 
+// Nothing tells then what follows from one computation to the next. An error without bound would
+// make the figure of all ranks worthless.
+TEST(NoiseEstimate, SaysNoCorrelationWhereNoneAreNextToEachOther) {
+  std::mt19937_64 random(12);
+  std::normal_distribution<double> normal;
+  NoiseEstimate estimate;
+  for (int i = 0; i < 200; ++i) {
+    Times times;
+    for (std::ptrdiff_t row = 0; row < 96; row += 3) {
+      times.push_back({row, 1000, 20e6 * (1 + 0.01 * normal(random))});
+    }
+    estimate.AddIteration(i, 1, std::move(times));
+  }
+  const auto figures = estimate.Figures();
+  ASSERT_TRUE(figures);
+  EXPECT_FALSE(figures->correlation);
+  EXPECT_NEAR(figures->variance.value, 1e-4, 5 * figures->variance.error);
+}
+
 TEST(NoiseEstimate, SaysNothingOfFewIterations) {
   NoisyTrainer trainer(1);
   NoiseEstimate estimate;

@@ -221,7 +221,9 @@ std::optional<NoiseFigures> NoiseEstimate::Figures() const {
   figures.rank_variance = {fit.rank_variance, error_of(&Fit::rank_variance)};
   // Of a sum of independent pairs; those are rare, so what they add has no mean to be taken off.
   figures.rare_variance = {rare / differences, std::sqrt(rare_squares) / differences};
-  const bool is_told = fit.variance > 2 * figures.variance.error && all.counts[3] > 0;
+  // From one computation to the next: some have to be next to each other.
+  const bool is_told =
+      fit.variance > 2 * figures.variance.error && all.counts[1] > 0 && all.counts[3] > 0;
   if (is_told) {
     // The jackknife sees no error where the fit stays at its limit.
     const double least = std::max(kCorrelationStep, 1 / std::sqrt(all.counts[1]));
