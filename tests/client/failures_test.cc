@@ -30,6 +30,7 @@
 #include "client/shared_state.h"
 #include "client/ticks.h"
 #include "client/whole_client_testing.h"
+#include "client/withholding_proxy.h"
 #include "common/file_descriptor.h"
 #include "common/temporary_directory.h"
 #include "support/unix_listener.h"
@@ -69,6 +70,42 @@ TEST_F(FailuresTest, AClockThatARestartedAgentGaveBackIsSetAgain) {
   ASSERT_EQ(agent.gpu(0).locked(), std::nullopt);
   ASSERT_TRUE(agent.Start());
   EXPECT_TRUE(TrainUntil(follows));
+  Close();
+}
+
+// What the agent has to say of conditions, it says in its own time.
+TEST_F(FailuresTest, AnAgentThatAnswersLateDelaysNoClock) {
+  agent::TestAgent agent(1);
+  ASSERT_TRUE(agent.Start());
+  const std::string path = folder_ / "late.sock";
+  WithholdingProxy proxy(path, agent.options().socket_path, "conditions");
+  FakeServer server;
+  server.SetPlan(Plan(1, 900, 1200), 1);
+  url_ = server.url();
+  device_ = "agent:" + path;
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  const auto tells_of_agent = [&](const auto&) {
+    const auto calls = server.Calls("POST", "/iterations");
+    return !calls.empty() && calls.back().body.find("\"agent\":{\"version\"") != std::string::npos;
+  };
+  ASSERT_TRUE(TrainUntil(tells_of_agent));
+  proxy.Withhold();
+  // Clocks are set while one and the same question waits for its answer.
+  int question = 0;
+  std::uint64_t before = 0;
+  EXPECT_TRUE(TrainUntil([&](const auto& stats) {
+    if (!proxy.is_waited_for() || proxy.withheld() != question) {
+      question = proxy.withheld();
+      before = stats.calls;
+      return false;
+    }
+    return stats.calls >= before + 2;
+  }));
+  // An agent that does not answer has nothing to say.
+  EXPECT_TRUE(TrainUntil([&](const auto& stats) { return !tells_of_agent(stats); }));
+  // Nor did it cost the connection that has the clock.
+  EXPECT_EQ(Stats().refused, 0U);
+  EXPECT_EQ(agent.log().Count("lease_ended"), 0);
   Close();
 }
 

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -33,12 +34,6 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection() { Close(); }
-
-  // Of the agent that this connection last reached.
-  std::string version() {
-    const MutexLock lock(mutex_);
-    return version_;
-  }
 
   std::uint64_t losses() const { return losses_.load(std::memory_order_relaxed); }
 
@@ -86,7 +81,6 @@ class Connection {
         agent::Control::Connect(socket_, name_.substr(0, agent::kMaxNameBytes), kTaken, kAnswer);
     if (!control) return tl::unexpected(control.error());
     control_ = *std::move(control);
-    version_ = control_->hello().program_version;
     return control_->hello();
   }
 
@@ -128,23 +122,27 @@ class Connection {
   std::atomic<std::uint64_t> losses_ = 0;
   Mutex mutex_;
   std::optional<agent::Control> control_ PERSEUS_GUARDED_BY(mutex_);
-  std::string version_ PERSEUS_GUARDED_BY(mutex_);
   bool not_leased_ PERSEUS_GUARDED_BY(mutex_) = false;  // The last refusal: the lease is gone.
   std::set<std::string> leased_ PERSEUS_GUARDED_BY(mutex_);
   std::set<std::string> lost_ PERSEUS_GUARDED_BY(mutex_);
 };
 
-Result<agent::ConditionsAnswer> ConditionsOf(Connection* connection, const std::string& gpu) {
-  agent::Request request;
-  request.operation = agent::Operation::kConditions;
-  request.gpu = gpu;
-  const Result<agent::Answer> answer = connection->Read(std::move(request));
+Result<agent::ConditionsAnswer> ConditionsIn(const Result<agent::Answer>& answer) {
   if (!answer) return tl::unexpected(answer.error());
-  const auto* conditions = std::get_if<agent::ConditionsAnswer>(&answer->body);
-  if (conditions == nullptr) {
-    return MakeError(ErrorCode::kIo, "the agent did not say the conditions");
+  if (const auto* conditions = std::get_if<agent::ConditionsAnswer>(&answer->body)) {
+    return *conditions;
   }
-  return *conditions;
+  if (const auto* refused = std::get_if<agent::Refused>(&answer->body)) {
+    return MakeError(ErrorCode::kIo, refused->message);
+  }
+  return MakeError(ErrorCode::kIo, "the agent did not say the conditions");
+}
+
+agent::Request RequestAbout(agent::Operation operation, const std::string& gpu) {
+  agent::Request request;
+  request.operation = operation;
+  request.gpu = gpu;
+  return request;
 }
 
 class AgentGpu : public device::Gpu {
@@ -185,17 +183,15 @@ class AgentGpu : public device::Gpu {
   }
 
   Result<device::GpuConditions> Conditions() override {
-    Result<agent::ConditionsAnswer> answer = ConditionsOf(connection_, info_.uuid);
+    Result<agent::ConditionsAnswer> answer =
+        ConditionsIn(connection_->Read(About(agent::Operation::kConditions)));
     if (!answer) return tl::unexpected(answer.error());
     return std::move(answer->conditions);
   }
 
  private:
   agent::Request About(agent::Operation operation) const {
-    agent::Request request;
-    request.operation = operation;
-    request.gpu = info_.uuid;
-    return request;
+    return RequestAbout(operation, info_.uuid);
   }
 
   Connection* connection_;  // Of the driver, which outlives its GPUs.
@@ -233,11 +229,6 @@ class ConnectedDriver : public AgentDriver {
     if (!answer) return tl::unexpected(answer.error());
     return {};
   }
-  Result<AgentWord> Word(const std::string& gpu) override {
-    Result<agent::ConditionsAnswer> answer = ConditionsOf(&connection_, gpu);
-    if (!answer) return tl::unexpected(answer.error());
-    return AgentWord{connection_.version(), std::move(answer->fights)};
-  }
 
  private:
   Connection connection_;
@@ -255,6 +246,21 @@ Result<std::unique_ptr<AgentDriver>> AgentDriver::Connect(const std::string& soc
     return tl::unexpected(started.error());
   }
   return driver;
+}
+
+std::optional<std::string> AgentSocketOf(const std::string& device) {
+  constexpr std::string_view kAgent = "agent:";
+  if (!device.starts_with(kAgent)) return std::nullopt;
+  return device.substr(kAgent.size());
+}
+
+Result<AgentWord> AskAgent(const std::string& socket, const std::string& name,
+                           const std::string& gpu) {
+  auto control = agent::Control::Connect(socket, name.substr(0, agent::kMaxNameBytes), kTaken);
+  if (!control) return tl::unexpected(control.error());
+  auto answer = ConditionsIn(control->Ask(RequestAbout(agent::Operation::kConditions, gpu)));
+  if (!answer) return tl::unexpected(answer.error());
+  return AgentWord{control->hello().program_version, std::move(answer->fights)};
 }
 
 }  // namespace perseus::client

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "client/agent_word.h"
@@ -33,9 +34,15 @@ class AgentDriver : public device::Driver {
   // How often the connection was lost. Each time, lease and clock were lost, too.
   virtual std::uint64_t losses() const = 0;
   virtual Result<void> Renew() = 0;  // Tells the agent that this process is alive.
-  // What the agent says of itself and of a GPU, by UUID.
-  virtual Result<AgentWord> Word(const std::string& gpu) = 0;
 };
+
+// The socket of a device "agent:SOCKET"; none: another device.
+std::optional<std::string> AgentSocketOf(const std::string& device);
+
+// What the agent says of itself and of a GPU, by UUID. It is asked over a connection of its own, so
+// that no clock call waits for the answer, which takes a few seconds at most.
+Result<AgentWord> AskAgent(const std::string& socket, const std::string& name,
+                           const std::string& gpu);
 
 }  // namespace perseus::client
 

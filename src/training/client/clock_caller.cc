@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <string_view>
 #include <utility>
 
 #include "client/agent_device.h"
@@ -17,7 +16,6 @@
 namespace perseus::client {
 namespace {
 
-constexpr std::string_view kAgent = "agent:";
 constexpr std::int64_t kFirstRestNs = 30'000'000'000;
 constexpr std::int64_t kLongestRestNs = 600'000'000'000;
 constexpr std::int64_t kSettlingLimitNs = 100'000'000;
@@ -32,17 +30,17 @@ void SleepNs(std::int64_t nanoseconds) {
 
 Result<std::unique_ptr<device::Driver>> OpenClientDriver(const std::string& spec,
                                                          const std::string& name) {
-  if (spec.rfind(kAgent, 0) != 0) return device::OpenDriver(spec);
-  Result<std::unique_ptr<AgentDriver>> agent =
-      AgentDriver::Connect(spec.substr(kAgent.size()), name);
+  const std::optional<std::string> socket = AgentSocketOf(spec);
+  if (!socket) return device::OpenDriver(spec);
+  Result<std::unique_ptr<AgentDriver>> agent = AgentDriver::Connect(*socket, name);
   if (!agent) return tl::unexpected(agent.error());
   return std::move(*agent);
 }
 
 Result<void> CheckDeviceSpec(const std::string& spec) {
   if (spec.empty()) return {};
-  if (spec.rfind(kAgent, 0) == 0) {
-    if (spec.size() > kAgent.size()) return {};
+  if (const std::optional<std::string> socket = AgentSocketOf(spec)) {
+    if (!socket->empty()) return {};
     return InvalidInput("the device 'agent:' names no socket; give agent:SOCKET");
   }
   auto known = device::ParseDriverSpec(spec);
@@ -170,15 +168,6 @@ std::optional<device::GpuConditions> ClockCaller::Conditions() {
   last_said_ns_ = MonotonicNs();
   if (!conditions) return std::nullopt;
   return std::move(*conditions);
-}
-
-std::optional<AgentWord> ClockCaller::AgentNow() {
-  if (agent_ == nullptr || gpu_ == nullptr) return std::nullopt;
-  Speak(MonotonicNs());
-  Result<AgentWord> word = agent_->Word(gpu_->info().uuid);
-  last_said_ns_ = MonotonicNs();
-  if (!word) return std::nullopt;
-  return *std::move(word);
 }
 
 void ClockCaller::KeepAlive(std::int64_t now_ns) {

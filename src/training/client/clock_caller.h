@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 
-#include "client/agent_word.h"
 #include "client/latency.h"
 #include "device/device.h"
 #include "perseus/result.h"
@@ -55,8 +54,6 @@ class ClockCaller {
   // it.
   std::optional<int> ClockMhz();
   std::optional<device::GpuConditions> Conditions();
-  // What the agent says of itself and of the GPU; none: there is no agent, or it does not answer.
-  std::optional<AgentWord> AgentNow();
   bool energy_exhausted() const { return energy_failures_ >= kMaxEnergyFailures; }
 
   // Whether clock calls are paused. After kRefusalsToRest refusals in a row they are, for 30 s,

@@ -21,7 +21,6 @@ constexpr std::int64_t kSweepPollNs = 2 * kMillisecondNs;  // To see when the co
 constexpr std::int64_t kShortestPollNs = kMillisecondNs / 2;
 constexpr std::int64_t kLongestPollNs = 5 * kMillisecondNs;
 constexpr int kGiveBackAttempts = 3;
-constexpr std::int64_t kReportsPerAgentWord = 6;
 constexpr std::int64_t kIterationsPerConditions = 50;
 constexpr std::int64_t kIterationsToFirstConditions = 10;
 constexpr unsigned long kTimerSlackNs = 10'000;  // Linux' 50 us would add to every lead.
@@ -78,8 +77,7 @@ void ClockThread::OpenDevice(std::int64_t now_ns) {
   const ClientSettings& settings = state_->settings();
   if (settings.device.empty() || caller_.open() || now_ns < next_open_ns_) return;
   const Result<void> opened =
-      caller_.Open(settings.device, fmt::format("perseus rank {}", settings.rank),
-                   settings.gpu_uuid, settings.gpu_index);
+      caller_.Open(settings.device, NameOfRank(settings), settings.gpu_uuid, settings.gpu_index);
   if (opened) {
     device_failed_ = false;
     state_->Recovered(SharedState::About::kDevice);
@@ -276,10 +274,6 @@ void ClockThread::CollectIterations() {
     if (now_ns >= next_kinds_ns_) {
       report.kinds = follower_.TakeKinds();
       if (!report.kinds.empty()) next_kinds_ns_ = now_ns + interval_ns;
-    }
-    if (now_ns >= next_agent_ns_) {
-      state_->SetAgent(caller_.AgentNow());
-      next_agent_ns_ = now_ns + kReportsPerAgentWord * interval_ns;
     }
     // One pipeline is enough: what passes between stages is much the same in all.
     if (state_->settings().dp_rank == 0 && state_->settings().tp_rank == 0) {

@@ -69,7 +69,6 @@ class ClockThread {
   double last_iteration_seconds_ = 0;
   double joules_ = 0;  // Of all iterations so far.
   std::int64_t next_kinds_ns_ = 0;
-  std::int64_t next_agent_ns_ = 0;             // When the agent is asked again what it has to say.
   std::int64_t iterations_to_conditions_ = 0;  // Iterations until they are told again.
 };
 

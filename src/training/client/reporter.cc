@@ -8,6 +8,7 @@
 #include <exception>
 #include <utility>
 
+#include "client/agent_device.h"
 #include "client/server_messages.h"
 #include "client/ticks.h"
 #include "http/target.h"
@@ -20,6 +21,7 @@ constexpr double kLastReportSeconds = 1;
 constexpr double kAgainSeconds = 1;
 constexpr double kWaitForJobSeconds = 0.2;
 constexpr double kHangingSeconds = 2;
+constexpr double kReportsPerAgentWord = 6;
 
 }  // namespace
 
@@ -57,6 +59,19 @@ void Reporter::WatchDriver() {
       "a clock call has been in the driver for seconds; no other is made until it comes back");
 }
 
+void Reporter::AskAgentNow() {
+  const ClientSettings& settings = state_->settings();
+  const std::optional<std::string> socket = AgentSocketOf(settings.device);
+  const std::int64_t now_ns = MonotonicNs();
+  if (!socket || now_ns < next_agent_ns_ || state_->stopping()) return;
+  const std::optional<device::GpuInfo> gpu = state_->WaitForDevice(0);
+  if (!gpu) return;
+  Result<AgentWord> word = AskAgent(*socket, NameOfRank(settings), gpu->uuid);
+  agent_ = word ? std::optional(*std::move(word)) : std::nullopt;
+  next_agent_ns_ = now_ns + static_cast<std::int64_t>(kReportsPerAgentWord *
+                                                      settings.report_interval_seconds * 1e9);
+}
+
 void Reporter::SendAll(Outbox::Contents contents) {
   job_ = "/api/v1/jobs/" + http::PercentEncoded(state_->job_id());
   Outbox::Contents left;
@@ -74,13 +89,14 @@ void Reporter::SendAll(Outbox::Contents contents) {
     later = true;
     left.profile = std::move(contents.profile);
   }
+  if (!contents.iterations.empty()) AskAgentNow();
   const std::string error = state_->last_error();
   if (!contents.iterations.empty() || state_->stopping()) {
     std::string answer;
     const Sent sent = later ? Sent::kNotNow
                             : Send("POST", job_ + "/iterations",
                                    FormatIterations(state_->settings(), contents.iterations,
-                                                    state_->stats(), error, state_->agent()),
+                                                    state_->stats(), error, agent_),
                                    &answer);
     if (sent == Sent::kYes) HearTrouble(ParseTrouble(answer, state_->settings().client_id));
     if (sent == Sent::kNotNow) {

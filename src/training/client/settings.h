@@ -36,6 +36,11 @@ struct ClientSettings {
   double close_timeout_seconds = 2;
 };
 
+// As an agent and its operator know the client.
+inline std::string NameOfRank(const ClientSettings& settings) {
+  return "perseus rank " + std::to_string(settings.rank);
+}
+
 }  // namespace perseus::client
 
 #endif  // PERSEUS_CLIENT_SETTINGS_H_

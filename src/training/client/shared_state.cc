@@ -216,16 +216,6 @@ Result<void> SharedState::WaitUntilReady(double seconds) {
   return {};
 }
 
-void SharedState::SetAgent(std::optional<AgentWord> word) {
-  const MutexLock lock(mutex_);
-  agent_ = std::move(word);
-}
-
-std::optional<AgentWord> SharedState::agent() const {
-  const MutexLock lock(mutex_);
-  return agent_;
-}
-
 void SharedState::SetStats(const perseus_client_stats& stats) {
   const MutexLock lock(mutex_);
   stats_ = stats;

@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "client/agent_word.h"
 #include "client/hot_page.h"
 #include "client/outbox.h"
 #include "client/rank_plan.h"
@@ -109,8 +108,6 @@ class SharedState {
   std::atomic<std::int64_t>& call_begin_ns() { return call_begin_ns_; }
 
   // What the node's agent said last; none: there is no agent, or it did not answer.
-  void SetAgent(std::optional<AgentWord> word);
-  std::optional<AgentWord> agent() const;
 
   void SetStats(const perseus_client_stats& stats);
   perseus_client_stats stats() const;
@@ -152,7 +149,6 @@ class SharedState {
   std::string job_id_ PERSEUS_GUARDED_BY(mutex_);
   std::uint64_t server_errors_ PERSEUS_GUARDED_BY(mutex_) = 0;
   std::uint64_t step_plans_dropped_ PERSEUS_GUARDED_BY(mutex_) = 0;
-  std::optional<AgentWord> agent_ PERSEUS_GUARDED_BY(mutex_);
   perseus_client_stats stats_ PERSEUS_GUARDED_BY(mutex_) = {};
   bool has_new_plan_ PERSEUS_GUARDED_BY(mutex_) = false;
   Progress device_ PERSEUS_GUARDED_BY(mutex_) = Progress::kPending;
