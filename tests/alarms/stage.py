@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,13 +18,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "server"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "python"))
 
 from api_calls import BINARY, create
-from monitoring import NodeExporter, Program, Prometheus, until
+from monitoring import PATIENCE, NodeExporter, Program, Prometheus, until
 from perseus import simulate
 from serving import Server
 
 LIBRARY = os.environ.get("PERSEUS_CLIENT_LIBRARY", "")
 CLOCKS = (1400, 1200, 1000)
 RANKS = 4
+THRESHOLD = 0.15  # Of stragglers.
 # Forward and backward of each stage at the highest clock. Long beside a clock call: where calls
 # cost too much, as on a busy machine, ranks follow their plan less finely and are not judged.
 SECONDS = {0: (0.04, 0.08), 1: (0.06, 0.12)}
@@ -51,33 +54,45 @@ def profile(joules: Callable[[float], float] = lambda share: share**2) -> str:
 
 
 class Node:
-    """An agent and a relay on simulated GPUs, and a node_exporter that reads their figures."""
+    """An agent and a relay on simulated GPUs, and a node_exporter that reads their figures.
 
-    def __init__(self, folder: Path, server: str, gpus: str = GPUS) -> None:
+    Parameters
+    ----------
+    folder
+        For its files.
+    server
+        Its address.
+    held
+        Ends each of the programs, also where the next one does not start.
+    gpus
+        The configuration of the GPUs.
+    """
+
+    def __init__(
+        self, folder: Path, server: str, held: contextlib.ExitStack, gpus: str = GPUS
+    ) -> None:
         folder.mkdir()
         self.file = folder / "gpus"
         simulate.create(self.file, gpus)
         self.gpus = simulate.Gpus(self.file)
         self.socket = folder / "agent.sock"
         self.relay_socket = folder / "relay.sock"
-        self.figures = folder / "figures"
+        self.figures = folder / "perseus"  # PerseusFiguresStale looks in no other folders.
         self.figures.mkdir()
         command = [str(BINARY), "agent", "run", "--driver", f"simulated:{self.file}"]
         command += ["--socket", str(self.socket), "--journal", str(folder / "journal")]
         command += ["--metrics-file", str(self.figures / "agent.prom")]
         self.agent = Program(command, folder / "agent.log")
+        held.callback(self.agent.close)
         command = [str(BINARY), "agent", "relay", "--server", server]
         command += ["--socket", str(self.relay_socket)]
         command += ["--metrics-file", str(self.figures / "relay.prom")]
         self.relay = Program(command, folder / "relay.log")
+        held.callback(self.relay.close)
         self.exporter = NodeExporter(folder, self.figures)
+        held.callback(self.exporter.close)
         for socket in (self.socket, self.relay_socket):
             until(socket.exists, f"there is no {socket}")
-
-    def close(self) -> None:
-        """End all of it."""
-        for program in (self.exporter, self.relay, self.agent):
-            program.close()
 
 
 class Training:
@@ -97,6 +112,7 @@ class Training:
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
+                start_new_session=True,
             )
 
     @property
@@ -121,10 +137,15 @@ class Training:
         assert status == 200, answer
 
     def stop(self) -> None:
-        """End the ranks."""
+        """End the ranks: as asked, or as kill -9 does where that has no end."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait()
+        try:
+            self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)  # With its ranks.
+            self._process.wait()
+            raise
 
 
 class Stage:
@@ -133,25 +154,22 @@ class Stage:
     def __init__(self, folder: Path, alarm: str = "") -> None:
         self.folder = folder
         self._alarm = alarm
-        self._closers: list[Callable[[], object]] = []
-        self._prometheus: Prometheus | None = None
+        self.held = contextlib.ExitStack()
 
     def serve(self, *options: str) -> Server:
         """Start a server."""
         server = Server(BINARY, self.folder / "jobs.db", *options)
-        self._closers.append(server.kill)
+        self.held.callback(server.kill)
         return server
 
     def node(self, server: str, gpus: str = GPUS) -> Node:
         """Start what a node has."""
-        node = Node(self.folder / "node", server, gpus)
-        self._closers.append(node.close)
-        return node
+        return Node(self.folder / "node", server, self.held, gpus)
 
     def train(self, server: Server, node: Node, told: str, real: str | None = None) -> Training:
         """Start a job; its ranks follow their plans."""
         training = Training(server, node, told, real)
-        self._closers.append(training.stop)
+        self.held.callback(training.stop)
         training.await_followers()
         return training
 
@@ -159,7 +177,7 @@ class Stage:
         """Start Prometheus; the alarm does not fire yet."""
         where = node.exporter.address if node else ""
         prometheus = Prometheus(self.folder, server.url, where)
-        self._closers.append(prometheus.close)
+        self.held.callback(prometheus.close)
         prometheus.await_series('up{job="perseus"} == 1')
         if node:
             prometheus.await_series("perseus_agent_build_info")
@@ -168,8 +186,23 @@ class Stage:
         until(lambda: not prometheus.ask(query), f"{self._alarm} fires before the fault")
         return prometheus
 
+    def watch_training(self) -> tuple[Node, Training, Prometheus]:
+        """Start a job, and wait until its server knows how it usually goes."""
+        server = self.serve()
+        node = self.node(server.url)
+        training = self.train(server, node, profile())
+        # On a busy machine iterations differ: a low threshold would take them hundreds of
+        # iterations to learn. What drills do to GPUs is far above it.
+        training.set("detection", mode="advisory", window=8, threshold=THRESHOLD)
+        prometheus = self.watch(server, node)
+        prometheus.await_series(f"perseus_job_watched_ranks == {RANKS}")
+        # What is slow before that seems usual.
+        prometheus.await_series("perseus_job_iteration_excess_ratio")
+        return node, training, prometheus
+
     def close(self) -> None:
-        """End all, the last first."""
-        for closer in reversed(self._closers):
-            closer()
-        shutil.rmtree(self.folder / "data", ignore_errors=True)
+        """End all, the last first, whatever goes wrong with one of them."""
+        try:
+            self.held.close()
+        finally:
+            shutil.rmtree(self.folder / "data", ignore_errors=True)

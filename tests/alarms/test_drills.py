@@ -166,12 +166,7 @@ def clocks_refused(stage: Stage) -> None:
 @drill("PerseusRanksSlow")
 def ranks_slow(stage: Stage) -> None:
     """One GPU becomes slower by half, and recovers."""
-    server = stage.serve()
-    node = stage.node(server.url)
-    training = stage.train(server, node, profile())
-    training.set("detection", mode="advisory", window=8)
-    prometheus = stage.watch(server, node)
-    prometheus.await_series(f"perseus_job_watched_ranks == {RANKS}")
+    node, training, prometheus = stage.watch_training()
     node.gpus.set_slowdown(0, 1.5)
     assert prometheus.await_alarm("PerseusRanksSlow")["job_id"] == training.id
     node.gpus.set_slowdown(0, 1)
@@ -181,12 +176,7 @@ def ranks_slow(stage: Stage) -> None:
 @drill("PerseusIterationsLong")
 def iterations_long(stage: Stage) -> None:
     """One GPU becomes slower by half, and all ranks wait for it."""
-    server = stage.serve()
-    node = stage.node(server.url)
-    training = stage.train(server, node, profile())
-    training.set("detection", mode="advisory", window=8)
-    prometheus = stage.watch(server, node)
-    prometheus.await_series(f"perseus_job_watched_ranks == {RANKS}")
+    node, training, prometheus = stage.watch_training()
     node.gpus.set_slowdown(1, 1.5)
     assert prometheus.await_alarm("PerseusIterationsLong")["job_id"] == training.id
 
@@ -194,12 +184,7 @@ def iterations_long(stage: Stage) -> None:
 @drill("PerseusDrift")
 def drift(stage: Stage) -> None:
     """All GPUs become slower by a fifth."""
-    server = stage.serve()
-    node = stage.node(server.url)
-    training = stage.train(server, node, profile())
-    training.set("detection", mode="advisory", window=8)
-    prometheus = stage.watch(server, node)
-    prometheus.await_series(f"perseus_job_watched_ranks == {RANKS}")
+    node, training, prometheus = stage.watch_training()
     for gpu in range(RANKS):
         node.gpus.set_slowdown(gpu, 1.2)
     assert prometheus.await_alarm("PerseusDrift")["job_id"] == training.id
