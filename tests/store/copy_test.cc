@@ -6,16 +6,19 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <libpq-fe.h>
 #include <soci/soci.h>
 #include <soci/sqlite3/soci-sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <memory>
 #include <set>
@@ -245,6 +248,41 @@ TEST_F(CopyToPostgresqlTest, AStoreThatAServerUsesIsRefused) {
   const std::string back = directory_.Path("back.sqlite");
   EXPECT_THAT(ErrorOf(CopyStore(to_, "sqlite:" + back)), Mentions("use", "servers"));
   EXPECT_FALSE(std::filesystem::exists(back));
+}
+
+// Unquoted, PostgreSQL would take it for another name.
+TEST_F(CopyToPostgresqlTest, ASchemaMayHaveCapitalsAndSigns) {
+  SharedPostgres().Run("CREATE SCHEMA \"My-Schema\"", database_);
+  SharedPostgres().Run("ALTER DATABASE " + database_ + " SET search_path = \"My-Schema\"");
+  const auto there = CopyStore(from_, to_);
+  ASSERT_TRUE(there) << ErrorOf(there);
+  EXPECT_EQ(TablesOf(*there), CatalogueOf(file_));
+  EXPECT_EQ(Tables(), "0");  // In the schema public.
+  EXPECT_EQ(Described(*OpenOrThrow(to_)), Described(*OpenOrThrow(file_)));
+  const auto back = CopyStore(to_, "sqlite:" + directory_.Path("back.sqlite"));
+  ASSERT_TRUE(back) << ErrorOf(back);
+  EXPECT_EQ(TablesOf(*back), CatalogueOf(file_));
+  EXPECT_THAT(ErrorOf(CopyStore(from_, to_)), Mentions("jobs", "2", "empty"));
+}
+
+// The copier looks again and again in one transaction, which must not see what it saw first.
+TEST_F(CopyToPostgresqlTest, AUserThatLeavesInTimeDoesNotMatter) {
+  // Of the same role as the copier, which is another than that of Ask().
+  SharedPostgres().Run("CREATE ROLE owner LOGIN SUPERUSER");
+  const std::string to = SharedPostgres().Uri(database_, "owner");
+  std::unique_ptr<PGconn, decltype(&PQfinish)> user(PQconnectdb(to.c_str()), &PQfinish);
+  ASSERT_EQ(PQstatus(user.get()), CONNECTION_OK);
+  std::future<Result<StoreCopy>> copy =
+      std::async(std::launch::async, [&] { return CopyStore(from_, to); });
+  const std::string has_looked =
+      "SELECT COUNT(*) FROM pg_stat_activity WHERE usename = 'owner' AND xact_start IS NOT NULL "
+      "AND query LIKE '%FROM pg_stat_activity%'";
+  while (SharedPostgres().Ask(has_looked) == "0" &&
+         copy.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
+  }
+  user.reset();
+  const Result<StoreCopy> copied = copy.get();
+  EXPECT_TRUE(copied) << ErrorOf(copied);
 }
 
 TEST_F(CopyToPostgresqlTest, TheSameDatabaseByAnotherAddressIsRefused) {

@@ -210,7 +210,8 @@ class Side {
     while (true) {
       std::vector<std::string> users;
       Result<void> asked = Try([&] {
-        // Or a transaction would always see what it saw first.
+        // PostgreSQL keeps what a transaction saw of the sessions first: without this, one that
+        // ends meanwhile would seem to stay.
         *session_ << "SELECT pg_stat_clear_snapshot()";
         std::string user;
         Query query(*session_, std::string(backend_->other_users()));
