@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "cli/framework/table.h"
+#include "common/median.h"
 #include "common/printable.h"
 
 namespace perseus::cli {
@@ -24,12 +25,7 @@ using demo::Part;
 
 double PercentMore(double value, double than) { return than > 0 ? (value / than - 1) * 100 : 0; }
 
-double MedianOf(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
+double MedianOfCopy(std::vector<double> values) { return MedianOf(values); }
 
 std::string_view NameOfRow(const DemoRound& round) {
   switch (round.part) {
@@ -52,8 +48,8 @@ void RoundFigures::Add(const DemoRound& round) {
   joules_.push_back(round.joules);
 }
 
-double RoundFigures::Seconds() const { return MedianOf(seconds_); }
-double RoundFigures::Joules() const { return MedianOf(joules_); }
+double RoundFigures::Seconds() const { return MedianOfCopy(seconds_); }
+double RoundFigures::Joules() const { return MedianOfCopy(joules_); }
 double RoundFigures::TotalJoules() const {
   return std::accumulate(joules_.begin(), joules_.end(), 0.0);
 }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "common/median.h"
 #include "profile/plausible.h"
 #include "trace/operation_kind.h"
 
@@ -20,20 +21,13 @@ constexpr double kLongMedianSeconds = 2;  // Odd from there on; measured: 0.005 
 constexpr double kThousandRoughly = 300;  // A factor of 1000 between two machines' times, or 3000.
 constexpr double kMillionRoughly = 300e3;
 
-double MedianOf(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 // Of all stages and kinds, at the highest clock.
 double MedianSeconds(const Profile& profile) {
   std::vector<double> seconds;
   for (const OptionTable& table : profile.tables) {
     seconds.push_back(table.options[static_cast<std::size_t>(table.baseline)].time_seconds);
   }
-  return MedianOf(std::move(seconds));
+  return UpperMedianOf(std::move(seconds));
 }
 
 }  // namespace
@@ -71,7 +65,7 @@ std::vector<Note> CheckRecording(const Recording& recording, const Profile* prof
                     busy / spans));
   }
   const double shortest = *std::min_element(seconds.begin(), seconds.end());
-  const double median = MedianOf(seconds);
+  const double median = UpperMedianOf(seconds);
   if (!notes.empty()) {
     // Their lengths say no more.
   } else if (shortest > profile::kLongTaskSeconds) {

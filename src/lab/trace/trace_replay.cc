@@ -7,18 +7,9 @@
 #include <array>
 #include <cstddef>
 
+#include "common/median.h"
+
 namespace perseus::trace {
-namespace {
-
-double MedianOf(std::vector<double>* values) {
-  const auto middle = values->begin() + static_cast<std::ptrdiff_t>(values->size() / 2);
-  std::nth_element(values->begin(), middle, values->end());
-  if (values->size() % 2 == 1) return *middle;
-  return (*std::max_element(values->begin(), middle) + *middle) / 2;
-}
-
-}  // namespace
-
 double MeanOf(std::span<const double> values) {
   double sum = 0;
   for (const double value : values) sum += value;
@@ -52,7 +43,7 @@ std::vector<double> UsualSeconds(const Recording& recording, std::span<const dou
   std::array<double, kNumOperationKinds> usual = {};
   for (std::size_t kind = 0; kind < by_kind.size(); ++kind) {
     if (by_kind[kind].empty()) continue;
-    usual[kind] = IsCommunication(static_cast<OperationKind>(kind)) ? MedianOf(&by_kind[kind])
+    usual[kind] = IsCommunication(static_cast<OperationKind>(kind)) ? MedianOf(by_kind[kind])
                                                                     : MeanOf(by_kind[kind]);
   }
   std::vector<double> result(own_seconds.size());

@@ -100,7 +100,7 @@ class DisturbanceExaminer {
       if (!took) return tl::unexpected(took.error());
       if (watch.Seconds() > kQuietSeconds / 2 || kernels.empty()) kernels.push_back(*took);
     }
-    return MedianOf(kernels);
+    return UpperMedianOf(kernels);
   }
 
   Result<double> RunOnce() {

@@ -88,7 +88,7 @@ class EffectExaminer {
     }
     const double resolution = kKernelResolution * top_.kernel_seconds;
     EffectProbe probe{.switches = static_cast<int>(seconds.size()),
-                      .median_seconds = MedianOf(seconds),
+                      .median_seconds = UpperMedianOf(seconds),
                       .longest_seconds = *std::max_element(seconds.begin(), seconds.end()),
                       .kernel_seconds = top_.kernel_seconds,
                       .seconds = FigureOf(seconds, resolution),
@@ -142,7 +142,7 @@ class EffectExaminer {
       if (!run) return tl::unexpected(run.error());
       if (watch.Seconds() > seconds / 2 || kernels.empty()) kernels.push_back(run->seconds);
     }
-    return MedianOf(kernels);
+    return UpperMedianOf(kernels);
   }
 
   Result<KernelTime> RunOnce() {

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "common/median.h"
+
 namespace perseus::device {
 
 // What a probe measured.
@@ -19,12 +21,6 @@ struct Figure {
   int samples = 0;
 };
 
-inline double MedianOf(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 // The mean of these. On a busy machine, a thread is kept waiting now and then: samples that are far
 // from all others say nothing of the GPU, and are left out. Of few samples, two may be near each
 // other by chance; then all count, and a late one shows in the error.
@@ -34,11 +30,11 @@ inline Figure FigureOf(std::vector<double> values, double resolution) {
   constexpr std::size_t kFew = 8;
   Figure figure;
   if (values.empty()) return figure;
-  const double median = MedianOf(values);
+  const double median = UpperMedianOf(values);
   std::vector<double> deviations;
   deviations.reserve(values.size());
   for (const double value : values) deviations.push_back(std::abs(value - median));
-  const double far = std::max(kDeviations * kNormal * MedianOf(deviations), 2 * resolution);
+  const double far = std::max(kDeviations * kNormal * UpperMedianOf(deviations), 2 * resolution);
   if (values.size() >= kFew) {
     std::erase_if(values, [&](double value) { return std::abs(value - median) > far; });
   }

@@ -123,8 +123,8 @@ Result<ClockProbe> ProbeClock(Gpu& gpu, int calls, const StopFunction& stop) {
   ClockProbe probe;
   probe.calls = static_cast<int>(call_seconds.size());
   probe.longest_call_seconds = *std::max_element(call_seconds.begin(), call_seconds.end());
-  probe.median_call_seconds = MedianOf(call_seconds);
-  if (!seen_seconds.empty()) probe.median_seen_seconds = MedianOf(seen_seconds);
+  probe.median_call_seconds = UpperMedianOf(call_seconds);
+  if (!seen_seconds.empty()) probe.median_seen_seconds = UpperMedianOf(seen_seconds);
   return probe;
 }
 

@@ -67,7 +67,7 @@ double PeriodOf(const std::vector<CounterRead>& changes) {
   for (std::size_t i = 1; i < changes.size(); ++i) {
     gaps.push_back(changes[i].seconds - changes[i - 1].seconds);
   }
-  return gaps.empty() ? 0 : MedianOf(gaps);
+  return gaps.empty() ? 0 : UpperMedianOf(gaps);
 }
 
 // What a burst of `burst` periods adds to a counter that looks `duty` of each period: the mean of
@@ -240,8 +240,8 @@ std::optional<StepProbe> LagOf(const std::vector<CounterRead>& reads,
   }
   if (idle.empty() || busy.empty()) return std::nullopt;
   StepProbe probe;
-  probe.idle_watts = MedianOf(idle);
-  probe.load_watts = MedianOf(busy);
+  probe.idle_watts = UpperMedianOf(idle);
+  probe.load_watts = UpperMedianOf(busy);
   if (probe.load_watts - probe.idle_watts < kLeastWatts) return std::nullopt;
   std::vector<double> lags;
   for (const Load& load : loads) {

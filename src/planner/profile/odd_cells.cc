@@ -23,6 +23,9 @@
 #include <cmath>
 #include <limits>
 #include <tuple>
+#include <utility>
+
+#include "common/median.h"
 
 namespace perseus::profile {
 namespace {
@@ -86,9 +89,8 @@ class Curve {
       distances.push_back(std::fabs(y_[i] - (y_[i - 1] + share * (y_[i + 1] - y_[i - 1]))));
     }
     if (distances.empty()) return kLeastThreshold;
-    const auto middle = distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
-    std::nth_element(distances.begin(), middle, distances.end());
-    return std::clamp(kNoiseFactor * *middle, kLeastThreshold, kMostThreshold);
+    return std::clamp(kNoiseFactor * UpperMedianOf(std::move(distances)), kLeastThreshold,
+                      kMostThreshold);
   }
 
   // How far point i is above (or, negative, below) where point j allows it.

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "common/median.h"
+
 namespace perseus::client {
 namespace {
 
@@ -27,12 +29,6 @@ constexpr double kCorrelationStep = 0.02;
 // What is left of a correlation at the greatest distance in an iteration: with more, it cannot be
 // told from what the whole iteration shares, and counts as that.
 constexpr double kLeastDecay = 0.3;
-
-double MedianOf(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 }  // namespace
 
@@ -84,16 +80,16 @@ void NoiseEstimate::AddPair(const std::vector<Time>& first, const std::vector<Ti
   values.reserve(differences.size());
   for (const auto& [row, value] : differences) values.push_back(value);
   Pair pair;
-  pair.median = MedianOf(values);
+  pair.median = UpperMedianOf(values);
   for (double& value : values) value = std::abs(value - pair.median);
-  pair.scale = std::max(kLeastScale, kDeviationsOfMad * MedianOf(values));
+  pair.scale = std::max(kLeastScale, kDeviationsOfMad * UpperMedianOf(values));
   // That of few computations is sometimes much too small.
   double usual = pair.scale;
   if (pairs_.size() >= kLeastPairs) {
     std::vector<double> scales;
     scales.reserve(pairs_.size());
     for (const Pair& each : pairs_) scales.push_back(each.scale);
-    usual = MedianOf(std::move(scales));
+    usual = UpperMedianOf(std::move(scales));
   }
   const double most = kOutlier * std::clamp(usual, pair.scale, kOddSpread * pair.scale);
   pair.differences = static_cast<double>(differences.size());
@@ -179,8 +175,9 @@ std::optional<NoiseFigures> NoiseEstimate::Figures() const {
     sizes.push_back(std::abs(pair.median));
     scales.push_back(pair.scale);
   }
-  const double usual = MedianOf(std::move(scales));
-  const double most = kOutlier * std::max(kDeviationsOfMad * MedianOf(std::move(sizes)), usual / 4);
+  const double usual = UpperMedianOf(std::move(scales));
+  const double most =
+      kOutlier * std::max(kDeviationsOfMad * UpperMedianOf(std::move(sizes)), usual / 4);
   std::array<Moments, kGroups> groups;
   Moments all;
   std::size_t used = 0;

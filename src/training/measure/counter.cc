@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/median.h"
+
 namespace perseus::measure {
 
 std::optional<Tick> CounterReader::Add(double joules, std::int64_t begin_ns, std::int64_t end_ns) {
@@ -39,10 +41,7 @@ void CounterReader::Pause() {
 
 std::optional<double> CounterReader::period_seconds() const {
   if (distances_ns_.size() < kFewest) return std::nullopt;
-  std::vector<double> sorted(distances_ns_.begin(), distances_ns_.end());
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  return *middle * 1e-9;
+  return UpperMedianOf({distances_ns_.begin(), distances_ns_.end()}) * 1e-9;
 }
 
 }  // namespace perseus::measure

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/median.h"
+
 namespace perseus::measure {
 namespace {
 
@@ -14,12 +16,6 @@ constexpr double kOfNormal = 1.4826;       // Standard over median absolute devi
 constexpr double kLeastTimeSpread = 1e-3;  // Relative: what clocks of hosts blur.
 constexpr double kVariesFrom = 0.02;       // Relative spread of work.
 constexpr int kRounds = 3;
-
-double MedianOf(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 struct Line {
   double count = 0;
@@ -85,12 +81,12 @@ TimeSummary SummariseTimes(const std::vector<TimeSample>& samples) {
     for (const TimeSample& sample : samples) {
       residuals.push_back(sample.seconds - line.seconds - line.slope * (sample.work - line.work));
     }
-    const double middle = MedianOf(residuals);
+    const double middle = UpperMedianOf(residuals);
     std::vector<double> distances;
     distances.reserve(samples.size());
     for (const double residual : residuals) distances.push_back(std::abs(residual - middle));
     const double spread =
-        std::max(kOfNormal * MedianOf(distances), kLeastTimeSpread * line.seconds);
+        std::max(kOfNormal * UpperMedianOf(distances), kLeastTimeSpread * line.seconds);
     for (std::size_t i = 0; i < samples.size(); ++i) {
       used[i] = distances[i] <= kOutlier * spread;
     }

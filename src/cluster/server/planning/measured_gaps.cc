@@ -7,6 +7,9 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <utility>
+
+#include "common/median.h"
 
 namespace perseus::server {
 namespace {
@@ -20,12 +23,6 @@ constexpr double kSureShare = 0.1;
 // more than twice as much, and this.
 constexpr double kLeastWaitSeconds = 50e-6;
 
-double MedianOf(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 struct Figure {
   double value = 0;
   double error = 0;
@@ -36,11 +33,11 @@ std::optional<Figure> SureMedian(const std::deque<double>& values) {
   if (values.size() < kLeastIterations) return std::nullopt;
   constexpr double kDeviationsOfMad = 1.4826;
   constexpr double kErrorOfMedian = 1.2533;  // Against that of the mean.
-  const double median = MedianOf({values.begin(), values.end()});
+  const double median = UpperMedianOf({values.begin(), values.end()});
   std::vector<double> off;
   off.reserve(values.size());
   for (const double value : values) off.push_back(std::abs(value - median));
-  const double error = kErrorOfMedian * kDeviationsOfMad * MedianOf(std::move(off)) /
+  const double error = kErrorOfMedian * kDeviationsOfMad * UpperMedianOf(std::move(off)) /
                        std::sqrt(static_cast<double>(values.size()));
   if (error > std::max(kSureSeconds, kSureShare * std::abs(median))) return std::nullopt;
   return Figure{.value = median, .error = error};
@@ -128,10 +125,10 @@ void GapEstimate::Add(const PipelineDag& dag, const std::vector<std::vector<RowS
   const Iteration iteration(dag, ranks);
   OwnGaps own = OwnGapsOf(dag, iteration);
   // What the host needs counts as stall where every clock changes.
-  const double usual = own.same.empty() ? 0 : MedianOf(std::move(own.same));
+  const double usual = own.same.empty() ? 0 : UpperMedianOf(std::move(own.same));
   std::optional<double> stall;
   if (!own.changed.empty()) {
-    stall = MedianOf(std::move(own.changed)) - usual;
+    stall = UpperMedianOf(std::move(own.changed)) - usual;
     Keep(*stall, &stalls_);
   }
 
@@ -152,7 +149,8 @@ void GapEstimate::Add(const PipelineDag& dag, const std::vector<std::vector<RowS
   }
   for (auto& [boundary, way] : ways) {
     if (way[0].empty() || way[1].empty()) continue;
-    Keep((MedianOf(std::move(way[0])) + MedianOf(std::move(way[1]))) / 2, &transfers_[boundary]);
+    Keep((UpperMedianOf(std::move(way[0])) + UpperMedianOf(std::move(way[1]))) / 2,
+         &transfers_[boundary]);
   }
 }
 
@@ -183,7 +181,7 @@ std::vector<double> DelaysOf(const std::vector<MeasuredTransfer>& transfers, int
   seconds.reserve(transfers.size());
   for (const MeasuredTransfer& transfer : transfers) seconds.push_back(transfer.seconds);
   std::vector<double> delays(static_cast<std::size_t>(num_stages - 1),
-                             MedianOf(std::move(seconds)));
+                             UpperMedianOf(std::move(seconds)));
   for (const MeasuredTransfer& transfer : transfers) {
     const auto boundary = static_cast<std::size_t>(transfer.boundary);
     if (boundary < delays.size()) delays[boundary] = transfer.seconds;

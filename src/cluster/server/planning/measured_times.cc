@@ -8,8 +8,10 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "common/median.h"
 #include "model/option_errors.h"
 
 namespace perseus::server {
@@ -104,19 +106,17 @@ std::map<int, Ratio> StagesOf(const std::vector<Shown>& all) {
   return stages;
 }
 
-double MedianOf(const std::map<int, Ratio>& stages) {
+double CommonOf(const std::map<int, Ratio>& stages) {
   std::vector<double> values;
   values.reserve(stages.size());
   for (const auto& [stage, ratio] : stages) values.push_back(ratio.value);
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  return UpperMedianOf(std::move(values));
 }
 
 // Factors of stages. Errors make stages differ as well as GPUs do, so each is drawn to the common
 // factor by as much as its errors are of the spread (James and Stein).
 std::map<int, double> FactorsOf(const std::map<int, Ratio>& stages) {
-  const double common = MedianOf(stages);
+  const double common = CommonOf(stages);
   double spread = 0;
   double errors = 0;
   for (const auto& [stage, ratio] : stages) {
@@ -186,7 +186,7 @@ TimeCorrection CorrectTimes(const CostedPipeline& profiled, const std::vector<Me
   const std::map<int, Ratio> stages = StagesOf(all);
   const std::map<int, double> factors = FactorsOf(stages);
   // Heat that all have in common must not make a stage look slow beside one that was not measured.
-  const double common = MedianOf(stages);
+  const double common = CommonOf(stages);
   TimeCorrection correction;
   for (const auto& [stage, factor] : factors) {
     correction.least = correction.stages == 0 ? factor : std::min(correction.least, factor);
@@ -205,7 +205,7 @@ bool TimesHaveMoved(const CostedPipeline& planned, const std::vector<MeasuredTim
   constexpr double kErrors = 3;
   const std::map<int, Ratio> stages = StagesOf(AllShown(planned, times));
   if (stages.empty()) return false;
-  const double common = MedianOf(stages);
+  const double common = CommonOf(stages);
   return std::any_of(stages.begin(), stages.end(), [&](const auto& stage) {
     const double off = std::abs(stage.second.value / common - 1);
     return off > kFelt && off > kErrors * stage.second.error;

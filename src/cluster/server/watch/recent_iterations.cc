@@ -4,7 +4,10 @@
 #include "server/watch/recent_iterations.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
+
+#include "common/median.h"
 
 namespace perseus::server {
 
@@ -36,10 +39,8 @@ std::optional<RecentFigures> RecentIterations::Figures() const {
     seconds += each.seconds;
     joules += *each.joules;
   }
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
   RecentFigures figures{.iterations = last_.size(),
-                        .iteration_seconds = *middle,
+                        .iteration_seconds = UpperMedianOf(std::move(sorted)),
                         .watts = {},
                         .at_seconds = at_seconds_};
   if (seconds > 0) figures.watts = joules / seconds;

@@ -8,6 +8,8 @@
 #include <numbers>
 #include <utility>
 
+#include "common/median.h"
+
 namespace perseus::server {
 namespace {
 
@@ -27,18 +29,6 @@ constexpr double kMadToDeviation = 1.4826;
 constexpr std::array<double, 3> kReferences = {0.5, 2, 8};
 
 }  // namespace
-
-double MedianOf(std::span<float> values) {
-  if (values.empty()) return 0;
-  const std::size_t middle = values.size() / 2;
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle),
-                   values.end());
-  const double upper = values[middle];
-  if (values.size() % 2 == 1) return upper;
-  const double lower =
-      *std::max_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle));
-  return (lower + upper) / 2;
-}
 
 double NormalQuantile(double p) {
   constexpr double kPower = 0.14;

@@ -14,9 +14,6 @@
 
 namespace perseus::server {
 
-// The median; reorders `values`. Returns 0 if there are none.
-double MedianOf(std::span<float> values);
-
 // The quantile of the standard normal distribution at `p`, to 0.01 for p from 0.03 to 0.97 (an
 // approximation by Tukey's lambda distribution).
 double NormalQuantile(double p);

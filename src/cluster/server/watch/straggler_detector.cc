@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "common/median.h"
+
 namespace perseus::server {
 namespace {
 
