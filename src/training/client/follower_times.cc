@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "client/follower.h"
+#include "common/report_limits.h"
 
 namespace perseus::client {
 
@@ -102,7 +103,6 @@ std::vector<NoiseEstimate::Time> Follower::WithoutSelection(
 }
 
 void Follower::CountKind(const ComputationId& id, int mhz, double seconds, bool is_steady) {
-  constexpr std::size_t kMostKinds = 4096;  // The server takes no more.
   if (mhz <= 0) return;
   const auto found = std::find_if(kinds_.begin(), kinds_.end(), [&](const KindTimes& kind) {
     return kind.type == id.type && kind.stage == id.stage && kind.mhz == mhz &&
@@ -111,15 +111,14 @@ void Follower::CountKind(const ComputationId& id, int mhz, double seconds, bool 
   if (found != kinds_.end()) {
     ++found->count;
     found->seconds += seconds;
-  } else if (kinds_.size() < kMostKinds) {
+  } else if (kinds_.size() < kMostReportedKinds) {
     kinds_.push_back({id.type, id.stage, mhz, 1, seconds, is_steady});
   }
 }
 
 void Follower::KeepTimeline(const PastIteration& past, const std::vector<DeviceSpan>& ran) {
-  constexpr std::size_t kMostRows = 4096;
   if (!past.teaches || past.level != Level::kComputation || past.plan->IsOfOneStep() ||
-      past.record.iteration % kTimelineEvery != 0 || past.plan->rows.size() > kMostRows) {
+      past.record.iteration % kTimelineEvery != 0 || past.plan->rows.size() > kMostTimelineRows) {
     return;
   }
   RankTimeline timeline;

@@ -16,6 +16,7 @@
 #include <variant>
 
 #include "common/json_text.h"
+#include "common/report_limits.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
 #include "perseus/version.h"
@@ -26,12 +27,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kMostMhz = 100'000;
-// What the server takes.
-constexpr std::size_t kMostNotes = 32;
-constexpr std::size_t kMostNoteBytes = 300;
-constexpr std::size_t kMostVersionBytes = 64;
-constexpr std::size_t kMostFights = 8;
-constexpr std::size_t kMostFightBytes = 300;
 constexpr std::size_t kQuoted = 200;  // Bytes of an answer that a sentence shows.
 
 Json Optional(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
@@ -226,7 +221,7 @@ std::string FormatMeasurements(int rank, const ProfileReport& report) {
   for (const measure::Estimate& row : report.rows) rows.push_back(MeasuredRow(row));
   Json notes = Json::array();
   for (const std::string& note : report.notes) {
-    if (notes.size() < kMostNotes) notes.push_back(note.substr(0, kMostNoteBytes));
+    if (notes.size() < kMostReportedNotes) notes.push_back(note.substr(0, kMostReportedNoteBytes));
   }
   Json json = {{"rank", rank}, {"rows", std::move(rows)}};
   json["blocking_power_w"] = report.blocking ? Json(report.blocking->watts) : Json();

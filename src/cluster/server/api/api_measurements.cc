@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/report_limits.h"
 #include "perseus/computation.h"
 #include "server/api/api_handlers.h"
 #include "server/api/api_schemas.h"
@@ -25,9 +26,6 @@
 namespace perseus::server {
 namespace {
 
-// Of one request; a note is one sentence.
-constexpr std::size_t kMostNotes = 32;
-constexpr std::size_t kMostNoteBytes = 300;
 // Beyond what any number of the kind can be; what is beyond is another unit, or damage.
 constexpr double kMostSeconds = 1e9;
 constexpr double kMostJoules = 1e15;
@@ -110,8 +108,8 @@ constexpr Member kMeasurementsMembers[] = {
         .Says("What the sweep cost this rank so far; `extra_` against the highest clock, negative "
               "where it saved."),
     Text("notes")
-        .Most(kMostNoteBytes)
-        .List(kMostNotes)
+        .Most(kMostReportedNoteBytes)
+        .List(kMostReportedNotes)
         .Optional()
         .Says("Sentences on what was odd; each becomes an event of the job.")};
 constexpr Member kMeasuredMembers[] = {Integer("rows")};
@@ -202,10 +200,14 @@ store::SweepCost ReadSweep(const TreeCursor& sweep) {
 std::vector<std::string> ReadNotes(const TreeCursor& list) {
   std::vector<std::string> notes;
   const std::size_t count = list.Size();
-  if (count > kMostNotes) list.FailExpected("at most 32 notes");
-  for (std::size_t i = 0; i < count && i < kMostNotes; ++i) {
+  if (count > kMostReportedNotes) {
+    list.FailExpected(fmt::format("at most {} notes", kMostReportedNotes));
+  }
+  for (std::size_t i = 0; i < count && i < kMostReportedNotes; ++i) {
     std::string note = list.At(i).String();
-    if (note.size() > kMostNoteBytes) list.At(i).FailExpected("at most 300 bytes");
+    if (note.size() > kMostReportedNoteBytes) {
+      list.At(i).FailExpected(fmt::format("at most {} bytes", kMostReportedNoteBytes));
+    }
     std::replace_if(
         note.begin(), note.end(), [](unsigned char letter) { return letter < ' '; }, ' ');
     if (!note.empty()) notes.push_back(std::move(note));

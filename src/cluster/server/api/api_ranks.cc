@@ -4,6 +4,8 @@
 // What ranks say: who they are, how long iterations took.
 // Members that are not known are ignored, so that newer clients may say more.
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/report_limits.h"
 #include "perseus/computation.h"
 #include "server/api/api_handlers.h"
 #include "server/api/api_schemas.h"
@@ -24,10 +27,6 @@ namespace perseus::server {
 namespace {
 
 constexpr int kMostClocks = 4096;
-constexpr std::size_t kMostKinds = 4096;  // Of a report.
-constexpr std::size_t kMostTimelineRows = 4096;
-constexpr std::size_t kMostVersionBytes = 64;
-constexpr std::size_t kMostFights = 16;
 constexpr NumberRange kVariances = {.least = -1e6, .most = 1e6};
 constexpr NumberRange kCorrelations = {.least = 0, .most = 1};
 
@@ -76,7 +75,7 @@ constexpr Member kIterationReportMembers[] = {
     Text("clocks").Most(64).Optional().Says("plan: as planned; coarse: followed less finely; "
                                             "maximum: the driver's own; else not known"),
     Object("kinds", "KindReport")
-        .List(kMostKinds)
+        .List(kMostReportedKinds)
         .Optional()
         .Says("Means since the rank's last report, of computations whose clock was in effect all "
               "through."),
@@ -124,7 +123,7 @@ constexpr Member kClientReportMembers[] = {
                                             "apart by it."),
     Text("process").Most(512).Optional().Says("Which process it is, for people."),
     Object("ran", "Ran")
-        .List(kMostKinds)
+        .List(kMostReportedKinds)
         .Optional()
         .Says("What its iterations run, where it has no "
               "plan and knows."),
@@ -173,7 +172,7 @@ constexpr ObjectSchema kRankSchemas[] = {
 std::vector<int> ReadClocks(const TreeCursor& list) {
   std::vector<int> clocks;
   const std::size_t count = list.Size();
-  if (count > kMostClocks) list.FailExpected("at most 4096 clocks");
+  if (count > kMostClocks) list.FailExpected(fmt::format("at most {} clocks", kMostClocks));
   for (std::size_t i = 0; i < count && i < kMostClocks; ++i) {
     clocks.push_back(list.At(i).Integer(0, kMostNumber));
   }
@@ -212,12 +211,16 @@ struct Reports {
   std::vector<ClientReport> clients;
 };
 
+void FailOnManyKinds(const TreeCursor& list) {
+  list.FailExpected(fmt::format("at most {} kinds of computations", kMostReportedKinds));
+}
+
 // Those that a newer client names and nobody knows here are left out.
 std::vector<KindReport> ReadKinds(const TreeCursor& list) {
   std::vector<KindReport> kinds;
   const std::size_t count = list.Size();
-  if (count > kMostKinds) list.FailExpected("at most 4096 kinds of computations");
-  for (std::size_t i = 0; i < count && i < kMostKinds; ++i) {
+  if (count > kMostReportedKinds) FailOnManyKinds(list);
+  for (std::size_t i = 0; i < count && i < kMostReportedKinds; ++i) {
     const TreeCursor kind = list.At(i);
     KindReport report;
     report.key.stage = RankNumber(kind, "stage");
@@ -240,7 +243,9 @@ std::vector<RowSpan> ReadTimeline(const TreeCursor& timeline) {
   const TreeCursor begins = timeline.Get("begin_ns");
   const TreeCursor ends = timeline.Get("end_ns");
   std::vector<RowSpan> rows;
-  if (begins.Size() > kMostTimelineRows) begins.FailExpected("at most 4096 rows");
+  if (begins.Size() > kMostTimelineRows) {
+    begins.FailExpected(fmt::format("at most {} rows", kMostTimelineRows));
+  }
   if (ends.Size() != begins.Size()) ends.FailExpected("as many as begins");
   const std::size_t count = std::min({begins.Size(), ends.Size(), kMostTimelineRows});
   rows.reserve(count);
@@ -286,8 +291,8 @@ IterationReport ReadIteration(const TreeCursor& report) {
 ComputationCounts ReadRan(const TreeCursor& list) {
   ComputationCounts counts;
   const std::size_t count = list.Size();
-  if (count > kMostKinds) list.FailExpected("at most 4096 kinds of computations");
-  for (std::size_t i = 0; i < count && i < kMostKinds; ++i) {
+  if (count > kMostReportedKinds) FailOnManyKinds(list);
+  for (std::size_t i = 0; i < count && i < kMostReportedKinds; ++i) {
     const TreeCursor kind = list.At(i);
     const int stage = kind.Get("stage").Integer(-1, kMostNumber);
     const std::int64_t runs = Whole(kind.Get("count"));
@@ -326,7 +331,7 @@ AgentReport ReadAgent(const TreeCursor& json) {
   AgentReport agent = {.version = FindText(json, "version", kMostVersionBytes)};
   const auto fights = FindSet(json, "fights");
   for (std::size_t i = 0; fights && i < fights->Size() && i < kMostFights; ++i) {
-    agent.fights.push_back(fights->At(i).String().substr(0, 512));
+    agent.fights.push_back(fights->At(i).String().substr(0, kMostFightBytes));
   }
   return agent;
 }

@@ -4,19 +4,19 @@
 #include "server/watch/times_watch.h"
 
 #include <cmath>
-#include <cstddef>
+
+#include "common/report_limits.h"
 
 namespace perseus::server {
 namespace {
 
 constexpr double kMostReports = 512;
-constexpr std::size_t kMostKinds = 4096;
 
 }  // namespace
 
 void TimesWatch::Add(const KindReport& report) {
   if (!report.is_steady || report.count <= 0 || !(report.time_seconds > 0)) return;
-  if (kinds_.size() >= kMostKinds && kinds_.count(report.key) == 0) return;
+  if (kinds_.size() >= kMostReportedKinds && kinds_.count(report.key) == 0) return;
   Kind& kind = kinds_[report.key];
   if (kind.reports >= kMostReports) {
     constexpr double kKept = 1 - 1 / kMostReports;
