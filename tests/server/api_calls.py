@@ -63,8 +63,11 @@ def await_running(server: Server, path: str) -> dict[str, Any]:
 
 
 def run_unbelievable(server: Server, **more: Any) -> str:
-    """Let ranks measure for a job whose figures nobody can believe; return its path."""
-    body = {"job": SETTINGS | {"blocking_power": 0}, **more}
+    """Let ranks measure for a job whose figures nobody can believe; return its path.
+
+    A transfer would take longer than all that a rank computes.
+    """
+    body = {"job": SETTINGS | {"comm_delay": 20}, **more}
     status, job = server.call("POST", "/api/v1/jobs", body)
     assert status == 201, job
     path = f"/api/v1/jobs/{job['id']}"

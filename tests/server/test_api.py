@@ -344,6 +344,24 @@ def test_browsers_get_a_page_where_nothing_is(server: Server) -> None:
                 assert words in text
 
 
+def test_what_nobody_can_believe_is_refused_before_it_is_measured(server: Server) -> None:
+    """Once the ranks have measured, nobody can be asked; a job that is there is found."""
+    wrong = SETTINGS | {"blocking_power": 0}
+    of_a_profile = server.call("POST", "/api/v1/jobs", {"job": wrong, "profile_csv": PROFILE})
+    measured = server.call("POST", "/api/v1/jobs", {"job": wrong})
+    assert [status for status, _ in (of_a_profile, measured)] == [422, 422]
+    assert measured[1]["error"]["message"] == of_a_profile[1]["error"]["message"]
+    assert "draws 0 W" in measured[1]["error"]["message"]
+    by_rank = {"job": SETTINGS | {"blocking_power": [20, 2000]}}
+    assert "rank 1" in server.call("POST", "/api/v1/jobs", by_rank)[1]["error"]["message"]
+    assert server.call("GET", "/api/v1/jobs")[1]["jobs"] == []
+    create(server, client_key="meant", job=wrong | {"accept_implausible": True})
+    # A rank that asks for it need not say that it is meant.
+    asks = {"client_key": "meant", "job": wrong}
+    assert server.call("POST", "/api/v1/jobs", asks)[0] == 200
+    assert server.call("POST", "/api/v1/jobs", asks | {"client_key": "other"})[0] == 422
+
+
 def test_no_door_tells_figures_that_nobody_can_believe(server: Server) -> None:
     """Where ranks measured, nobody could be asked."""
     path = run_unbelievable(server)
@@ -355,7 +373,7 @@ def test_no_door_tells_figures_that_nobody_can_believe(server: Server) -> None:
     ] * 3
     assert "perseus_job_planned_saving_ratio{" not in server.call("GET", "/metrics")[1]
     text = " ".join(job_command(server, "show", shown["id"]).split())
-    assert 0 <= text.find(" WARNING ") < text.find("draws 0 W")
+    assert 0 <= text.find(" WARNING ") < text.find("takes 20 s")
 
 
 def test_a_client_key_means_one_description(server: Server) -> None:

@@ -20,7 +20,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
 import postgres
-from api_calls import BINARY, ask, await_running, create, register_all
+from api_calls import BINARY, ask, await_running, create, register_all, run_unbelievable
 from cluster import Cluster
 from drill import PROFILE, RANKS, SETTINGS
 from serving import GoneError, Server
@@ -103,6 +103,17 @@ def test_the_history_says_what_was_measured(server: Server) -> None:
     assert status == 422
     assert "minute hour day" in answer["error"]["message"]
     assert server.call("GET", "/api/v1/jobs/j-0000000000000000/history")[0] == 404
+
+
+def test_a_profile_that_nobody_can_believe_promises_nothing(server: Server) -> None:
+    """What its plans save is not known, so accounts name no saving."""
+    path = run_unbelievable(server)
+    job = server.call("GET", path)[1]
+    assert job["believable"] is False
+    report(server, path, range(2), plan_version=job["plan"]["version"], clocks="plan")
+    (row,) = await_iterations(server, path, 2)
+    assert row["energy_j"] == 2 * RANKS * JOULES
+    assert row["promised_saved_j"] == 0
 
 
 def test_a_killed_server_loses_no_part_of_the_history_alone(tmp_path: Path) -> None:

@@ -96,15 +96,9 @@ class Checks {
   void CheckWaiting() {
     if (settings_.blocking_power_is_assumed) return;
     const double gpus = pipeline_.tensor_parallel;
-    for (int rank = 0; rank < dag_.num_ranks; ++rank) {
-      const double waiting = pipeline_.rank_blocking_power_watts[rank] / gpus;
-      if (kWaitingWatts.Has(waiting)) continue;
-      Add("blocking_power", Severity::kImplausible,
-          fmt::format("a GPU of rank {} that waits draws {:.6g} W (the blocking power), and GPUs "
-                      "that wait draw {:g} to {:g} W",
-                      rank, waiting, kWaitingWatts.least, kWaitingWatts.most));
-      break;
-    }
+    std::vector<double> waiting = pipeline_.rank_blocking_power_watts;
+    for (double& of_rank : waiting) of_rank /= gpus;
+    if (auto note = CheckWaitingPower(settings_, waiting)) notes_.push_back(*std::move(note));
     const CostTable* frugal = nullptr;
     const CostOption* least = nullptr;
     double watts = 0;
@@ -340,6 +334,17 @@ Note NoteOn(const JobFile& settings, std::string_view key, Severity severity, st
   note.line = place->second.line;
   note.column = place->second.column;
   return note;
+}
+
+std::optional<Note> CheckWaitingPower(const JobFile& settings, const std::vector<double>& watts) {
+  const auto wrong = std::find_if(watts.begin(), watts.end(),
+                                  [](double each) { return !kWaitingWatts.Has(each); });
+  if (wrong == watts.end()) return std::nullopt;
+  return NoteOn(
+      settings, "blocking_power", Severity::kImplausible,
+      fmt::format("a GPU of rank {} that waits draws {:.6g} W (the blocking power), and "
+                  "GPUs that wait draw {:g} to {:g} W",
+                  wrong - watts.begin(), *wrong, kWaitingWatts.least, kWaitingWatts.most));
 }
 
 std::vector<Note> CheckJob(const Job& job) { return Checks(job).Run(); }

@@ -4,6 +4,7 @@
 #ifndef PERSEUS_JOB_JOB_CHECKS_H_
 #define PERSEUS_JOB_JOB_CHECKS_H_
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -14,6 +15,9 @@ namespace perseus::job {
 
 // A note on a field, with its place where it comes from a job file.
 Note NoteOn(const JobFile& settings, std::string_view key, Severity severity, std::string text);
+
+// What no GPU draws while it waits, if these watts are that: of one GPU of each rank, or of all.
+std::optional<Note> CheckWaitingPower(const JobFile& settings, const std::vector<double>& watts);
 
 // What is impossible, implausible or odd in a job whose pipeline is costed, against
 // profile/plausible.h; its profile's notes are not among them. The worst first.

@@ -18,6 +18,7 @@
 
 #include "common/belief.h"
 #include "common/json_text.h"
+#include "job/job_checks.h"
 #include "job/job_fields.h"
 #include "job/job_schedule.h"
 #include "perseus/job.h"
@@ -37,6 +38,7 @@ namespace {
 constexpr const char* kSettingsName = "job";
 constexpr const char* kProfileName = "profile_csv";
 constexpr std::size_t kMostModelBytes = 256;
+constexpr const char* kAccepting = "set 'accept_implausible' to true";
 
 // The settings with the keys of job files only.
 Outcome<std::string> WithJobFileKeys(const std::string& settings_json) {
@@ -168,6 +170,13 @@ Outcome<Shape> ShapeWithoutProfile(const JobFile& settings) {
   return CheckedShape(schedule->num_ranks, settings);
 }
 
+// What there is to believe before anything is measured.
+Result<void> CheckBelievable(const JobFile& settings) {
+  if (settings.accept_implausible.value_or(false)) return {};
+  const auto note = job::CheckWaitingPower(settings, settings.blocking_power_watts);
+  return note ? RefuseUnbelievable({*note}, kAccepting) : Result<void>();
+}
+
 Result<Profile> ProfileOf(const std::string& csv, const JobFile& settings) {
   Result<Profile> profile = ParseProfile(csv, kProfileName, ProfileOptionsOf(settings));
   if (!profile) return profile;
@@ -233,6 +242,7 @@ Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string
   Outcome<Shape> shape;
   if (profile_csv.empty()) {
     shape = ShapeWithoutProfile(*settings);
+    if (auto good = CheckBelievable(*settings); !good) spec.doubt = good.error().message;
   } else {
     Result<Profile> profile = ProfileOf(profile_csv, *settings);
     if (!profile) return Fail(FailureCode::kInvalid, profile.error().message, "profile_csv");
@@ -247,7 +257,7 @@ Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string
     if (auto few = CheckHeld(job->pipeline.dag.size(), *settings); !few) {
       return tl::unexpected(few.error());
     }
-    if (auto good = RefuseUnbelievable(job->notes, "set 'accept_implausible' to true"); !good) {
+    if (auto good = RefuseUnbelievable(job->notes, kAccepting); !good) {
       return Invalid(good.error());
     }
     shape = CheckedShape(job->pipeline.dag.num_ranks, *settings);

@@ -41,6 +41,8 @@ struct JobSpec {
   std::string library_json;     // See LibraryRequest.
   std::string conditions_json;  // See ConditionsState; empty: the job does not measure any.
   Shape shape;
+  // Why no new job is made of it: what it says is not believable. One that is there is found.
+  std::string doubt;
 };
 
 // The settings (the object `job` of a request) with the keys of job files only, and what they ask

@@ -208,6 +208,9 @@ void JobService::Create(const JobSpec& spec, store::JobOrigin origin, const Call
       created(job ? Outcome<Created>(Created{*job, false}) : tl::unexpected(job.error()));
     });
   }
+  if (!spec.doubt.empty()) {
+    return created(Fail(FailureCode::kInvalid, spec.doubt, "job.blocking_power"));
+  }
   if (unfinished_jobs() >= options_.max_jobs) {
     return created(
         Fail(FailureCode::kTooLarge,
