@@ -52,7 +52,8 @@ class Server:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if "ready at " not in line:
-            self._process.wait(START_SECONDS)
+            self._process.kill()
+            self._process.wait()
             raise AssertionError(f"the server did not start: {line!r} {self.log()}")
         self.url = line.split("ready at ")[1].strip()
 

@@ -278,6 +278,18 @@ def test_a_taken_port_makes_no_files(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_where_nothing_can_listen_the_sentence_says_what_to_do(tmp_path: Path) -> None:
+    """A folder that is missing, or is a file."""
+    (tmp_path / "file").write_text("")
+    for folder in ("none", "file"):
+        command = [str(BINARY), "serve", "--listen", f"unix:{tmp_path / folder}/sock"]
+        command += ["--store", f"sqlite:{tmp_path / 'jobs.db'}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2
+        assert f"there is no folder {tmp_path / folder}; make it, or" in done.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
 def connect(server: Server) -> socket.socket:
     """Open a connection to a server."""
     port = int(server.url.rsplit(":", 1)[1])

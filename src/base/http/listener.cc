@@ -12,8 +12,11 @@
 #include <sys/un.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "common/nearest_name.h"
@@ -77,6 +80,30 @@ tl::unexpected<Error> CannotListen(const ListenAddress& address, const std::stri
                            : is_v6 ? fmt::format("[{}]:{}", address.host, address.port)
                                    : fmt::format("{}:{}", address.host, address.port);
   return MakeError(ErrorCode::kIo, fmt::format("Cannot listen on {}: {}.", name, reason));
+}
+
+// What is wrong with the address, and what to do.
+std::string ReasonOf(int error, const ListenAddress& address) {
+  const bool is_unix = !address.unix_path.empty();
+  const std::string folder = std::filesystem::path(address.unix_path).parent_path().string();
+  switch (error) {
+    case EADDRINUSE:
+      return "another program listens there; stop it or choose another address";
+    case EADDRNOTAVAIL:
+      return "this machine does not have that address; give one that it has, or 0.0.0.0 for all";
+    case ENOENT:
+    case ENOTDIR:
+      if (!is_unix) break;
+      return fmt::format("there is no folder {}; make it, or choose another path", folder);
+    case EACCES:
+      return is_unix
+                 ? fmt::format("this user may not write in {}; allow it, or choose another path",
+                               folder.empty() ? "this folder" : folder)
+                 : "this user may not listen on that port; choose one from 1024 on";
+    default:
+      break;
+  }
+  return SystemMessage(error);
 }
 
 // Whether a server listens on the socket file.
@@ -187,10 +214,7 @@ Result<Listener> Listener::Open(const ListenAddress& address, int unix_mode) {
   }
   if (error == 0 && ::listen(socket.get(), kBacklog) != 0) error = errno;
   if (error != 0) {
-    return CannotListen(address, error == EADDRINUSE
-                                     ? "another program listens there; stop it or choose another "
-                                       "address"
-                                     : SystemMessage(error));
+    return CannotListen(address, ReasonOf(error, address));
   }
   if (!address.unix_path.empty()) return Listener(std::move(socket), 0, address.unix_path);
   socklen_t size = sizeof(bound.address);
