@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/cluster/job_client_text.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +9,11 @@
 #include <string>
 #include <utility>
 
+#include "cli/cluster/conditions_text.h"
+#include "cli/cluster/event_text.h"
+#include "cli/cluster/findings_text.h"
+#include "cli/cluster/job_text.h"
+#include "cli/cluster/settings_json.h"
 #include "perseus/job.h"
 #include "perseus/job_file.h"
 #include "support/mentions.h"
@@ -261,6 +264,34 @@ TEST(JobClientTextTest, EventsAreLines) {
   EXPECT_EQ(EventLine("detection", {{"job", "j-1"}, {"sentence", "Rank 3 is slow."}}, {}),
             "detection  j-1: Rank 3 is slow.\n");
   EXPECT_EQ(EventLine("job", {{"job", "j-1"}, {"deleted", true}}, {}), "job        j-1: deleted\n");
+}
+
+// Nobody need guess whether a watcher works while nothing happens.
+TEST(JobClientTextTest, WhatComesNextIsSaid) {
+  nlohmann::ordered_json job = StragglingJob();
+  job["ranks_registered"] = 1;
+  job["ranks_measured"] = 2;
+  job["world_size"] = 4;
+  const auto line = [&](const char* state) {
+    job["state"] = state;
+    return AwaitedLine(job);
+  };
+  EXPECT_EQ(line("registering"),
+            "next       j-1 llama: waits for its ranks to register (1 of 4 have)\n");
+  EXPECT_THAT(line("profiling"), Mentions("measure", "2", "4"));
+  EXPECT_THAT(line("characterizing"), Mentions("first", "plan,"));
+  EXPECT_THAT(line("failed"), Mentions("somebody"));
+  job["refined"] = false;
+  EXPECT_THAT(line("running"), Mentions("trains;", "better"));
+  job["refined"] = true;
+  EXPECT_THAT(line("running"), AllOf(Mentions("trains;"), Not(HasSubstr("better"))));
+  job["ended"] = true;
+  EXPECT_THAT(line("running"), Mentions("ended;"));
+  EXPECT_THAT(line("finished"), Mentions("nothing:"));
+  // An older server says less.
+  EXPECT_EQ(AwaitedLine({{"id", "j-1"}, {"state", "registering"}}),
+            "next       j-1: waits for its ranks to register\n");
+  ExpectHarmless(AwaitedLine(HostileJob()));
 }
 
 TEST(JobClientTextTest, JsonStaysTheSameJson) {

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from api_calls import BINARY, job_command, register_all
+from api_calls import BINARY, create, job_command, register_all
 from drill import PROFILE, SETTINGS
 from serving import Server
 
@@ -71,6 +71,40 @@ def test_a_watcher_whose_reader_left_ends(server: Server) -> None:
     assert watcher.stdout is not None
     watcher.stdout.close()
     assert watcher.wait(timeout=30) == 0
+
+
+def watched(server: Server, *words: str) -> subprocess.Popen[str]:
+    """Watch jobs."""
+    command = [str(BINARY), "job", "watch", *words, "--server", server.url]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_watcher_says_at_once_what_it_waits_for(server: Server) -> None:
+    """Before anything happens: state, plan and what comes next; then what changes."""
+    with watched(server) as watcher:
+        assert watcher.stdout is not None
+        assert "no jobs" in watcher.stdout.readline()
+        path = create(server, name="llama")
+        assert "llama" in watcher.stdout.readline()
+        watcher.kill()
+    with watched(server, "llama") as watcher:
+        assert watcher.stdout is not None
+        assert "llama: registering" in watcher.stdout.readline()
+        assert "waits for its ranks to register (0 of 4 have)" in watcher.stdout.readline()
+        register_all(server, path)
+        said = ""
+        while "waits for other plans" not in said:
+            line = watcher.stdout.readline()
+            assert line, said
+            said += line
+        watcher.kill()
+    # Who comes later hears the same of a job that runs.
+    with watched(server, "llama") as watcher:
+        assert watcher.stdout is not None
+        line = watcher.stdout.readline()
+        assert all(word in line for word in ("running", "plan ", "iteration ", "saving ")), line
+        assert "waits for other plans" in watcher.stdout.readline()
+        watcher.kill()
 
 
 def test_a_watcher_learns_that_the_server_is_gone(tmp_path: Path) -> None:

@@ -14,10 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include "cli/cluster/event_text.h"
+#include "cli/cluster/findings_text.h"
 #include "cli/cluster/job_client_flags.h"
-#include "cli/cluster/job_client_text.h"
+#include "cli/cluster/job_text.h"
 #include "cli/cluster/server_client.h"
 #include "cli/cluster/server_events.h"
+#include "cli/cluster/settings_json.h"
 #include "cli/commands.h"
 #include "cli/framework/table.h"
 #include "cli/framework/terminal.h"
@@ -207,7 +210,8 @@ class JobClient {
   }
 
   // Prints what happens until the job is deleted: on a terminal the state anew each time, elsewhere
-  // a line of text, with --json the events as they came.
+  // a line of text, with --json the events as they came. Text says what comes next, too: else
+  // nobody could tell whether it works while nothing happens.
   Result<Printout> Watch(const std::string& job) {
     std::string path = "/api/v1";
     if (!job.empty()) {
@@ -218,6 +222,11 @@ class JobClient {
     Result<ServerEvents> events =
         ServerEvents::Open(&client_, path + "/events", job.empty() ? "/healthz" : path);
     if (!events) return tl::unexpected(events.error());
+    if (job.empty() && !flags_.json) {
+      const auto goes_on = SayWhetherThereAreJobs();
+      if (!goes_on) return tl::unexpected(goes_on.error());
+      if (!*goes_on) return Printout{};
+    }
     while (true) {
       const Result<std::optional<http::Event>> next = events->Next(HasReader);
       if (!next) return tl::unexpected(next.error());
@@ -236,14 +245,29 @@ class JobClient {
   }
 
  private:
+  // False: nobody reads it. Of jobs that are there, the server tells at once.
+  Result<bool> SayWhetherThereAreJobs() {
+    const Result<Json> found = client_.Jobs("", 1);
+    if (!found) return tl::unexpected(found.error());
+    if (!found->at("jobs").empty()) return true;
+    return WriteStandardOutput("The server has no jobs; one that is created is shown here.\n");
+  }
+
   Result<std::string> WatchText(const http::Event& event, const std::string& path, bool all) {
     if (flags_.json) return EventText(event.name, event.data);
     const Json data = Parsed(event.data);
     if (data.value("deleted", false)) return EventLine(event.name, data, {});
     if (!style_.color) {
       const std::string id = data.value("job", data.value("id", std::string()));
-      const Result<std::string> job = Text("GET", "/api/v1/jobs/" + http::PercentEncoded(id));
-      return EventLine(event.name, data, job ? Parsed(*job) : Json::object());
+      const Result<std::string> text = Text("GET", "/api/v1/jobs/" + http::PercentEncoded(id));
+      const Json job = text ? Parsed(*text) : Json::object();
+      std::string lines = EventLine(event.name, data, job);
+      // Of many jobs, that would be much.
+      if (all || !text) return lines;
+      std::string awaited = AwaitedLine(job);
+      if (awaited != awaited_) lines += awaited;
+      awaited_ = std::move(awaited);
+      return lines;
     }
     constexpr std::string_view kClear = "\x1b[H\x1b[2J";
     Result<std::string> text = Text("GET", all ? path + "/jobs" : path);
@@ -251,7 +275,7 @@ class JobClient {
     const Json json = Parsed(*text);
     return fmt::format("{}{}", kClear,
                        all ? JobTable(json.value("jobs", Json::array()), style_)
-                           : JobText(json, style_, SecondsNow()));
+                           : JobText(json, style_, SecondsNow()) + AwaitedLine(json));
   }
 
   static std::string Filter(const char* name, const std::string& value) {
@@ -277,6 +301,7 @@ class JobClient {
   ServerClient client_;
   const JobClientFlags& flags_;
   const Style& style_;
+  std::string awaited_;  // What was last said to come next.
 };
 
 // For completion: some jobs of each state. Not the finished ones, of which there may be 10,000.

@@ -50,6 +50,11 @@ std::string SavingNow(const Json& job) {
   return IsBelievable(job) ? saving : "not believable";
 }
 
+bool HasFirstPlan(const Json& job) {
+  return !ObjectOf(job, "plan").empty() && job.value("refined", Json()) == false &&
+         MemberText(job, "state") != "finished";
+}
+
 long long SlowPipelines(const Json& job) {
   for (const char* const key : {"slow_pipelines", "stragglers"}) {
     const auto count = job.find(key);

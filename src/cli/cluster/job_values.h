@@ -31,6 +31,9 @@ bool IsBelievable(const nlohmann::ordered_json& object);
 // What a job saves now, as far as its plan says.
 std::string SavingNow(const nlohmann::ordered_json& job);
 
+// Whether the plan that a job follows is a first one, while a better one is searched for.
+bool HasFirstPlan(const nlohmann::ordered_json& job);
+
 // How many pipelines are slow. An older server says only how often that was reported.
 long long SlowPipelines(const nlohmann::ordered_json& job);
 

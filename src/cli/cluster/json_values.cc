@@ -45,6 +45,11 @@ std::string DayText(const nlohmann::ordered_json& object, const char* key) {
   return fmt::format("{:%Y-%m-%d %H:%M}", fmt::gmtime(static_cast<std::time_t>(seconds)));
 }
 
+std::string SecondsOf(const nlohmann::ordered_json& object, const char* key) {
+  const auto number = NumberOf(object, key);
+  return number ? FormatSeconds(*number) : "";
+}
+
 std::string Line(const char* what, const std::string& value) {
   return value.empty() ? "" : fmt::format("{:<12} {}\n", what, value);
 }

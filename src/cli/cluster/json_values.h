@@ -23,6 +23,9 @@ const nlohmann::ordered_json& ListOf(const nlohmann::ordered_json& object, const
 // that there can be.
 std::string DayText(const nlohmann::ordered_json& object, const char* key);
 
+// "18.2340 s"; empty where the member is no number.
+std::string SecondsOf(const nlohmann::ordered_json& object, const char* key);
+
 // "what         value"; empty where the value is.
 std::string Line(const char* what, const std::string& value);
 

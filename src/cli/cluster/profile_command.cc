@@ -11,11 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "cli/cluster/job_client_text.h"
+#include "cli/cluster/conditions_text.h"
+#include "cli/cluster/event_text.h"
 #include "cli/cluster/json_values.h"
 #include "cli/cluster/profile_comparison.h"
 #include "cli/cluster/profile_flags.h"
 #include "cli/cluster/server_client.h"
+#include "cli/cluster/sweep_text.h"
 #include "cli/cluster/waiting_text.h"
 #include "cli/commands.h"
 #include "cli/framework/table.h"

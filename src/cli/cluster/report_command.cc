@@ -9,7 +9,7 @@
 #include <string>
 
 #include "cli/cluster/energy_report.h"
-#include "cli/cluster/job_client_text.h"
+#include "cli/cluster/event_text.h"
 #include "cli/cluster/report_flags.h"
 #include "cli/cluster/server_client.h"
 #include "cli/commands.h"

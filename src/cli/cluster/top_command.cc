@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/cluster/job_client_text.h"
+#include "cli/cluster/event_text.h"
 #include "cli/cluster/server_client.h"
 #include "cli/cluster/top_flags.h"
 #include "cli/cluster/top_text.h"
