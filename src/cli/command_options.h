@@ -43,6 +43,9 @@ void AddServerOptions(CommandParser* parser, ServerFlags* flags,
                           "The server: http://HOST:PORT, https://HOST:PORT or "
                           "unix:PATH.");
 
+// --driver and --socket: where to look at a node.
+void AddNodeOptions(CommandParser* parser, std::string* driver, std::string* agent_socket);
+
 // --price and --carbon: of a kWh.
 void AddPriceOptions(CommandParser* parser, std::optional<double>* price_per_kwh,
                      std::string* currency, std::optional<double>* carbon_g_per_kwh);

@@ -22,13 +22,7 @@ constexpr int kMostWindow = 256;
 
 void AddName(CommandParser* parser, std::string* target, const std::string& names,
              const std::string& value, const std::string& help, ValueKind kind) {
-  parser->AddText(names, value, help,
-                  [target](const std::string& text) -> Result<void> {
-                    if (text.empty()) return InvalidInput("the value is empty");
-                    *target = text;
-                    return {};
-                  },
-                  {kind, {}});
+  parser->AddText(names, value, help, CommandParser::NotEmpty(target), {kind, {}});
 }
 
 void AddPipelineOption(CommandParser* parser, JobClientFlags* flags, const std::string& help) {

@@ -87,11 +87,7 @@ void AddReportCommand(CommandParser* parser, Invocation* invocation) {
   AddPriceOptions(parser, &flags->price_per_kwh, &flags->currency, &flags->carbon_g_per_kwh);
   parser->SetGroup("Output");
   parser->AddText("--csv", "FILE", "Write a CSV file instead of a table.",
-                  [flags](const std::string& text) -> Result<void> {
-                    if (text.empty()) return InvalidInput("the name of the file is empty");
-                    flags->csv_file = text;
-                    return {};
-                  },
+                  CommandParser::NotEmpty(&flags->csv_file, "the name of the file is empty"),
                   {ValueKind::kFile, {}});
   parser->AddFlag(&flags->json, "--json", "Print JSON, as the server has it.");
   AddServerOptions(parser, &flags->server);

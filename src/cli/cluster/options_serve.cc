@@ -42,11 +42,7 @@ void AddServeCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddFlag(&flags->openapi, "--openapi",
                   "Print the OpenAPI document of the server's API and end.");
   parser->AddText("--config", "FILE", "A TOML file of these options.",
-                  [flags](const std::string& text) -> Result<void> {
-                    if (text.empty()) return InvalidInput("the name of the file is empty");
-                    flags->config_file = text;
-                    return {};
-                  },
+                  CommandParser::NotEmpty(&flags->config_file, "the name of the file is empty"),
                   {ValueKind::kFile, {}});
 }
 

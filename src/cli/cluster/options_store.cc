@@ -27,11 +27,7 @@ void AddStoreCommand(CommandParser* parser, Invocation* invocation) {
         "perseus store copy --from postgresql://perseus@db.example/perseus --to sqlite:back.db"}});
   const auto add = [&](std::string* target, const std::string& name, const std::string& help) {
     parser->AddText(name, "STORE", help,
-                    [target](const std::string& text) -> Result<void> {
-                      if (text.empty()) return InvalidInput("the name of the store is empty");
-                      *target = text;
-                      return {};
-                    },
+                    CommandParser::NotEmpty(target, "the name of the store is empty"),
                     {ValueKind::kText, {}});
   };
   parser->SetGroup("Stores");

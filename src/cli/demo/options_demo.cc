@@ -60,13 +60,10 @@ void AddDemoCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddFlag(&flags->page, "--page",
                   "Say where the server's page is, train for 500 iterations unless told otherwise, "
                   "and leave the server open after them, until Ctrl-C.");
-  parser->AddText("--keep", "DIR", "Keep logs, store and profile in this new folder.",
-                  [flags](const std::string& text) -> Result<void> {
-                    if (text.empty()) return InvalidInput("the name of the folder is empty");
-                    flags->keep_directory = text;
-                    return {};
-                  },
-                  {ValueKind::kDirectory, {}});
+  parser->AddText(
+      "--keep", "DIR", "Keep logs, store and profile in this new folder.",
+      CommandParser::NotEmpty(&flags->keep_directory, "the name of the folder is empty"),
+      {ValueKind::kDirectory, {}});
 }
 
 }  // namespace perseus::cli

@@ -95,15 +95,27 @@ class CommandParser {
   void AddOutput(Target* target, ValueKind kind, const std::string& help) {
     const bool is_folder = kind == ValueKind::kDirectory;
     AddText("-o,--output", is_folder ? "DIR" : "FILE", help,
-            [target, is_folder](const std::string& text) -> Result<void> {
-              if (text.empty()) {
-                return InvalidInput(is_folder ? "the name of the folder is empty"
-                                              : "the name of the file is empty");
-              }
-              *target = text;
-              return {};
-            },
+            NotEmpty(target, is_folder ? "the name of the folder is empty"
+                                       : "the name of the file is empty"),
             {kind, {}});
+  }
+
+  // What an option does with its text, where that is not empty: keeps it, or keeps all of several.
+  // `empty`: the sentence where it is.
+  template <typename Target>
+  static Set NotEmpty(Target* target, const char* empty = "the value is empty") {
+    return [target, empty](const std::string& text) -> Result<void> {
+      if (text.empty()) return InvalidInput(empty);
+      *target = text;
+      return {};
+    };
+  }
+  static Set AppendedTo(std::vector<std::string>* target, const char* empty) {
+    return [target, empty](const std::string& text) -> Result<void> {
+      if (text.empty()) return InvalidInput(empty);
+      target->push_back(text);
+      return {};
+    };
   }
 
   // An option whose text `read` parses into a Result<T>.

@@ -18,23 +18,6 @@
 namespace perseus::cli {
 namespace {
 
-// A name or path that is not empty.
-CommandParser::Set NotEmpty(std::string* target) {
-  return [target](const std::string& text) -> Result<void> {
-    if (text.empty()) return InvalidInput("the value is empty");
-    *target = text;
-    return {};
-  };
-}
-
-CommandParser::Set AppendedTo(std::vector<std::string>* target) {
-  return [target](const std::string& text) -> Result<void> {
-    if (text.empty()) return InvalidInput("the name is empty");
-    target->push_back(text);
-    return {};
-  };
-}
-
 Result<double> ParseAgentTime(std::string_view text, double least, double most) {
   Result<double> seconds = ParseLongDuration(text);
   if (!seconds || (*seconds >= least && *seconds <= most)) return seconds;
@@ -45,13 +28,13 @@ Result<double> ParseAgentTime(std::string_view text, double least, double most) 
 void AddDriverOption(CommandParser* parser, AgentFlags* flags) {
   parser->AddText("--driver", "SPEC",
                   "How to reach the GPUs: nvml (default), nvml:/path/lib.so, or simulated:FILE.",
-                  NotEmpty(&flags->driver), {});
+                  CommandParser::NotEmpty(&flags->driver), {});
 }
 
 void AddSocketOption(CommandParser* parser, AgentFlags* flags, const std::string& whose,
                      const char* usual) {
   parser->AddText("--socket", "PATH", fmt::format("{} socket (default {}).", whose, usual),
-                  NotEmpty(&flags->socket), {ValueKind::kFile, {}});
+                  CommandParser::NotEmpty(&flags->socket), {ValueKind::kFile, {}});
 }
 
 // What one agent is told apart from another by.
@@ -61,19 +44,19 @@ void AddPlaceOptions(CommandParser* parser, AgentFlags* flags) {
   parser->AddText("--journal", "FILE",
                   fmt::format("Where the agent records which clocks it has changed (default {}).",
                               agent::kDefaultJournalPath),
-                  NotEmpty(&flags->journal), {ValueKind::kFile, {}});
+                  CommandParser::NotEmpty(&flags->journal), {ValueKind::kFile, {}});
   parser->AddText("--gpu-locks", "DIR",
                   fmt::format("Folder of lock files. They prevent two agents of a machine from "
                               "using the same GPU (default {}; for simulated GPUs FILE.locks).",
                               agent::kDefaultGpuLocks),
-                  NotEmpty(&flags->gpu_locks), {ValueKind::kDirectory, {}});
+                  CommandParser::NotEmpty(&flags->gpu_locks), {ValueKind::kDirectory, {}});
 }
 
 void AddMetricsOption(CommandParser* parser, AgentFlags* flags) {
   parser->AddText("--metrics-file", "FILE",
                   "Keep figures for Prometheus in this file, whose name ends in .prom: for the "
                   "textfile collector of node_exporter (default: no file).",
-                  NotEmpty(&flags->metrics_file), {ValueKind::kFile, {}});
+                  CommandParser::NotEmpty(&flags->metrics_file), {ValueKind::kFile, {}});
 }
 
 void AddAccessOptions(CommandParser* parser, AgentFlags* flags, const std::string& what) {
@@ -82,15 +65,15 @@ void AddAccessOptions(CommandParser* parser, AgentFlags* flags, const std::strin
       fmt::format("A user who may {}, besides root and the user that runs this; a name or a "
                   "number. May be given several times.",
                   what),
-      AppendedTo(&flags->users));
+      CommandParser::AppendedTo(&flags->users, "the name is empty"));
   parser->AddRepeated("--allow-group", "NAME", "The same for the members of a group.",
-                      AppendedTo(&flags->groups));
+                      CommandParser::AppendedTo(&flags->groups, "the name is empty"));
 }
 
 void AddRunOptions(CommandParser* parser, AgentFlags* flags) {
   parser->AddRepeated("--operator", "NAME",
                       "A user who may also give back the clocks of others (release).",
-                      AppendedTo(&flags->operators));
+                      CommandParser::AppendedTo(&flags->operators, "the name is empty"));
   parser->AddFlag(&flags->observe, "--observe", "Set no clock; only show GPUs and conditions.");
   parser->AddValue<double>(&flags->min_interval_seconds, "--min-interval", "TIME",
                            "Change the clock of a GPU at most once in this time (default 10ms).",
@@ -132,7 +115,7 @@ void AddReleaseAction(CommandParser* parser, AgentFlags* flags) {
   parser->SetGroup("Which clocks");
   parser->AddFlag(&flags->all, "--all", "The clocks of all GPUs of the node.");
   parser->AddText("--gpu", "GPU", "Only the clock of this GPU: its UUID or index.",
-                  NotEmpty(&flags->gpu), {});
+                  CommandParser::NotEmpty(&flags->gpu), {});
   parser->AddFlag(
       &flags->journaled, "--journaled",
       "Only the clocks that the journal of a dead agent names. The service manager uses this.");

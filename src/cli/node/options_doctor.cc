@@ -12,6 +12,17 @@
 
 namespace perseus::cli {
 
+void AddNodeOptions(CommandParser* parser, std::string* driver, std::string* agent_socket) {
+  constexpr const char* kNothing = "expected a name, got nothing";
+  parser->AddText(
+      "--driver", "DRIVER",
+      "How to reach the GPUs: nvml (default), nvml:LIBRARY, zeusd:SOCKET, or simulated:FILE.",
+      CommandParser::NotEmpty(driver, kNothing), {ValueKind::kText, {}});
+  parser->AddText("--socket", "PATH",
+                  fmt::format("The agent's socket (default {}).", agent::kDefaultSocketPath),
+                  CommandParser::NotEmpty(agent_socket, kNothing), {ValueKind::kFile, {}});
+}
+
 void AddDoctorCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
       Command::kDoctor, "doctor",
@@ -27,23 +38,8 @@ void AddDoctorCommand(CommandParser* parser, Invocation* invocation) {
        {"look at a server and its jobs", "perseus doctor --server https://perseus.example:7787"},
        {"for a program", "perseus doctor --json"}});
   DoctorFlags* flags = &invocation->doctor;
-  const auto add_name = [&](std::string* target, const std::string& name, const std::string& value,
-                            const std::string& help, ValueKind kind) {
-    parser->AddText(name, value, help,
-                    [target](const std::string& text) -> Result<void> {
-                      if (text.empty()) return InvalidInput("expected a name, got nothing");
-                      *target = text;
-                      return {};
-                    },
-                    {kind, {}});
-  };
   parser->SetGroup("Where to look");
-  add_name(&flags->driver, "--driver", "DRIVER",
-           "How to reach the GPUs: nvml (default), nvml:LIBRARY, zeusd:SOCKET, or simulated:FILE.",
-           ValueKind::kText);
-  add_name(&flags->agent_socket, "--socket", "PATH",
-           fmt::format("The agent's socket (default {}).", agent::kDefaultSocketPath),
-           ValueKind::kFile);
+  AddNodeOptions(parser, &flags->driver, &flags->agent_socket);
   parser->AddOldName("--agent", "--socket");
   parser->SetGroup("What to measure");
   parser->AddValue<double>(&flags->seconds, "--seconds", "SECONDS",

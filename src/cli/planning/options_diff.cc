@@ -24,11 +24,7 @@ void AddDiffCommand(CommandParser* parser, Invocation* invocation) {
                   "Compare the frontiers (frontier.csv beside each plan) instead, also of plans of "
                   "different jobs.");
   parser->AddRepeated("--with", "PLAN", "One more plan whose frontier is compared.",
-                      [flags](const std::string& text) -> Result<void> {
-                        if (text.empty()) return InvalidInput("the name of the plan is empty");
-                        flags->others.push_back(text);
-                        return {};
-                      });
+                      CommandParser::AppendedTo(&flags->others, "the name of the plan is empty"));
   parser->SetGroup("Output");
   parser->AddOutput(&flags->output_file, ValueKind::kFile,
                     "With --frontiers: write a page with the plot of all of them to this file.");

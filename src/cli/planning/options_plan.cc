@@ -42,11 +42,7 @@ void AddPlanCommand(CommandParser* parser, Invocation* invocation) {
       "Plan for the conditions in this file: the table [conditions] of a job file, as "
       "perseus doctor --set-clocks -o FILE writes it. A value that is given beside it is "
       "taken instead.",
-      [invocation](const std::string& text) -> Result<void> {
-        if (text.empty()) return InvalidInput("expected a file, got nothing");
-        invocation->conditions_file = text;
-        return {};
-      },
+      CommandParser::NotEmpty(&invocation->conditions_file, "expected a file, got nothing"),
       {ValueKind::kFile, {}});
   AddConditionOptions(parser, &invocation->job);
   AddRobustOptions(parser, &invocation->job);

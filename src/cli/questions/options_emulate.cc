@@ -57,11 +57,7 @@ void AddJobOptions(CommandParser* parser, EmulateFlags* flags) {
   parser->AddText("--plan", "FILE",
                   "Follow this plan instead of a policy: a plan.json, or a Python plan of Zeus or "
                   "lowtime (.py). Without --at, the plan's own time is the target.",
-                  [flags](const std::string& text) -> Result<void> {
-                    flags->plan_file = text;
-                    if (text.empty()) return InvalidInput("the name of the file is empty");
-                    return {};
-                  },
+                  CommandParser::NotEmpty(&flags->plan_file, "the name of the file is empty"),
                   {ValueKind::kFile, {}});
   parser->AddFlag(
       &flags->compare, "--compare",
@@ -133,11 +129,7 @@ void AddQuestions(CommandParser* parser, EmulateFlags* flags) {
       "Show what microbatches of different lengths would save in another order, or shared out "
       "otherwise between the pipelines. The file is a work table (microbatch,factor or "
       "microbatch,tokens) with the microbatches of all pipelines, pipeline by pipeline.",
-      [flags](const std::string& text) -> Result<void> {
-        if (text.empty()) return InvalidInput("the name of the file is empty");
-        flags->assignment_file = text;
-        return {};
-      },
+      CommandParser::NotEmpty(&flags->assignment_file, "the name of the file is empty"),
       {ValueKind::kFile, {}});
   parser->AddRepeated(
       "--sweep", "KEY=V,V,...",

@@ -29,11 +29,7 @@ void AddTraceCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddText(
       "--profile", "FILE",
       "A profile. Perseus assumes that the recorded job ran at the profile's highest clock.",
-      [flags](const std::string& text) -> Result<void> {
-        if (text.empty()) return InvalidInput("the name of the profile is empty");
-        flags->profile = text;
-        return {};
-      },
+      CommandParser::NotEmpty(&flags->profile, "the name of the profile is empty"),
       {ValueKind::kFile, {}});
   parser->AddFlag(&flags->strict, "--strict",
                   "Refuse a profile with odd cells, instead of noting them.");
