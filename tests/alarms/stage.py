@@ -173,14 +173,18 @@ class Stage:
         training.await_followers()
         return training
 
-    def watch(self, server: Server, node: Node | None = None) -> Prometheus:
-        """Start Prometheus; the alarm does not fire yet."""
+    def watch(
+        self, server: Server, node: Node | None = None, *, is_well: bool = True
+    ) -> Prometheus:
+        """Start Prometheus; the alarm does not fire yet, unless the fault is there already."""
         where = node.exporter.address if node else ""
         prometheus = Prometheus(self.folder, server.url, where)
         self.held.callback(prometheus.close)
         prometheus.await_series('up{job="perseus"} == 1')
         if node:
             prometheus.await_series("perseus_agent_build_info")
+        if not is_well:
+            return prometheus
         # Nor does it wait for its `for`. Ranks may complain for a while on a busy machine.
         query = f'ALERTS{{alertname="{self._alarm}"}}'
         until(lambda: not prometheus.ask(query), f"{self._alarm} fires before the fault")
