@@ -345,5 +345,16 @@ TEST_F(DoctorTest, LeavesAnAgentsClocksAlone) {
   EXPECT_EQ(engine_->Snapshot(0)->set_calls, 0);
 }
 
+// On a machine that several share, each agent has some of the GPUs.
+TEST_F(DoctorTest, SetsClocksThatAreNoneOfTheAgents) {
+  Make("[[gpus]]\n");
+  const OneHello agent(folder_.Path("agent.sock"), Hello(false, "GPU-other"));
+  const RunResult run = RunPerseus(Arguments({"--set-clocks", "--json"}));
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  EXPECT_EQ(nlohmann::json::parse(run.out)["gpus"][0]["clock_call"]["calls"], 10);
+  EXPECT_GT(engine_->Snapshot(0)->set_calls, 0);
+  EXPECT_EQ(engine_->Snapshot(0)->locked_mhz, std::nullopt);
+}
+
 }  // namespace
 }  // namespace perseus::cli

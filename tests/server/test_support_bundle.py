@@ -259,6 +259,25 @@ def test_the_last_events_and_the_end_of_a_log(server: Server, tmp_path: Path) ->
     assert len([name for _, name, _ in events if "straggler" in name]) >= 5
 
 
+def test_jobs_that_have_not_ended_come_first(server: Server, tmp_path: Path) -> None:
+    """Thousands may have ended: the one that matters is in the bundle, whenever it was made."""
+    made = []
+    for name in ("before", "goes on", "after"):
+        body = {"name": name, "job": SETTINGS, "profile_csv": PROFILE}
+        status, job = server.call("POST", "/api/v1/jobs", body)
+        assert status == 201
+        made.append(job["id"])
+    for job in (made[0], made[2]):
+        assert server.call("POST", f"/api/v1/jobs/{job}/finish")[0] == 200
+    out = tmp_path / "support.tar.gz"
+    bundle("--server", server.url, "-o", str(out))
+    files = unpacked(out)
+    jobs = [each["name"] for each in json.loads(files["server/jobs.json"])["jobs"]]
+    assert jobs[0] == "goes on"
+    assert sorted(jobs) == ["after", "before", "goes on"]
+    assert json.loads(files["job/job.json"])["name"] == "goes on"
+
+
 def test_of_a_log_larger_than_memory_the_end_is_taken(tmp_path: Path) -> None:
     """It begins with a whole line: of a secret, not half of it stays."""
     log = tmp_path / "large.log"
