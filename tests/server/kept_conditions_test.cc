@@ -224,6 +224,26 @@ TEST_F(KeptConditionsTest, AProfileThatIsMeasuredAgainHasThemToo) {
   }
 }
 
+// The figures came with the profile that the job began with, whatever its ranks measure later.
+TEST(KeptConditions, TheirProfileIsNamedAlsoAfterRanksMeasuredAgain) {
+  JobView view;
+  view.conditions = StartedFrom({.id = "p-1", .conditions_json = FormatKeptConditions(Kept())}, {});
+  EXPECT_EQ(ConditionsJson(view)["from"]["profile"], "p-1");
+  view.conditions->profile = "p-2";
+  view.conditions = ParseConditionsState(FormatConditionsState(*view.conditions));
+  ASSERT_TRUE(view.conditions);
+  EXPECT_EQ(view.conditions->profile, "p-2");
+  EXPECT_EQ(ConditionsJson(view)["from"]["profile"], "p-1");
+}
+
+// Older versions named only the present profile.
+TEST(KeptConditions, AnOlderStoreNamesTheProfileOfTheJob) {
+  ConditionsState state{.profile = "p-1", .start = Kept(), .start_profile = "p-1"};
+  auto json = nlohmann::ordered_json::parse(FormatConditionsState(state));
+  ASSERT_EQ(json.erase("start_profile"), 1U);
+  EXPECT_EQ(ParseConditionsState(json.dump()), state);
+}
+
 using ServersKeptConditionsTest = ServersTest;
 
 TEST_F(ServersKeptConditionsTest, OnPostgresqlAJobOfAnotherServerBeginsWithThem) {

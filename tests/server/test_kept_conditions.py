@@ -143,3 +143,26 @@ def test_the_next_job_begins_with_them(store: str, tmp_path: Path) -> None:
     error = plan_command(server, tmp_path, shown["id"], fails=True)
     assert "measured neither noise nor latency yet" in error
     assert server.stop() == 0
+
+
+def test_their_profile_is_named_after_ranks_measured_again(store: str) -> None:
+    """It is the one that they came with, not the newest; also after a restart."""
+    server = Server(BINARY, store)
+    first = run_job(server, "first")
+    for rank in range(RANKS):
+        sweep(server, first, rank)
+    await_plan(server, first)
+    report(server, first)
+    profile = await_kept(server)
+    second = run_job(server, "second")
+    assert await_plan(server, second)["conditions"]["from"]["profile"] == profile["id"]
+    assert server.call("POST", second + "/reprofile")[0] == 200
+    for rank in range(RANKS):
+        sweep(server, second, rank)
+    assert await_plan(server, second)["profile_source"] == "measured"
+    assert len(server.call("GET", "/api/v1/profiles")[1]["profiles"]) == 2
+    assert server.call("GET", second)[1]["conditions"]["from"]["profile"] == profile["id"]
+    assert server.stop() == 0
+    server = Server(BINARY, store)
+    assert server.call("GET", second)[1]["conditions"]["from"]["profile"] == profile["id"]
+    assert server.stop() == 0

@@ -63,7 +63,8 @@ constexpr Member kConditionsMembers[] = {
         .Says("Between stages, where any is measured or planned for.")};
 constexpr Member kFromMembers[] = {
     Text("job"), Number("at").Says("When it measured, seconds since 1970."),
-    Text("profile").Says("The profile of the library that came with it.")};
+    Text("profile").Says("The profile of the library that it came with, also after the ranks "
+                         "have measured another one.")};
 constexpr Member kKeptMembers[] = {
     Text("job").Says("That measured it, under this profile."),
     Number("at").Says("When, seconds since 1970."),
@@ -168,7 +169,7 @@ Json ConditionsJson(const JobView& view) {
                                      : "none"},
           {"from", has_start ? Json{{"job", view.conditions->start->job},
                                     {"at", view.conditions->start->at_seconds},
-                                    {"profile", view.conditions->profile}}
+                                    {"profile", view.conditions->start_profile}}
                              : Json()},
           {"changing", view.conditions && view.conditions->next},
           {"planned_at", planned_at > 0 ? Json(planned_at) : Json()},

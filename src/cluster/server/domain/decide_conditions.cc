@@ -142,6 +142,7 @@ ConditionsState StartedFrom(const store::ProfileRecord& profile, ConditionsState
   state.profile = profile.id;
   state.start = ParseKeptConditions(profile.conditions_json);
   if (!state.start) return state;
+  state.start_profile = profile.id;
   for (const Condition which : kAllConditions) {
     if (!state.IsFromStart(which)) continue;
     state.plan.values[static_cast<std::size_t>(which)] = ValueOf(state.start->measured, which);

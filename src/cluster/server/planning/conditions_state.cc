@@ -142,7 +142,10 @@ std::string FormatConditionsState(const ConditionsState& state) {
   if (state.next) json["next"] = PlannedJson(*state.next);
   AddMeasured(state.measured, &json);
   if (!state.profile.empty()) json["profile"] = state.profile;
-  if (state.start) json["start"] = KeptJson(*state.start);
+  if (state.start) {
+    json["start"] = KeptJson(*state.start);
+    json["start_profile"] = state.start_profile;
+  }
   return FormatCompact(json);
 }
 
@@ -158,7 +161,12 @@ std::optional<ConditionsState> ParseConditionsState(const std::string& json) {
   if (const auto next = root.Find("next")) state.next = ReadPlanned(*next);
   state.measured = ReadMeasured(root);
   if (const auto profile = root.Find("profile")) state.profile = profile->String();
-  if (const auto start = root.Find("start")) state.start = ReadKept(*start);
+  if (const auto start = root.Find("start")) {
+    state.start = ReadKept(*start);
+    // Older versions kept only the present profile, which is the same until ranks measure again.
+    const auto profile = root.Find("start_profile");
+    state.start_profile = profile ? profile->String() : state.profile;
+  }
   if (reader.failed()) return std::nullopt;
   return state;
 }

@@ -90,7 +90,8 @@ struct ConditionsState {
   double planned_at_seconds = 0;               // Time of day; 0: the plans are the first.
   MeasuredConditions measured = {};
   std::string profile = {};                  // The library's that the job uses. Empty: none.
-  std::optional<KeptConditions> start = {};  // With that profile: the first plans were made for it.
+  std::optional<KeptConditions> start = {};  // The first plans were made for it,
+  std::string start_profile = {};            // and it came with this profile.
 
   // Whether what plans are made for is what another job measured.
   bool IsFromStart(Condition which) const {
