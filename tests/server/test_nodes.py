@@ -105,6 +105,33 @@ def test_nodes_are_searched_and_come_page_by_page(server: Server) -> None:
     assert server.call("GET", "/api/v1/nodes?limit=1&after=")[1]["nodes"][0]["node"] == "n0"
 
 
+def test_an_answer_is_bounded_however_many_ranks_a_node_has(server: Server) -> None:
+    """Sums are of all ranks; those in trouble are among the few that are shown."""
+    names = [f"n{number:02}" for number in range(20)]
+    each, most = 65, 64
+    path = create(server, job=SETTINGS | {"data_parallel": len(names) * each // 2})
+    for rank in range(len(names) * each):
+        place = {"dp_rank": rank // 2, "pp_rank": rank % 2, "node": names[rank // each]}
+        status, answer = server.call("POST", path + "/ranks", {"rank": rank, **place})
+        assert status == 200, answer
+    last = each - 1  # Of the first node.
+    agent = {"version": "0.2.0"}
+    client = {"client": "c", "state": "following", "refused": 2, "agent": agent}
+    report(server, path, {"rank": last, **client}, {"rank": 0, **client, "refused": 0})
+    first, *others = nodes(server, "?limit=1000")
+    assert [node["node"] for node in (first, *others)] == names[:16], "16 times 64 GPUs"
+    numbers = ("gpu_count", "leased", "refused", "complaining", "fights")
+    assert [first[name] for name in numbers] == [each, 2, 2, 0, 0]
+    shown = [gpu["rank"] for gpu in first["gpus"]]
+    assert shown == [*range(most - 1), last]
+    assert all(len(node["gpus"]) == most for node in others)
+    status, answer = server.call("GET", "/api/v1/nodes?limit=1000")
+    assert answer["next"] == names[15]
+    rest = server.call("GET", f"/api/v1/nodes?limit=1000&after={names[15]}")[1]
+    assert ([node["node"] for node in rest["nodes"]], rest["next"]) == (names[16:], None)
+    assert [node["node"] for node in nodes(server, "?troubled=1")] == names[:1]
+
+
 def test_what_an_agent_says_is_bounded(server: Server) -> None:
     """A report that says too much is refused or cut, not kept whole."""
     path = create(server)

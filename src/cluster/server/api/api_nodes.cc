@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -26,6 +27,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kUsualNodes = 100;
+constexpr std::size_t kMostGpusOfNode = 64;
+constexpr std::size_t kMostGpus = 1024;  // Of an answer: under 1 MiB, unless agents say much.
 
 constexpr Member kNodeGpuMembers[] = {
     Text("uuid").Nullable(),
@@ -45,10 +48,15 @@ constexpr Member kNodeGpuMembers[] = {
 constexpr Member kNodeMembers[] = {
     Text("node").Says("As its ranks call it."),
     Number("heard_at").Nullable().Says("When one of its ranks reported last."),
+    Integer("gpu_count").Says("Of its ranks. This and the numbers that follow count all of them."),
+    Integer("leased").Says("GPUs whose clock a client has, to follow a plan or to measure."),
     Integer("refused"),
     Integer("complaining").Says("Ranks that report an error."),
     Integer("fights").Says("GPUs whose clock something acts against."),
-    Object("gpus", "NodeGpu").List().Says("Of its ranks, job by job.")};
+    Object("gpus", "NodeGpu")
+        .List(kMostGpusOfNode)
+        .Says("At most 64 of its ranks, job by job; those with refused clocks, errors or fights "
+              "before others.")};
 constexpr Member kNodeListMembers[] = {Object("nodes", "Node").List(),
                                        Text("next").Nullable().Says("For `after`; null: no more.")};
 constexpr ObjectSchema kNodeSchemas[] = {
@@ -56,79 +64,117 @@ constexpr ObjectSchema kNodeSchemas[] = {
 
 Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
+std::int64_t RefusedBy(const ClientReport* client) {
+  if (client == nullptr) return 0;
+  const auto found = client->counts.find("refused");
+  return found == client->counts.end() ? 0 : static_cast<std::int64_t>(found->second);
+}
+
+bool HasFights(const ClientReport* client) {
+  return client != nullptr && client->agent && !client->agent->fights.empty();
+}
+
+bool IsTroubled(const ClientReport* client) {
+  return RefusedBy(client) > 0 || HasFights(client) ||
+         (client != nullptr && !client->error.empty());
+}
+
+// Whether the rank's client has the clock: it follows a plan, or measures.
+bool HasClock(const ClientReport* client) {
+  return client != nullptr && client->agent &&
+         (client->state == "following" || client->state == "profiling");
+}
+
 // A rank stands for its GPU.
-struct NodeGpu {
-  std::shared_ptr<const store::JobHead> job;
-  RankNow rank;
+Json GpuJson(const store::JobHead& job, const store::RankRecord& rank, const ClientReport* told) {
+  const ClientReport none;
+  const ClientReport& client = told == nullptr ? none : *told;
+  return {{"uuid", OrNull(rank.gpu_uuid)},
+          {"name", OrNull(rank.gpu_name)},
+          {"job", job.id},
+          {"job_name", job.name},
+          {"rank", rank.rank},
+          {"process", OrNull(client.process)},
+          {"state", OrNull(client.state)},
+          {"heard_at", told == nullptr ? Json(nullptr) : Json(client.heard_at_seconds)},
+          {"client_version", OrNull(client.version)},
+          {"agent_version", client.agent ? Json(client.agent->version) : Json(nullptr)},
+          {"relay_version", OrNull(client.relay)},
+          {"refused", RefusedBy(told)},
+          {"fights", client.agent ? Json(client.agent->fights) : Json::array()},
+          {"error", OrNull(client.error)}};
+}
 
-  std::int64_t refused() const {
-    if (!rank.client) return 0;
-    const auto found = rank.client->counts.find("refused");
-    return found == rank.client->counts.end() ? 0 : static_cast<std::int64_t>(found->second);
-  }
-
-  Json ToJson() const {
-    const ClientReport none;
-    const ClientReport& client = rank.client ? *rank.client : none;
-    return {{"uuid", OrNull(rank.record.gpu_uuid)},
-            {"name", OrNull(rank.record.gpu_name)},
-            {"job", job->id},
-            {"job_name", job->name},
-            {"rank", rank.record.rank},
-            {"process", OrNull(client.process)},
-            {"state", OrNull(client.state)},
-            {"heard_at", rank.client ? Json(client.heard_at_seconds) : Json(nullptr)},
-            {"client_version", OrNull(client.version)},
-            {"agent_version", client.agent ? Json(client.agent->version) : Json(nullptr)},
-            {"relay_version", OrNull(client.relay)},
-            {"refused", refused()},
-            {"fights", client.agent ? Json(client.agent->fights) : Json::array()},
-            {"error", OrNull(client.error)}};
-  }
-};
-
+// Sums over all ranks of a node, which may have far more than an answer shows.
 struct Node {
   std::optional<double> heard_at_seconds;
+  std::int64_t gpus = 0;
+  std::int64_t leased = 0;
   std::int64_t refused = 0;
-  int complaining = 0;
-  int fights = 0;
-  std::vector<NodeGpu> gpus;
+  std::int64_t complaining = 0;
+  std::int64_t fights = 0;
 
   bool is_troubled() const { return refused > 0 || complaining > 0 || fights > 0; }
 
-  void Add(NodeGpu gpu) {
-    refused += gpu.refused();
-    if (const auto& client = gpu.rank.client) {
-      complaining += client->error.empty() ? 0 : 1;
-      fights += client->agent && !client->agent->fights.empty() ? 1 : 0;
-      heard_at_seconds = std::max(heard_at_seconds.value_or(0), client->heard_at_seconds);
-    }
-    gpus.push_back(std::move(gpu));
-  }
-
-  Json ToJson(const std::string& name) const {
-    Json list = Json::array();
-    for (const NodeGpu& gpu : gpus) list.push_back(gpu.ToJson());
-    return {{"node", name},
-            {"heard_at", heard_at_seconds ? Json(*heard_at_seconds) : Json(nullptr)},
-            {"refused", refused},
-            {"complaining", complaining},
-            {"fights", fights},
-            {"gpus", std::move(list)}};
+  void Add(const ClientReport* client) {
+    ++gpus;
+    if (client == nullptr) return;
+    leased += HasClock(client) ? 1 : 0;
+    refused += RefusedBy(client);
+    complaining += client->error.empty() ? 0 : 1;
+    fights += HasFights(client) ? 1 : 0;
+    heard_at_seconds = std::max(heard_at_seconds.value_or(0), client->heard_at_seconds);
   }
 };
 
-std::map<std::string, Node> NodesFor(const Call& call) {
+// What an answer shows of a node's GPUs: rather those in trouble, in the order in which they came.
+class ShownGpus {
+ public:
+  void Add(const store::JobHead& job, const store::RankRecord& rank, const ClientReport* client) {
+    std::vector<Shown>& list = IsTroubled(client) ? troubled_ : others_;
+    if (list.size() < kMostGpusOfNode) list.push_back({count_, GpuJson(job, rank, client)});
+    ++count_;
+  }
+
+  Json TakeJson() {
+    std::vector<Shown> shown = std::move(troubled_);
+    for (Shown& gpu : others_) {
+      if (shown.size() < kMostGpusOfNode) shown.push_back(std::move(gpu));
+    }
+    std::sort(shown.begin(), shown.end(),
+              [](const Shown& a, const Shown& b) { return a.number < b.number; });
+    Json list = Json::array();
+    for (Shown& gpu : shown) list.push_back(std::move(gpu.json));
+    return list;
+  }
+
+ private:
+  struct Shown {
+    std::size_t number = 0;  // As it came.
+    Json json;
+  };
+
+  std::vector<Shown> troubled_;
+  std::vector<Shown> others_;
+  std::size_t count_ = 0;
+};
+
+std::vector<std::shared_ptr<ManagedJob>> JobsFor(const Call& call) {
+  std::vector<std::shared_ptr<ManagedJob>> jobs = call.service.Jobs();
+  std::erase_if(jobs, [&](const auto& job) {
+    return job->is_gone() || job->is_finished() || !Sees(call.request.binding, *job);
+  });
+  return jobs;
+}
+
+std::map<std::string, Node> NodesFor(const Call& call,
+                                     const std::vector<std::shared_ptr<ManagedJob>>& jobs) {
   const std::string search = QueryText(call.request, "search");
   std::map<std::string, Node> nodes;
-  for (const std::shared_ptr<ManagedJob>& job : call.service.Jobs()) {
-    if (job->is_gone() || job->is_finished() || !Sees(call.request.binding, *job)) continue;
-    const auto head = std::make_shared<const store::JobHead>(job->head());
-    for (RankNow& rank : job->RanksNow()) {
-      if (rank.record.node.find(search) == std::string::npos) continue;
-      Node& node = nodes[rank.record.node];
-      node.Add({head, std::move(rank)});
-    }
+  for (const std::shared_ptr<ManagedJob>& job : jobs) {
+    job->VisitRanks([&](const store::RankRecord& rank, const ClientReport* client) {
+      if (rank.node.find(search) != std::string::npos) nodes[rank.node].Add(client);
+    });
   }
   if (QueryInteger(call.request, "troubled") == 1) {
     std::erase_if(nodes, [](const auto& node) { return !node.second.is_troubled(); });
@@ -136,31 +182,52 @@ std::map<std::string, Node> NodesFor(const Call& call) {
   return nodes;
 }
 
-void ListNodes(const CallPointer& call) {
-  const std::map<std::string, Node> nodes = NodesFor(*call);
-  const std::string after = QueryText(call->request, "after");
+// Ranks are visited twice, first for what filters and sums need: an answer copies no more of them
+// than it shows.
+http::Response ListNodes(const Call& call) {
+  const std::vector<std::shared_ptr<ManagedJob>> jobs = JobsFor(call);
+  const std::map<std::string, Node> nodes = NodesFor(call, jobs);
   const auto limit =
-      static_cast<std::size_t>(QueryInteger(call->request, "limit").value_or(kUsualNodes));
-  Json list = Json::array();
-  Json next = nullptr;
-  std::string last;
-  const auto begin =
-      call->request.query.contains("after") ? nodes.upper_bound(after) : nodes.begin();
-  for (auto node = begin; node != nodes.end(); ++node) {
-    if (list.size() == limit) {
-      next = last;
-      break;
-    }
-    list.push_back(node->second.ToJson(node->first));
-    last = node->first;
+      static_cast<std::size_t>(QueryInteger(call.request, "limit").value_or(kUsualNodes));
+  const auto begin = call.request.query.contains("after")
+                         ? nodes.upper_bound(QueryText(call.request, "after"))
+                         : nodes.begin();
+  std::map<std::string, ShownGpus> page;
+  std::size_t gpus = 0;
+  auto end = begin;
+  for (; end != nodes.end() && page.size() < limit; ++end) {
+    gpus += std::min(static_cast<std::size_t>(end->second.gpus), kMostGpusOfNode);
+    if (!page.empty() && gpus > kMostGpus) break;
+    page.try_emplace(end->first);
   }
-  Send(*call, JsonAnswer(200, {{"nodes", std::move(list)}, {"next", std::move(next)}}));
+  for (const std::shared_ptr<ManagedJob>& job : jobs) {
+    const store::JobHead head = job->head();
+    job->VisitRanks([&](const store::RankRecord& rank, const ClientReport* client) {
+      const auto shown = page.find(rank.node);
+      if (shown != page.end()) shown->second.Add(head, rank, client);
+    });
+  }
+  Json list = Json::array();
+  for (auto node = begin; node != end; ++node) {
+    const Node& sums = node->second;
+    list.push_back(
+        {{"node", node->first},
+         {"heard_at", sums.heard_at_seconds ? Json(*sums.heard_at_seconds) : Json(nullptr)},
+         {"gpu_count", sums.gpus},
+         {"leased", sums.leased},
+         {"refused", sums.refused},
+         {"complaining", sums.complaining},
+         {"fights", sums.fights},
+         {"gpus", page[node->first].TakeJson()}});
+  }
+  const Json next = end == nodes.end() ? Json(nullptr) : Json(std::prev(end)->first);
+  return JsonAnswer(200, {{"nodes", std::move(list)}, {"next", next}});
 }
 
 }  // namespace
 
 Schemas NodeSchemas() { return kNodeSchemas; }
 
-void AddNodeRoute(RouteMaker* routes) { routes->On(RowOf("listNodes"), ListNodes); }
+void AddNodeRoute(RouteMaker* routes) { routes->OnStore(RowOf("listNodes"), ListNodes); }
 
 }  // namespace perseus::server

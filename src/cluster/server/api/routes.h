@@ -134,7 +134,8 @@ inline constexpr QueryParameter kNodesQuery[] = {
      {.least = 0, .most = 1}},
     {"limit",
      QueryKind::kInteger,
-     "At most so many (default 100); `next` then says where to go on.",
+     "At most so many (default 100), and so many that all have at most 1,024 GPUs; `next` then "
+     "says where to go on.",
      false,
      {.least = 1, .most = kMostListed}},
     {"after", QueryKind::kText, "`next` of the answer before."}};

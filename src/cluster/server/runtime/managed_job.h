@@ -227,6 +227,10 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   // another server, reads the store. kUnavailable: the store does not answer.
   using RankFound = std::function<void(const Outcome<RankPlace>&)>;
   void FindRank(int rank, RankFound found);
+  // Calls `visit` for each rank, by number, with the last word of its client (nullptr: none to this
+  // server). It must neither keep what it gets nor ask anything of the job.
+  using RankVisitor = std::function<void(const store::RankRecord&, const ClientReport*)>;
+  void VisitRanks(const RankVisitor& visit) const;
   // The rank's record, as far as this server knows it.
   std::optional<store::RankRecord> KnownRank(int rank) const;
   // What the rank has reported of its present or last sweep.

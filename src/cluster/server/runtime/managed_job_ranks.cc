@@ -28,4 +28,12 @@ std::vector<RankNow> ManagedJob::RanksNow() const {
   return ranks;
 }
 
+void ManagedJob::VisitRanks(const RankVisitor& visit) const {
+  const Strand::Turn turn(strand_);
+  for (const auto& [number, record] : life_.ranks) {
+    const auto found = clients_.find(number);
+    visit(record, found == clients_.end() ? nullptr : &found->second);
+  }
+}
+
 }  // namespace perseus::server

@@ -31,19 +31,15 @@ function jobsOf(node: NodeSummary): Child {
   return h('span', {}, ...links.flatMap((link, i) => (i === 0 ? [link] : [', ', link])));
 }
 
-// Ranks whose client has the clock: it follows a plan, or measures.
-const hasClock = (gpu: NodeGpu): boolean =>
-  gpu.agent_version !== null && (gpu.state === 'following' || gpu.state === 'profiling');
-
 export function nodeTable(nodes: NodeSummary[], chosen: string | null,
     choose: (node: NodeSummary) => void): HTMLElement {
   return table('A press on a node shows its GPUs', [
     { head: 'Node', cell: (node) => h('button', {
-      'type': 'button', 'data-key': `node-${node.node}`, 'aria-expanded': String(chosen === node.node),
-      'click': () => choose(node),
+      'type': 'button', 'data-key': `node-${node.node}`,
+      'aria-expanded': String(chosen === node.node), 'click': () => choose(node),
     }, nodeName(node)) },
-    { head: 'GPUs', isNumber: true, cell: (node) => count(node.gpus.length) },
-    { head: 'Leased', isNumber: true, cell: (node) => count(node.gpus.filter(hasClock).length) },
+    { head: 'GPUs', isNumber: true, cell: (node) => count(node.gpu_count) },
+    { head: 'Leased', isNumber: true, cell: (node) => count(node.leased) },
     { head: 'Jobs', cell: jobsOf },
     { head: 'Agent', cell: (node) => versions(node, (gpu) => gpu.agent_version) },
     { head: 'Relay', cell: (node) => versions(node, (gpu) => gpu.relay_version) },
@@ -63,7 +59,9 @@ function detail(gpu: NodeGpu): Child {
 }
 
 export function gpuTable(node: NodeSummary): HTMLElement {
-  return table('As each rank reported it last', [
+  const left = node.gpu_count - node.gpus.length;
+  return table(left <= 0 ? 'As each rank reported it last' : 'As each rank reported it last; ' +
+      `${count(left)} more are not shown`, [
     { head: 'GPU', cell: (gpu) => h('span', {}, gpu.uuid ?? unknown,
         h('span', { class: 'detail' }, gpu.name ?? '')) },
     { head: 'Job', cell: (gpu) => h('a', { href: jobLink(gpu.job) }, gpu.job_name || gpu.job) },

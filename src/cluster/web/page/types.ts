@@ -284,6 +284,8 @@ export interface Computation {
 export interface PlanFile {
   microbatches: number;
   iteration_time_s: number;
+  gpu_count: number;
+  leased: number;
   baseline: {
     iteration_time_s: number;
     computations: { type: string; stage: number; knob: number; duration_s: number }[];
