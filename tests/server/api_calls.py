@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,42 @@ def await_running(server: Server, path: str) -> dict[str, Any]:
             return dict(job)
         time.sleep(0.05)
     raise AssertionError(job)
+
+
+def report_timed(
+    server: Server, path: str, iteration: int, ranks: Sequence[int] = (0, 1), **more: Any
+) -> dict[str, Any]:
+    """Report an iteration of pipeline 0 as planned; each rank's clock begins at its own time.
+
+    Parameters
+    ----------
+    more
+        Members of each report, such as `clocks`; `slow`, how many times as long as planned all
+        takes; `version`, of the plan.
+    """
+    slow = more.pop("slow", 1.0)
+    version = more.pop("version", None) or server.call("GET", path)[1]["plan"]["version"]
+    plan: dict[str, Any] = server.call("GET", path + "/plan.json")[1]
+    reports = []
+    for rank in ranks:
+        began = -0.5 - 3 * rank  # Of what the plan counts from.
+        runs = plan["ranks"][rank]["computations"]
+        begins = [slow * run["start_s"] - began for run in runs]
+        ends = [begin + slow * run["duration_s"] for begin, run in zip(begins, runs, strict=True)]
+        reports.append(
+            {
+                **{"rank": rank, "iteration": iteration, "plan_version": version},
+                **{"time_s": slow * plan["iteration_time_s"], "clocks": "plan"},
+                "timeline": {
+                    "begin_ns": [1e9 * begin for begin in begins],
+                    "end_ns": [1e9 * end for end in ends],
+                },
+                **more,
+            }
+        )
+    status, answer = server.call("POST", path + "/iterations", {"reports": reports})
+    assert status == 202, answer
+    return plan
 
 
 def run_unbelievable(server: Server, **more: Any) -> str:

@@ -102,6 +102,10 @@ class Machine {
   std::vector<bool> changes_;
 };
 
+RankRows Told(int rank, std::int64_t iteration, std::vector<RowSpan> rows) {
+  return {.rank = rank, .iteration = iteration, .plan_version = 1, .rows = std::move(rows)};
+}
+
 std::vector<double> RandomTransfers(int stages, std::mt19937_64* random) {
   std::uniform_real_distribution<double> seconds(0.0001, 0.004);
   std::vector<double> transfers(static_cast<std::size_t>(stages - 1));
@@ -207,7 +211,7 @@ TEST(GapWatch, PutsRanksTogetherInAnyOrder) {
                  told.begin() + static_cast<std::ptrdiff_t>(first + 16), random);
   }
   for (const auto& [iteration, of_rank] : told) {
-    watch.Take(dag, of_rank.first, iteration, 1, of_rank.second);
+    watch.Take(dag, Told(of_rank.first, iteration, of_rank.second));
   }
   ASSERT_EQ(watch.estimate().Transfers().size(), 3U);
   // The order of iterations differs, but medians do not.
@@ -221,12 +225,12 @@ TEST(GapWatch, LearnsAfterTrainingBeganAgainAtAnEarlierIteration) {
   Machine machine(dag, truth, 8);
   GapWatch watch;
   for (int iteration = 1000; iteration < 1100; iteration += 10) {
-    watch.Take(dag, 0, iteration, 1, machine.Run()[0]);
+    watch.Take(dag, Told(0, iteration, machine.Run()[0]));
   }
   for (int iteration = 0; iteration < 160; iteration += 10) {
     const auto ranks = machine.Run();
     for (int rank = 0; rank < 4; ++rank) {
-      watch.Take(dag, rank, iteration, 1, ranks[static_cast<std::size_t>(rank)]);
+      watch.Take(dag, Told(rank, iteration, ranks[static_cast<std::size_t>(rank)]));
     }
   }
   EXPECT_EQ(watch.estimate().Transfers().size(), 3U);
@@ -240,11 +244,67 @@ TEST(GapWatch, LearnsNothingWithoutOneRank) {
   for (int iteration = 0; iteration < 100; ++iteration) {
     const auto ranks = machine.Run();
     for (int rank = 0; rank < 3; ++rank) {
-      watch.Take(dag, rank, iteration, 1, ranks[static_cast<std::size_t>(rank)]);
+      watch.Take(dag, Told(rank, iteration, ranks[static_cast<std::size_t>(rank)]));
     }
-    watch.Take(dag, 4, iteration, 1, ranks[3]);  // Of no rank of the pipeline.
+    watch.Take(dag, Told(4, iteration, ranks[3]));  // Of no rank of the pipeline.
   }
   EXPECT_TRUE(watch.estimate().Transfers().empty());
+}
+
+TEST(GapWatch, GivesAnIterationOnceItIsWhole) {
+  const PipelineDag dag = DagOf("1f1b", 4, 1, {0.001, 0.002, 0.003});
+  Machine machine(dag, {.transfers = {0.001, 0.002, 0.003}}, 9);
+  const auto ranks = machine.Run();
+  GapWatch watch;
+  for (const int rank : {2, 0, 3}) {
+    EXPECT_FALSE(watch.Take(dag, Told(rank, 10, ranks[static_cast<std::size_t>(rank)])));
+  }
+  EXPECT_FALSE(watch.Take(dag, Told(1, 20, ranks[1]))) << "another iteration";
+  const auto whole = watch.Take(dag, Told(1, 10, ranks[1]));
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->ranks, ranks);
+  EXPECT_TRUE(whole->as_planned);
+  // One rank at other clocks is enough.
+  for (int rank = 0; rank < 4; ++rank) {
+    RankRows told = Told(rank, 30, ranks[static_cast<std::size_t>(rank)]);
+    told.as_planned = rank != 1;
+    const auto other = watch.Take(dag, told);
+    ASSERT_EQ(other.has_value(), rank == 3);
+    if (other) {
+      EXPECT_FALSE(other->as_planned);
+    }
+  }
+}
+
+// Rows of an iteration before training began again are of another one with the same number.
+TEST(GapWatch, DoesNotMixIterationsOfTwoRuns) {
+  const PipelineDag dag = DagOf("1f1b", 2, 1, {0.001});
+  Machine machine(dag, {.transfers = {0.001}}, 10);
+  const auto before = machine.Run();
+  const auto after = machine.Run();
+  GapWatch watch;
+  const auto at = [&](double seconds, RankRows told) {
+    told.heard_seconds = seconds;
+    return watch.Take(dag, std::move(told));
+  };
+  EXPECT_FALSE(at(100, Told(0, 10, before[0])));
+  EXPECT_FALSE(at(1000, Told(1, 10, after[1])));
+  const auto whole = at(1001, Told(0, 10, after[0]));
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->ranks, after);
+}
+
+// A rank may send more rows than its pipeline has: they are not even kept.
+TEST(GapWatch, KeepsNoRowsThatDoNotFit) {
+  const PipelineDag dag = DagOf("1f1b", 2, 1, {0.001});
+  Machine machine(dag, {.transfers = {0.001}}, 11);
+  auto ranks = machine.Run();
+  GapWatch watch;
+  EXPECT_FALSE(watch.Take(dag, Told(0, 10, ranks[0])));
+  ranks[1].push_back({});
+  EXPECT_FALSE(watch.Take(dag, Told(1, 10, ranks[1])));
+  ranks[1].pop_back();
+  EXPECT_TRUE(watch.Take(dag, Told(1, 10, ranks[1]))) << "its own word counts";
 }
 
 TEST(DelaysOf, TakesTheMedianWhereNothingWasMeasured) {

@@ -22,6 +22,7 @@ std::vector<http::Route> ApiRoutes(JobService& service) {
   AddRankRoutes(&maker);
   AddRankGridRoutes(&maker);
   AddNodeRoute(&maker);
+  AddTimelineRoute(&maker);
   AddMeasurementRoutes(&maker);
   AddProfileRoutes(&maker);
   AddPlanRoutes(&maker);

@@ -81,6 +81,7 @@ void AddJobListRoute(RouteMaker* routes);
 void AddRankRoutes(RouteMaker* routes);
 void AddRankGridRoutes(RouteMaker* routes);
 void AddNodeRoute(RouteMaker* routes);
+void AddTimelineRoute(RouteMaker* routes);
 void AddMeasurementRoutes(RouteMaker* routes);
 void AddProfileRoutes(RouteMaker* routes);
 void AddPlanRoutes(RouteMaker* routes);

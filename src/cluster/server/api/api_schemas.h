@@ -25,6 +25,7 @@ Schemas NewJobSchemas();
 Schemas RankSchemas();
 Schemas RankGridSchemas();
 Schemas NodeSchemas();
+Schemas TimelineSchemas();
 Schemas MeasurementSchemas();
 Schemas PlanSchemas();
 Schemas ZeusSchemas();
@@ -32,11 +33,11 @@ Schemas ZeusSchemas();
 // The settings of a new job that are not fields of job files.
 const ObjectSchema& JobSettingsSchema();
 
-inline std::array<Schemas, 13> AllSchemas() {
-  return {StragglerSchemas(),  WatchSchemas(), HistorySchemas(),     ProfileSchemas(),
-          ConditionsSchemas(), JobSchemas(),   NewJobSchemas(),      RankSchemas(),
-          RankGridSchemas(),   NodeSchemas(),  MeasurementSchemas(), PlanSchemas(),
-          ZeusSchemas()};
+inline std::array<Schemas, 14> AllSchemas() {
+  return {StragglerSchemas(),  WatchSchemas(),    HistorySchemas(), ProfileSchemas(),
+          ConditionsSchemas(), JobSchemas(),      NewJobSchemas(),  RankSchemas(),
+          RankGridSchemas(),   TimelineSchemas(), NodeSchemas(),    MeasurementSchemas(),
+          PlanSchemas(),       ZeusSchemas()};
 }
 
 }  // namespace perseus::server

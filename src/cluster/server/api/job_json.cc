@@ -133,11 +133,18 @@ constexpr Member kJobMembers[] = {
     Text("model").Sometimes().Says("The label that the profile library goes by."),
     Object("profiling", "Profiling").Sometimes(),
     Object("conditions", "Conditions").Sometimes(),
+    Object("timeline", "TimelineHead")
+        .Optional()
+        .Says("The last iteration that its ranks timed, which GET .../timeline has; null: none "
+              "since this server began."),
     Object("drift", "Drift")
         .List()
         .Sometimes()
         .Says("Kinds of computations that take another time than the profile says, as far as they "
               "report to this server.")};
+constexpr Member kTimelineHeadMembers[] = {
+    Integer("iteration"), Integer("plan_version"),
+    Number("at").Says("When its last rank reported, seconds since 1970.")};
 constexpr Member kMeasuredNowMembers[] = {
     Integer("iterations").Says("The figures are of these last ones."),
     Number("iteration_time_s").Says("Their median; of each iteration the slowest rank."),
@@ -160,6 +167,7 @@ constexpr ObjectSchema kJobSchemas[] = {
     {"Note", kNoteMembers},
     {"ClientsShown", kClientsShownMembers},
     {"MeasuredNow", kMeasuredNowMembers},
+    {"TimelineHead", kTimelineHeadMembers},
     {"JobSummary", kJobSummaryMembers},
     {.name = "Job", .members = kJobMembers, .base = "JobSummary"},
     {"JobList", kJobListMembers}};
@@ -319,6 +327,10 @@ Json JobJson(const JobView& view) {
   json["profiling"] = ProfilingJson(view.profiling);
   json["profiling"]["again"] = view.sweeps_again;
   json["conditions"] = ConditionsJson(view);
+  json["timeline"] = view.timeline == nullptr ? Json(nullptr)
+                                              : Json{{"iteration", view.timeline->iteration},
+                                                     {"plan_version", view.timeline->plan_version},
+                                                     {"at", view.timeline->heard_at_seconds}};
   json["drift"] = DriftJson(view.drifts);
   json["detection"] = DetectionJson(view.watch);
   json["savings"] = SavingsJson(view);

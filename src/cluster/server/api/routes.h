@@ -149,6 +149,10 @@ inline constexpr QueryParameter kPipelineQuery[] = {
     {"pipeline", QueryKind::kInteger, "0 where it is missing."}};
 inline constexpr QueryParameter kRankQuery[] = {
     {"rank", QueryKind::kInteger, "Which.", true, {.least = 0, .most = 2e9}}};
+inline constexpr QueryParameter kTimelineQuery[] = {
+    {"rank", QueryKind::kInteger,
+     "Only this rank of the pipeline. Missing: all, which must have at most 10,000 computations.",
+     false, kFromZero}};
 inline constexpr QueryParameter kAfterVersion = {
     "after", QueryKind::kInteger,
     "Answer when the version is another than this one. -1: at once, also that there is no plan "
@@ -221,6 +225,9 @@ inline constexpr RouteRow kAll[] = {
      {{{200, "Ranks", "RankList"}}}, kPlaceQuery},
     {"showRankGrid", "GET", "/api/v1/jobs/{id}/grid", Role::kRead, "ranks",
      "The ranks by pipeline and stage, at most 4,096 cells", {{{200, "Cells", "RankGrid"}}}},
+    {"showTimeline", "GET", "/api/v1/jobs/{id}/timeline", Role::kRead, "ranks",
+     "The last iteration of pipeline 0 as its ranks timed it. Of what this server heard since it began",
+     {{{200, "When each computation ran", "Timeline"}}}, kTimelineQuery},
     {"listNodes", "GET", "/api/v1/nodes", Role::kRead, "ranks",
      "The nodes of unfinished jobs that this server has at hand, by name: agents, relays, and who has which GPU. "
      "What this server heard since it began", {{{200, "Nodes", "NodeList"}}}, kNodesQuery},

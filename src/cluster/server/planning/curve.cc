@@ -309,6 +309,15 @@ std::vector<std::string> Curve::ComputationsTails(const CurvePlan& plan) const {
   return tails;
 }
 
+std::vector<double> Curve::ClocksOf(const CurvePlan& plan) const {
+  std::vector<double> clocks;
+  clocks.reserve(plan.knobs.size());
+  for (const CostOption& option : OptionsOf(plan)) {
+    clocks.push_back(job_->pipeline.knobs[option.knob].number);
+  }
+  return clocks;
+}
+
 PlanDocument Curve::Document(const CurvePlan& plan) const {
   const CostedPipeline& pipeline = job_->pipeline;
   const Plan& baseline = planned_baseline_;

@@ -93,6 +93,9 @@ class Curve {
   // one, and the closing brace of the plan.
   std::vector<std::string> ComputationsTails(const CurvePlan& plan) const;
 
+  // [computation], in MHz.
+  std::vector<double> ClocksOf(const CurvePlan& plan) const;
+
   // Whether what was found in profile and job lets savings be shown.
   bool believable() const { return believable_; }
 

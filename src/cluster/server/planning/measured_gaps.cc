@@ -48,14 +48,6 @@ void Keep(double value, std::deque<double>* values) {
   if (values->size() > kMostIterations) values->pop_front();
 }
 
-bool Fits(const PipelineDag& dag, const std::vector<std::vector<RowSpan>>& ranks) {
-  if (ranks.size() != dag.rank_order.size()) return false;
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    if (ranks[rank].size() != dag.rank_order[rank].size()) return false;
-  }
-  return true;
-}
-
 // An iteration, looked up by computation.
 class Iteration {
  public:
@@ -119,6 +111,14 @@ OwnGaps OwnGapsOf(const PipelineDag& dag, const Iteration& iteration) {
 }
 
 }  // namespace
+
+bool Fits(const PipelineDag& dag, const std::vector<std::vector<RowSpan>>& ranks) {
+  if (ranks.size() != dag.rank_order.size()) return false;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (ranks[rank].size() != dag.rank_order[rank].size()) return false;
+  }
+  return true;
+}
 
 void GapEstimate::Add(const PipelineDag& dag, const std::vector<std::vector<RowSpan>>& ranks) {
   if (!Fits(dag, ranks)) return;

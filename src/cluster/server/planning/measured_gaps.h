@@ -43,6 +43,9 @@ struct MeasuredStall {
   std::int64_t iterations = 0;
 };
 
+// Whether there is a row for each computation of the pipeline. `ranks`: [rank][position].
+bool Fits(const PipelineDag& dag, const std::vector<std::vector<RowSpan>>& ranks);
+
 // Estimates both from iterations whose computations all ranks of a pipeline timed.
 //
 // Transfers. A computation that begins some time after the one before it on its rank waited for

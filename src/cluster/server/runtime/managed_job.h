@@ -24,6 +24,7 @@
 #include "server/domain/decide.h"
 #include "server/domain/job_life.h"
 #include "server/domain/profiling_summary.h"
+#include "server/planning/measured_timeline.h"
 #include "server/runtime/events.h"
 #include "server/runtime/job_store.h"
 #include "server/runtime/plan_board.h"
@@ -101,6 +102,8 @@ struct JobView {
   std::optional<ConditionsState> conditions = {};  // None: the job is told them, or has none.
   MeasuredConditions measured = {};                // By ranks that report to this server.
   std::vector<double> transfer_seconds = {};       // FixedTimes::comm_delay_seconds of the plans.
+  // The last iteration of pipeline 0 that all its ranks timed, as planned. Null: none yet.
+  std::shared_ptr<const MeasuredTimeline> timeline = {};
   std::string profile_sha256 = {};        // Of the profile that plans are made of; empty: none yet.
   std::vector<perseus::Note> notes = {};  // What was found odd in it and in the settings.
 };
@@ -218,19 +221,20 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   bool WantsProfile() const { return is_profiling_; }
 
   JobView View() const;
+  std::shared_ptr<const MeasuredTimeline> Timeline() const;  // See JobView::timeline.
   // A copy of the durable state.
   JobLife Life() const;
   std::vector<store::RankRecord> Ranks() const;
   // The ranks with what is known of each now, by number.
   std::vector<RankNow> RanksNow() const;
-  // Finds a rank's place; takes no lock if the rank is known. If it may have registered with
-  // another server, reads the store. kUnavailable: the store does not answer.
-  using RankFound = std::function<void(const Outcome<RankPlace>&)>;
-  void FindRank(int rank, RankFound found);
   // Calls `visit` for each rank, by number, with the last word of its client (nullptr: none to this
   // server). It must neither keep what it gets nor ask anything of the job.
   using RankVisitor = std::function<void(const store::RankRecord&, const ClientReport*)>;
   void VisitRanks(const RankVisitor& visit) const;
+  // Finds a rank's place; takes no lock if the rank is known. If it may have registered with
+  // another server, reads the store. kUnavailable: the store does not answer.
+  using RankFound = std::function<void(const Outcome<RankPlace>&)>;
+  void FindRank(int rank, RankFound found);
   // The rank's record, as far as this server knows it.
   std::optional<store::RankRecord> KnownRank(int rank) const;
   // What the rank has reported of its present or last sweep.
@@ -302,6 +306,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   struct Reports;
   void TryReports(const std::shared_ptr<Reports>& reports) PERSEUS_REQUIRES(strand_);
   void TakeReports(const Reports& reports) PERSEUS_REQUIRES(strand_);
+  void KeepTimeline(const WholeIteration& whole, const IterationReport& last)
+      PERSEUS_REQUIRES(strand_);
   void Hear(const ClientReport& client, std::size_t iterations) PERSEUS_REQUIRES(strand_);
   bool CanSetClocksAgain(const ClientReport& client) const PERSEUS_REQUIRES(strand_);
   void WatchDrift(const std::vector<KindReport>& kinds) PERSEUS_REQUIRES(strand_);
@@ -361,7 +367,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   DriftWatch drift_ PERSEUS_GUARDED_BY(strand_);
   // What ranks that report to this server measured; not durable.
   ConditionsWatch conditions_ PERSEUS_GUARDED_BY(strand_);
-  double conditions_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;  // Looked at next.
+  std::shared_ptr<const MeasuredTimeline> timeline_ PERSEUS_GUARDED_BY(strand_);  // See JobView.
+  double conditions_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;                  // Looked at next.
   std::optional<double> looked_at_day_seconds_
       PERSEUS_GUARDED_BY(strand_);  // For stragglers. None: look again.
   double work_again_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;  // 0: not.

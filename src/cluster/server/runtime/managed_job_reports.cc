@@ -14,6 +14,7 @@
 
 #include "common/belief.h"
 #include "common/json_text.h"
+#include "server/planning/measured_timeline.h"
 #include "server/runtime/managed_job.h"
 
 namespace perseus::server {
@@ -65,12 +66,37 @@ void ManagedJob::TakeReports(const Reports& reports) {
     // One rank for each place of one pipeline, as the client does.
     const bool is_of_first = rank.dp_rank == 0 && rank.tp_rank == 0;
     if (life_.phase.built.job != nullptr && is_of_first && !report.rows.empty()) {
-      conditions_.Take(life_.phase.built.job->pipeline.dag, rank.pp_rank, report.iteration,
-                       report.plan_version, report.rows);
+      const auto whole = conditions_.Take(life_.phase.built.job->pipeline.dag,
+                                          {.rank = rank.pp_rank,
+                                           .iteration = report.iteration,
+                                           .plan_version = report.plan_version,
+                                           .rows = report.rows,
+                                           .as_planned = report.clocks == ReportedClocks::kPlan,
+                                           .heard_seconds = context_->now().seconds});
+      if (whole && whole->as_planned) KeepTimeline(*whole, report);
     }
   }
   CountUnwritten();
   WatchIterations(reports.iterations);
+}
+
+// Only of the version in force: of an older one the clocks are not known any more.
+void ManagedJob::KeepTimeline(const WholeIteration& whole, const IterationReport& last) {
+  const std::shared_ptr<const PublishedPlan> published = board_.Current();
+  if (published == nullptr || published->curve == nullptr ||
+      published->version.version != last.plan_version) {
+    return;
+  }
+  const CurvePlan* const plan = published->PlanOf(0);
+  if (plan == nullptr) return;
+  const PipelineDag& dag = published->curve->job().pipeline.dag;
+  if (!Fits(dag, whole.ranks)) return;
+  auto timeline = std::make_shared<MeasuredTimeline>(
+      TimelineOf(dag, whole.ranks, published->curve->ClocksOf(*plan)));
+  timeline->iteration = last.iteration;
+  timeline->plan_version = last.plan_version;
+  timeline->heard_at_seconds = context_->now().day_seconds;
+  timeline_ = std::move(timeline);
 }
 
 // What went wrong is news once: clients repeat it with each report.

@@ -59,6 +59,7 @@ JobView ManagedJob::View() const {
   view.drifts = drift_.Drifts();
   view.conditions = phase.conditions;
   view.measured = conditions_.Combined();
+  view.timeline = timeline_;
   view.watch = watch_.View(context_->now().day_seconds);
   view.watch.settings = phase.watch.settings;
   view.watch.ranks = life_.ranks.size();
@@ -94,6 +95,11 @@ bool ManagedJob::MayRest(double since_seconds) const {
   const Strand::Turn turn(strand_);
   return board_.waiting() == 0 && !is_changing_ && !is_reading_ && !sums_.has_news() &&
          !history_.has_news();
+}
+
+std::shared_ptr<const MeasuredTimeline> ManagedJob::Timeline() const {
+  const Strand::Turn turn(strand_);
+  return timeline_;
 }
 
 JobLife ManagedJob::Life() const {

@@ -8,11 +8,9 @@
 #include <map>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "perseus/pipeline.h"
 #include "server/planning/conditions_state.h"
-#include "server/planning/measured_gaps.h"
 #include "server/watch/gap_watch.h"
 #include "server/watch/times_watch.h"
 
@@ -44,10 +42,9 @@ class ConditionsWatch {
   void Take(int rank, const RankConditions& conditions);
   void Take(const KindReport& report) { times_.Add(report); }
   // When the computations of a rank of a pipeline ran. See GapWatch::Take().
-  void Take(const PipelineDag& dag, int rank, std::int64_t iteration, std::int64_t plan_version,
-            std::vector<RowSpan> rows) {
+  std::optional<WholeIteration> Take(const PipelineDag& dag, RankRows told) {
     ranks_of_pipeline_ = dag.num_ranks;
-    gaps_.Take(dag, rank, iteration, plan_version, std::move(rows));
+    return gaps_.Take(dag, std::move(told));
   }
   // Of a new profile, which knows better.
   void ForgetTimes() { times_.Reset(); }
