@@ -53,6 +53,10 @@ def test_a_straggler_arrives_and_the_point_moves(browser: Browser, demo: str) ->
     expect(stragglers.locator(".value")).to_have_text("0")
     expect(page.locator(".cell")).to_have_count(8)
 
+    # The iteration that the ranks timed.
+    expect(page.locator("#measured-words")).to_contain_text("lined up")
+    expect(page.locator(".lanes")).to_have_count(3)
+
     path = f"/api/v1/jobs/{page.url.rsplit('/', 1)[1]}"
     server.call("POST", path + "/stragglers", {"pipeline": 1, "factor": 1.2})
     expect(stragglers.locator(".value")).to_have_text("1")

@@ -141,6 +141,7 @@ def test_the_timeline_is_the_servers_plan(surfer: Surfer, server: Server) -> Non
     plan = server.call("GET", path + "/plan.json")[1]
     blocks = sum(len(rank["computations"]) for rank in plan["ranks"])
     expect(page.locator(".lanes")).to_have_count(2)
+    expect(page.locator("#measured-empty")).to_contain_text("perseus job show")
     expect(page.locator(".lanes").nth(1).locator(".block")).to_have_count(blocks)
     expect(page.locator("h3").nth(0)).to_contain_text(
         f"{plan['baseline']['iteration_time_s']:.4g}"[:5]
@@ -156,6 +157,7 @@ def test_a_late_answer_does_not_replace_a_newer_one(surfer: Surfer, server: Serv
     server.call("POST", path + "/stragglers", {"pipeline": 1, "factor": 1.3})
     page = open_job(surfer, path)
     expect(page.locator(".lanes")).to_have_count(2)
+    expect(page.locator("#measured-empty")).to_contain_text("perseus job show")
     expect(page.locator("#pipeline")).to_contain_text("1 (its own plan)")
     titles = page.locator("h3")
     plan = server.call("GET", path + "/plan.json?pipeline=0")[1]

@@ -1,10 +1,10 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// An iteration at maximum clocks, made from a plan: the same order on each rank, each computation
-// as soon as what it needs is there. No drawing.
+// Iterations: as a plan or a measurement has them, and one at maximum clocks, made from a plan: the
+// same order on each rank, each computation as soon as what it needs is there. No drawing.
 
-import type { Computation, PlanFile } from './types';
+import type { Computation, PlanFile, Run } from './types';
 
 export interface Block {
   name: string;
@@ -23,18 +23,20 @@ const letters: Record<string, string> = {
   forward: 'F', backward: 'B', backward_input: 'B', backward_weight: 'W', recompute: 'R',
 };
 
-function blockOf(computation: Computation, start: number, duration: number, clock: number): Block {
+function blockOf(computation: Run, start: number, duration: number, clock: number): Block {
   return {
     name: `${letters[computation.type] ?? '?'}${computation.microbatch}`,
     isBackward: computation.type.startsWith('backward'), start, duration, clock,
   };
 }
 
-export function planned(plan: PlanFile): Iteration {
+// Of plan.json, or of a measured timeline.
+export function asGiven(
+    given: { ranks: { computations: Run[] }[]; iteration_time_s: number }): Iteration {
   return {
-    ranks: plan.ranks.map((rank) => rank.computations.map(
+    ranks: given.ranks.map((rank) => rank.computations.map(
         (each) => blockOf(each, each.start_s, each.duration_s, each.knob))),
-    seconds: plan.iteration_time_s,
+    seconds: given.iteration_time_s,
   };
 }
 

@@ -21,6 +21,10 @@ const shades = 5;
 export class ClockScale {
   constructor(private readonly least: number, private readonly most: number) {}
 
+  get key(): string {
+    return `${this.least} ${this.most}`;
+  }
+
   static of(iterations: Iteration[]): ClockScale {
     let least = Number.POSITIVE_INFINITY;
     let most = 0;
@@ -73,8 +77,17 @@ function blockOf(block: Block, y: number, x: (time: number) => number, shade: nu
   return group;
 }
 
-export function drawIteration(
-    iteration: Iteration, longest: number, clocks: ClockScale, label: string): HTMLElement {
+// Where the axes of iterations end that are drawn below each other. Rounded, so that one that takes
+// a little longer does not change the others' pictures.
+export function commonEnd(iterations: Iteration[]): number {
+  const longest = Math.max(...iterations.map((iteration) => iteration.seconds));
+  const step = 10 ** Math.floor(Math.log10(longest)) / 20;
+  return Math.ceil(longest / step) * step;
+}
+
+// `key`: of what has the focus, when it is drawn anew.
+export function drawIteration(iteration: Iteration, longest: number, clocks: ClockScale,
+    label: string, key: string): HTMLElement {
   const height = top + iteration.ranks.length * lane + 26;
   const x = scaleLinear().domain([0, longest]).range([left, width - right]);
   const axis = svg('g', { class: 'axis', transform: `translate(0 ${height - 24})` });
@@ -92,6 +105,6 @@ export function drawIteration(
         ...blocks.map((block) => blockOf(block, y, x, clocks.shade(block.clock))));
   });
   picture.append(axis, svg('line', { class: 'end', x1: end, x2: end, y1: 0, y2: height - 24 }));
-  return h('div', { class: 'scroll chart', tabindex: 0, role: 'region', 'aria-label': label },
-      picture);
+  return h('div', { 'class': 'scroll chart', 'tabindex': 0, 'role': 'region',
+    'aria-label': label, 'data-key': key }, picture);
 }

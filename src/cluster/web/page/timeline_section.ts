@@ -1,14 +1,15 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// An iteration before and after: at maximum clocks, and as planned.
+// An iteration before and after: at maximum clocks, as planned, and as measured.
 
 import { parse, put, remember } from './address';
 import { ApiError, get, jobPath } from './api';
 import { behind, Child, h, replace, table } from './dom';
 import { percent, seconds } from './format';
-import { atMaximumClocks, Iteration, planned } from './replay';
-import { ClockScale, drawIteration } from './timeline';
+import { MeasuredIteration } from './measured_iteration';
+import { asGiven, atMaximumClocks, Iteration } from './replay';
+import { ClockScale, commonEnd, drawIteration } from './timeline';
 import type { Job, PlanFile } from './types';
 
 // More are neither drawn quickly nor told apart.
@@ -36,6 +37,15 @@ function summary(title: string, iteration: Iteration): string {
       `${iteration.ranks.length} ranks, at ${Math.min(...clocks)} to ${Math.max(...clocks)} MHz.`;
 }
 
+function rankTable(key: string, summaryText: string, title: string, iteration: Iteration): Child {
+  return behind(key, summaryText, table(title, [
+    { head: 'Stage', cell: (row) => String(row.rank) },
+    { head: 'Clocks', cell: (row) => row.clocks },
+    { head: 'Computes', cell: (row) => seconds(row.busy), isNumber: true },
+    { head: 'Waits', cell: (row) => percent(row.share), isNumber: true },
+  ], rankRows(iteration)));
+}
+
 function caption(title: string, iteration: Iteration): string {
   return `${title}: ${seconds(iteration.seconds)}`;
 }
@@ -43,6 +53,11 @@ function caption(title: string, iteration: Iteration): string {
 export class TimelineSection {
   readonly element = h('section', { 'aria-labelledby': 'timeline-head', hidden: true });
   private readonly content = h('div');
+  private readonly measuredContent = h('div');
+  private readonly measured: MeasuredIteration;
+  private job: Job | null = null;
+  private plans: { before: Iteration | null; after: Iteration } | null = null;
+  private drawn = '';  // What the scale of the planned ones was.
   private readonly select = h('select', { id: 'pipeline' });
   private version = -1;
   private pipeline = 0;
@@ -51,13 +66,17 @@ export class TimelineSection {
   constructor(private readonly signal: AbortSignal) {
     this.pipeline = Number(parse(location.hash).query.get('pipeline') ?? '0') || 0;
     this.element.append(h('h2', { id: 'timeline-head' }, 'An iteration'),
-        h('p', {}, h('label', { for: 'pipeline' }, 'Pipeline '), this.select), this.content);
+        h('p', {}, h('label', { for: 'pipeline' }, 'Pipeline '), this.select),
+        this.content, this.measuredContent);
+    this.measured = new MeasuredIteration(this.signal, () => this.draw());
   }
 
   update(job: Job): void {
+    this.job = job;
     const version = job.plan?.iteration_time_s === undefined ? 0 : job.plan.version;
     this.element.hidden = version === 0;
-    if (version === 0 || version === this.version) return;
+    if (version === 0) return;
+    if (version === this.version) return this.lookAtMeasured();
     this.version = version;
     const other = Object.keys(job.plan?.pipelines ?? {});
     this.drawChoice(job, other);
@@ -86,7 +105,7 @@ export class TimelineSection {
     const blocks = 2 * job.pipeline_parallel * Number(number('virtual_stages')) *
         Number(number('microbatches'));
     if (blocks > mostBlocks) {
-      return replace(this.content, h('p', {}, 'An iteration of this job has about ' +
+      return this.say(h('p', {}, 'An iteration of this job has about ' +
           `${blocks} computations, too many to draw here. `,
       h('code', {}, `perseus job plan ${job.id}`), ' writes the plan to a file, of which ',
       h('code', {}, 'perseus report'), ' makes a page.'));
@@ -96,40 +115,88 @@ export class TimelineSection {
     try {
       const plan = await get<PlanFile>(`${jobPath(job.id)}/plan.json?pipeline=${this.pipeline}`,
           this.signal);
-      if (asked === this.newest) replace(this.content, ...this.draw(plan));
+      if (asked !== this.newest) return;
+      this.plans = { before: atMaximumClocks(plan), after: asGiven(plan) };
+      this.drawn = '';
+      this.draw();
+      this.lookAtMeasured();
     } catch (error) {
       if (this.signal.aborted || asked !== this.newest) return;
       this.version = -1;
       const isAtMaximum = error instanceof ApiError && error.status === 409;
-      replace(this.content, h('p', {}, isAtMaximum
+      this.say(h('p', {}, isAtMaximum
         ? `Pipeline ${this.pipeline} runs at maximum clocks: it straggles, and no plan helps it.`
         : `The plan cannot be read: ${error instanceof Error ? error.message : ''}`));
     }
   }
 
-  private draw(plan: PlanFile): Child[] {
-    const after = planned(plan);
-    const before = atMaximumClocks(plan);
-    const both = before === null ? [after] : [before, after];
-    const clocks = ClockScale.of(both);
-    const longest = Math.max(...both.map((iteration) => iteration.seconds));
+  // Instead of all pictures.
+  private say(sentence: Child): void {
+    this.plans = null;
+    replace(this.content, sentence);
+    replace(this.measuredContent);
+  }
+
+  private lookAtMeasured(): void {
+    if (this.plans === null || this.job === null) return;
+    if (this.pipeline === 0) this.measured.update(this.job);
+    if (this.measured.timeline === null) this.draw();
+  }
+
+  // All have the same scale. What was drawn stays as long as that does: a reader may be in it.
+  private draw(): void {
+    if (this.plans === null || this.job === null) return;
+    const { before, after } = this.plans;
+    const measured = this.pipeline === 0 ? this.measured.iteration : null;
+    const all = [before, after, measured].filter((each): each is Iteration => each !== null);
+    const clocks = ClockScale.of(all);
+    const longest = commonEnd(all);
+    const scale = `${clocks.key} ${longest}`;
+    if (scale !== this.drawn) {
+      this.drawn = scale;
+      replace(this.content, ...this.drawPlans(before, after, clocks, longest));
+    }
+    if (measured === null) return this.drawNothingMeasured(this.job);
+    const old = this.measuredContent.querySelector('.chart')?.scrollLeft ?? 0;
+    replace(this.measuredContent, h('h3', {}, this.measuredTitle(measured, after)),
+        ...this.measured.words(),
+        drawIteration(measured, longest, clocks, summary('As measured', measured), 'measured'),
+        rankTable('measured-table', 'The measured iteration as a table',
+            'Each rank of the pipeline, as measured', measured));
+    const chart = this.measuredContent.querySelector('.chart');
+    if (chart !== null) chart.scrollLeft = old;
+  }
+
+  private measuredTitle(measured: Iteration, after: Iteration): string {
+    const title = caption('As measured', measured);
+    if (this.measured.timeline?.plan_version !== this.version) return title;
+    const share = 100 * (measured.seconds / after.seconds - 1);
+    return Math.abs(share) < 0.05 ? `${title}, as planned`
+      : `${title}, ${percent(Math.abs(share))} ${share < 0 ? 'less' : 'more'} than planned`;
+  }
+
+  private drawNothingMeasured(job: Job): void {
+    const content = h('div', {}, h('h3', {}, 'As measured'), ...(this.pipeline === 0
+      ? MeasuredIteration.empty(job)
+      : [h('p', {}, 'Only the iterations of pipeline 0 are measured: choose it above.')]));
+    if (this.measuredContent.textContent === content.textContent) return;
+    replace(this.measuredContent, content);
+  }
+
+  private drawPlans(before: Iteration | null, after: Iteration, clocks: ClockScale,
+      longest: number): Child[] {
     const parts: Child[] = [clocks.legend()];
     if (before === null) {
-      parts.push(h('p', { class: 'soft' }, 'Maximum clocks are not drawn: this page does not know ' +
-          'the order of this schedule well enough.'));
+      parts.push(h('p', { class: 'soft' }, 'Maximum clocks are not drawn: this page does not ' +
+          'know the order of this schedule well enough.'));
     } else {
       parts.push(h('h3', {}, caption('At maximum clocks (modelled)', before)),
-          drawIteration(before, longest, clocks, summary('At maximum clocks', before)));
+          drawIteration(before, longest, clocks, summary('At maximum clocks', before), 'before'));
     }
     parts.push(h('h3', {}, caption('As planned (promised)', after)),
-        drawIteration(after, longest, clocks, summary('As planned', after)),
-        behind('timeline-table', 'The planned iteration as a table', table(
-            'Each rank of the pipeline, as planned', [
-              { head: 'Stage', cell: (row) => String(row.rank) },
-              { head: 'Clocks', cell: (row) => row.clocks },
-              { head: 'Computes', cell: (row) => seconds(row.busy), isNumber: true },
-              { head: 'Waits', cell: (row) => percent(row.share), isNumber: true },
-            ], rankRows(after))));
+        drawIteration(after, longest, clocks, summary('As planned', after), 'after'),
+        rankTable('timeline-table', 'The planned iteration as a table',
+            'Each rank of the pipeline, as planned', after));
     return parts;
   }
 }

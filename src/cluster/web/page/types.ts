@@ -153,6 +153,25 @@ export interface Transfer {
   iterations: number;
 }
 
+export interface TimelineHead {
+  iteration: number;
+  plan_version: number;
+  at: number;
+}
+
+// An iteration as the ranks of a pipeline timed it.
+export interface Timeline extends TimelineHead {
+  pipeline: number;
+  iteration_time_s: number;
+  error_s: number | null;
+  ranks: {
+    rank: number;
+    offset_s: number | null;
+    offset_error_s: number | null;
+    computations: Run[];
+  }[];
+}
+
 export interface SlowRank {
   rank: number;
   pipeline: number;
@@ -191,6 +210,7 @@ export interface Job extends Omit<JobSummary, 'stragglers'> {
     figures: Condition[];
     transfers: Transfer[];
   };
+  timeline: TimelineHead | null;
   drift: { percent: number; sentence: string }[];
   detection: {
     mode: 'off' | 'advisory' | 'act';
@@ -264,19 +284,24 @@ export interface NodeGpu {
 export interface NodeSummary {
   node: string;
   heard_at: number | null;
+  gpu_count: number;
+  leased: number;
   refused: number;
   complaining: number;
   fights: number;
   gpus: NodeGpu[];
 }
 
-export interface Computation {
+export interface Run {
   type: string;
   stage: number;
   microbatch: number;
   knob: number;
   start_s: number;
   duration_s: number;
+}
+
+export interface Computation extends Run {
   energy_j: number;
   fused_with?: unknown;
 }
@@ -284,8 +309,6 @@ export interface Computation {
 export interface PlanFile {
   microbatches: number;
   iteration_time_s: number;
-  gpu_count: number;
-  leased: number;
   baseline: {
     iteration_time_s: number;
     computations: { type: string; stage: number; knob: number; duration_s: number }[];
