@@ -153,7 +153,7 @@ export function someOf(points: Point[], most = 12): Point[] {
 export function legend(): HTMLElement {
   return h('p', { class: 'soft' },
       'Square: maximum clocks. Circle: the plan. Triangles: pipelines with another plan, because ',
-      'of a straggler. No plan lies below the curve. T_min: the shortest iteration. T*: beyond it, ',
-      'slower clocks save nothing more; only a straggler makes iterations so long. Drag in the ',
-      'chart, or move the slider, to look at another point.');
+      'of a straggler. No plan lies below the curve. T_min: the shortest iteration. T*: beyond ',
+      'it, slower clocks save nothing more; only a straggler makes iterations so long. Drag in ',
+      'the chart, or move the slider, to look at another point.');
 }

@@ -1,7 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The frontier with the choice of a point: what it would come to, and then, for who may, the change.
+// The frontier with the choice of a point: what it would come to, and then, for who may, the
+// change.
 
 import { get, jobPath, send } from './api';
 import { behind, h, replace, setText, table } from './dom';

@@ -39,7 +39,8 @@ const figures: Figure[] = [
 export class HistorySection {
   readonly element = h('section', { 'aria-labelledby': 'history-head' });
   private readonly span = h('select', { id: 'history-span' },
-      h('option', { value: 'hour' }, 'the last hour'), h('option', { value: 'day' }, 'the last day'));
+      h('option', { value: 'hour' }, 'the last hour'),
+      h('option', { value: 'day' }, 'the last day'));
   private readonly content = h('div', { id: 'history' });
   private readAt = 0;
 

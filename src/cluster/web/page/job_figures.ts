@@ -28,7 +28,8 @@ function timeFigures(job: Job): Figure[] {
     { name: 'Iteration time now', value: ended ? unknown : seconds(measured?.iteration_time_s),
       source: 'measured', details: measured === null || measured === undefined
         ? ['no rank reported an iteration to this server yet']
-        : ended ? [`the job has ended; at last ${seconds(measured.iteration_time_s)}`] : [`median of the last ${measured.iterations}, the slowest rank of each`,
+        : ended ? [`the job has ended; at last ${seconds(measured.iteration_time_s)}`]
+        : [`median of the last ${measured.iterations}, the slowest rank of each`,
           `the last one ${age(Date.now() / 1000 - measured.at)} ago`] },
     { name: 'Iteration time planned', value: seconds(promised), source: 'promised',
       details: baseline === undefined || promised === null ? []
@@ -36,7 +37,8 @@ function timeFigures(job: Job): Figure[] {
            `maximum clocks${straggling ? ', no straggler' : ''}`] },
     { name: 'Power now', value: ended ? unknown : watts(measured?.power_w), source: 'measured',
       details: measured?.power_w === null ? ['not all ranks report their energy']
-        : [ended ? `the job has ended; at last ${watts(measured?.power_w)}` : 'all GPUs together'] },
+        : [ended ? `the job has ended; at last ${watts(measured?.power_w)}`
+          : 'all GPUs together'] },
   ];
 }
 
@@ -86,7 +88,8 @@ export function figures(job: Job): Child {
   },
   h('dt', {}, figure.name),
   h('dd', {}, h('span', { class: 'value' }, figure.value), ' ',
-      figure.source === 'as told' || figure.value === unknown ? null : h('span', { class: 'source' }, figure.source),
+      figure.source === 'as told' || figure.value === unknown ? null
+        : h('span', { class: 'source' }, figure.source),
       ...figure.details.filter((text) => text !== '').map(
           (text) => h('span', { class: 'detail' }, text))))));
 }

@@ -51,8 +51,8 @@ export class JobView {
     }
     document.title = `${id} \u2013 Perseus`;
     main.replaceChildren(this.head, this.subtitle, this.banner, this.numbers, this.frontier.element,
-        this.history.element, this.timeline.element, this.grid.element, ...this.words.map(({ element }) => element),
-        this.events.element);
+        this.history.element, this.timeline.element, this.grid.element,
+        ...this.words.map(({ element }) => element), this.events.element);
     this.feed = new EventFeed(`${jobPath(id)}/events`, {
       onEvent: (event) => this.take(event),
       onOpen: () => heard('events'),

@@ -48,8 +48,8 @@ export const columns: JobColumn[] = [
     text: (job) => (job.realised === null || job.realised === undefined ? unknown
       : `${percent(job.realised.mean)} (${between(job.realised.least, job.realised.most)})`),
     detail: (job) => `promised ${percent(promisedSaving(job))}` },
-  { key: 'stragglers', head: 'Stragglers', about: 'Slow pipelines, now or announced', isNumber: true,
-    order: (job) => job.slow_pipelines, text: (job) => count(job.slow_pipelines),
+  { key: 'stragglers', head: 'Stragglers', about: 'Slow pipelines, now or announced',
+    isNumber: true, order: (job) => job.slow_pipelines, text: (job) => count(job.slow_pipelines),
     isBad: (job) => job.slow_pipelines > 0 },
   { key: 'troubles', head: 'Troubles', about: 'Ranks that report an error', isNumber: true,
     order: (job) => job.complaining, text: (job) => count(job.complaining),

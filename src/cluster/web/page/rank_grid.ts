@@ -61,7 +61,8 @@ export class RankGrid {
   private draw(grid: Grid): void {
     const span = (each: number, i: number) => (each === 1 ? String(i)
       : `${i * each}\u2013${(i + 1) * each - 1}`);
-    this.buttons = grid.rows.map((row, r) => row.cells.map((cell, c) => this.button(grid, cell, r, c)));
+    this.buttons = grid.rows.map((row, r) =>
+      row.cells.map((cell, c) => this.button(grid, cell, r, c)));
     this.active = [Math.min(this.active[0], this.buttons.length - 1),
       Math.min(this.active[1], (this.buttons[0]?.length ?? 1) - 1)];
     this.buttons[this.active[0]]?.[this.active[1]]?.setAttribute('tabindex', '0');
