@@ -61,6 +61,13 @@ RC_GTEST_PROP(CellsTest, WhatIsSaidOfARowIsReadBack, (const std::vector<int>& se
   RC_ASSERT(ParseRows(FormatRows(rows)) == rows);
 }
 
+TEST(CellsTest, LabelsAreReadBack) {
+  const JobLabels labels = {{"example.com/cost-centre", "a.1"}, {"Team", "vision_2-b"}};
+  EXPECT_EQ(ParseLabels(FormatLabels(labels)), labels);
+  EXPECT_EQ(FormatLabels({}), "");
+  EXPECT_EQ(ParseLabels(""), JobLabels());
+}
+
 TEST(CellsTest, WhatNobodyWroteIsRefused) {
   EXPECT_FALSE(ParseIntegers("1 x"));
   EXPECT_FALSE(ParseNumbers("1.5,2"));
@@ -75,6 +82,9 @@ TEST(CellsTest, WhatNobodyWroteIsRefused) {
   EXPECT_FALSE(ParseWaiting("1410 80"));
   EXPECT_FALSE(ParseWaiting("1410 80 x"));
   EXPECT_FALSE(ParseExceptions("1"));
+  EXPECT_FALSE(ParseLabels("team"));
+  EXPECT_FALSE(ParseLabels("team="));
+  EXPECT_FALSE(ParseLabels("team=a team=b"));
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ JobRecord SampleJob(const std::string& id) {
   job.client_key = "key of " + id;
   job.name = "GPT-3 'small' \"x\"";
   job.owner = "alice";
+  job.labels = {{"example.com/cost-centre", "a.1"}, {"team", "vision"}};
   job.origin = JobOrigin::kZeus;
   job.pipeline_parallel = 4;
   job.data_parallel = 2;
@@ -63,6 +64,8 @@ HistoryRow SampleHistory(const std::string& job) {
           .resolution = Resolution::kHour,
           .start = 1'699'999'200,
           .ranks = 8,
+          .first_seconds = 1'699'999'300.25,
+          .last_seconds = 1'699'999'400.5,
           .reports = 10,
           .total_seconds = 50,
           .energy_reports = 9,
@@ -168,6 +171,7 @@ std::vector<Fact> SampleFacts(const std::string& job) {
       SampleHistory(job),
       DetectionChange{.job = job, .detection_json = "{}"},
       ConditionsChange{.job = job, .conditions_json = "{\"a\":2}"},
+      LabelsChange{.job = job, .labels = {{"team", "language"}, {"project", "x"}}},
       WorkWanted{.job = job},
   };
 }
@@ -180,6 +184,7 @@ std::string Described(const StoredJob& stored) {
                   job.data_parallel, job.tensor_parallel, job.settings_json, job.profile_csv,
                   FormatNumbers(job.blocking_power_watts), job.target, JobStateName(job.state),
                   job.reason, job.created_at_seconds);
+  text += fmt::format("labels {}\n", FormatLabels(job.labels));
   for (const RankRecord& rank : stored.ranks) {
     text += fmt::format("rank {} {} {} {} {} {} {} [{}]\n", rank.rank, rank.dp_rank, rank.pp_rank,
                         rank.tp_rank, rank.gpu_uuid, rank.gpu_name, rank.node,

@@ -56,6 +56,7 @@ TEST_P(HeadsTest, AHeadSaysWhatTheJobSays) {
   const StoredJob job = JobOrThrow(*store, "a");
   EXPECT_EQ(head.client_key, job.job.client_key);
   EXPECT_EQ(head.name, "the later one");
+  EXPECT_EQ(head.labels, SampleJob("a").labels);
   EXPECT_EQ(head.origin, JobOrigin::kZeus);
   EXPECT_EQ(head.state, JobState::kFinished);
   EXPECT_EQ(head.created_at_seconds, 1.7e9 + 1);

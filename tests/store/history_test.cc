@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "store/facts_testing.h"
@@ -57,6 +58,7 @@ TEST_P(HistoryTest, ARowIsReadAsItWasWritten) {
   EXPECT_EQ(Rows(row.resolution)[0].row, row);
   EXPECT_EQ(Rows(row.resolution)[0].name, SampleJob("a").name);
   EXPECT_EQ(Rows(row.resolution)[0].owner, "alice");
+  EXPECT_EQ(Rows(row.resolution)[0].labels, SampleJob("a").labels);
   EXPECT_EQ(JobOrThrow(*store_, "a").history_here, std::vector<HistoryRow>{row});
   EXPECT_TRUE(JobOrThrow(*store_, "a", Parts::kIterations).history_here.empty());
 }
@@ -75,6 +77,57 @@ TEST_P(HistoryTest, AServerReplacesItsRowAndServersAddUp) {
   EXPECT_EQ(rows[0].row.reports, 7);
   EXPECT_EQ(rows[0].row.joules, 2e6);
   EXPECT_EQ(rows[0].row.ranks, 8);
+}
+
+// Of several servers, the span from the first to the last; not known where one does not know it.
+TEST_P(HistoryTest, ARowSaysFromWhenToWhen) {
+  Write({SampleJob("a")});
+  const auto row = [](double first, double last) {
+    HistoryRow each = Row(Resolution::kDay, kToday);
+    each.first_seconds = first;
+    each.last_seconds = last;
+    return each;
+  };
+  const auto first_and_last = [&] {
+    const HistoryRow all = Rows(Resolution::kDay).at(0).row;
+    return std::pair(all.first_seconds, all.last_seconds);
+  };
+  Write({row(20, 30)});
+  Write({row(20, 40)});
+  EXPECT_EQ(first_and_last(), std::pair(20.0, 40.0));
+  store_.reset();
+  store_ = Open();
+  Write({row(10, 35)});
+  EXPECT_EQ(first_and_last(), std::pair(10.0, 40.0));
+  store_.reset();
+  store_ = Open();
+  Write({row(0, 0)});
+  EXPECT_EQ(first_and_last(), std::pair(0.0, 0.0));
+}
+
+TEST_P(HistoryTest, RowsHaveTheLabelsThatTheirJobHasNow) {
+  Write({SampleJob("a")});
+  JobRecord bare = SampleJob("b");
+  bare.labels = {};
+  Write({bare});
+  for (const char* const job : {"a", "b"}) {
+    HistoryRow row = Row(Resolution::kDay, kToday);
+    row.job = job;
+    Write({row});
+  }
+  EXPECT_EQ(Rows(Resolution::kDay).at(0).labels, SampleJob("a").labels);
+  EXPECT_TRUE(Rows(Resolution::kDay).at(1).labels.empty());
+  Write({LabelsChange{"a", {{"team", "language"}}}});
+  Write({LabelsChange{"b", {{"team", "vision"}}}});
+  EXPECT_EQ(Rows(Resolution::kDay).at(0).labels, (JobLabels{{"team", "language"}}));
+  EXPECT_EQ(Rows(Resolution::kDay).at(1).labels, (JobLabels{{"team", "vision"}}));
+  Write({LabelsChange{"b", {}}});
+  EXPECT_TRUE(Rows(Resolution::kDay).at(1).labels.empty());
+  EXPECT_TRUE(JobOrThrow(*store_, "b").job.labels.empty());
+  // They stay with the days; a job without days takes its labels along.
+  Write({JobGone{"a"}});
+  EXPECT_EQ(Rows(Resolution::kDay).at(0).labels, (JobLabels{{"team", "language"}}));
+  EXPECT_FALSE(store_->Write({LabelsChange{"a", {}}}));
 }
 
 TEST_P(HistoryTest, OnlyTheLastRowsOfAServerAreItsState) {

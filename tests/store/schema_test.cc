@@ -161,6 +161,31 @@ TEST_F(SchemaTest, AFileOfVersion8IsMigratedWithAllItHolds) {
   EXPECT_EQ((*rows)[0].owner, "");
 }
 
+TEST_F(SchemaTest, AFileOfVersion9IsMigratedWithAllItHolds) {
+  Restore("version9.sql");
+  const auto store = OpenOrThrow(file_);
+  ASSERT_EQ(store->ListHeads()->size(), 3);
+  EXPECT_TRUE(store->ListHeads()->front().labels.empty());
+  const StoredJob a = JobOrThrow(*store, "a");
+  EXPECT_EQ(a.job.owner, "alice");
+  EXPECT_TRUE(a.job.labels.empty());
+  EXPECT_EQ(store->ListProfiles()->front().conditions_json, "{\"c\":3}");
+  const auto days = [&] {
+    return store->ListHistory({.resolution = Resolution::kDay, .until = 1'800'000'000}).value();
+  };
+  // Also of a job that was deleted. When its iterations began and ended, nobody wrote down.
+  ASSERT_EQ(days().size(), 2);
+  EXPECT_EQ(days()[0].row.joules, 1e6);
+  EXPECT_EQ(days()[1].name, "llama");
+  EXPECT_TRUE(days()[1].labels.empty());
+  EXPECT_EQ(days()[1].row.first_seconds, 0);
+  EXPECT_EQ(days()[1].row.last_seconds, 0);
+  // And what is new can be written.
+  ASSERT_TRUE(store->Write({LabelsChange{"a", {{"team", "vision"}}}}, a.marks.revision));
+  EXPECT_EQ(JobOrThrow(*store, "a").job.labels, (JobLabels{{"team", "vision"}}));
+  EXPECT_EQ(days()[0].labels, (JobLabels{{"team", "vision"}}));
+}
+
 TEST_F(SchemaTest, ProfilesOfVersion4HaveNoConditions) {
   Restore("version4.sql");
   const auto store = OpenOrThrow(file_);

@@ -41,6 +41,7 @@ TEST_P(StoreTest, EveryFactIsThereAfterItWasClosed) {
             R"(a key of a GPT-3 'small' "x" alice 1 4x2x1 )"
             R"({"schedule":"1f1b"} stage,instruction
  [70.5] economic characterizing why not 1700000000
+labels project=x team=language
 rank 0 0 0 0 GPU-0 NVIDIA A100 node1 [210 1410]
 rank 5 1 1 0 GPU-5 NVIDIA A100 node1 [210 1410]
 measured 5 1 I 1410 0.1 0.3333333333333333 12;1 F 1305 0.2 7 40 t0.0004 e0.14285714285714285 x1 c55.5 w2048 u1.1e-05 v-0.004 r0.002 s0.3 70.5 true 2 1.2 [1410 70.5 1.2;705 0.3333333333333333 0] 0.02 [120 64.1 23000 3.1 -400] [clock 1305 did not take: 1290 seen

@@ -248,6 +248,17 @@ std::optional<std::vector<MeasuredRow>> ParseRows(std::string_view text) {
   return rows;
 }
 
+std::string FormatLabels(const JobLabels& labels) { return LabelsText(labels, " "); }
+
+std::optional<JobLabels> ParseLabels(std::string_view text) {
+  JobLabels labels;
+  for (const std::string_view part : Split(text, ' ')) {
+    auto label = ParseLabel(part);
+    if (!label || !labels.insert(*std::move(label)).second) return std::nullopt;
+  }
+  return labels;
+}
+
 std::string FormatExceptions(const std::map<int, std::int64_t>& exceptions) {
   fmt::memory_buffer text;
   for (const auto& [pipeline, plan] : exceptions) {

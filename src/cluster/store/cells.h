@@ -44,6 +44,10 @@ std::optional<std::vector<MeasuredWaiting>> ParseWaiting(std::string_view text);
 std::string FormatLines(const std::vector<std::string>& lines);
 std::vector<std::string> ParseLines(std::string_view text);
 
+// "project=x team=vision"
+std::string FormatLabels(const JobLabels& labels);
+std::optional<JobLabels> ParseLabels(std::string_view text);
+
 // "3 17;5 17": pipelines 3 and 5 run plan 17.
 std::string FormatExceptions(const std::map<int, std::int64_t>& exceptions);
 std::optional<std::map<int, std::int64_t>> ParseExceptions(std::string_view text);

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/labels.h"
 #include "perseus/computation.h"
 #include "perseus/result.h"
 
@@ -50,6 +51,7 @@ struct JobRecord {
   std::string client_key = {};  // Chosen by the creator; the same key means the same job.
   std::string name = {};
   std::string owner = {};  // Name of the token that created it; empty: there was none.
+  JobLabels labels = {};   // See LabelsChange.
   JobOrigin origin = JobOrigin::kApi;
   int pipeline_parallel = 1;  // Ranks of a pipeline.
   int data_parallel = 1;      // Pipelines.
@@ -285,6 +287,10 @@ struct HistoryRow {
   Resolution resolution = Resolution::kMinute;
   std::int64_t start = 0;  // Time of day; a multiple of the span.
   int ranks = 0;           // Of the job.
+  // When the first of the iterations began and the last ended, by the server's clock, within the
+  // span. 0: not known, as an older Perseus wrote the row, or one of the rows that it sums up.
+  double first_seconds = 0;
+  double last_seconds = 0;
   std::int64_t reports = 0;
   double total_seconds = 0;
   std::int64_t energy_reports = 0;  // Reports with energy; the rest sums over these.
@@ -300,10 +306,12 @@ struct HistoryRow {
   friend bool operator==(const HistoryRow&, const HistoryRow&) = default;
 };
 
-// A row of all servers together, with name and owner of its job, which may be gone.
+// A row of all servers together, with name and owner of its job, which may be gone. `labels`: as
+// they are now, or were when it went.
 struct NamedHistoryRow {
   std::string name = {};
   std::string owner = {};
+  JobLabels labels = {};
   HistoryRow row = {};
 };
 
@@ -330,6 +338,12 @@ struct ConditionsChange {
   std::string conditions_json = {};
 };
 
+// All labels of the job, from now on. They outlive a job that has rows of the history.
+struct LabelsChange {
+  std::string job = {};
+  JobLabels labels = {};
+};
+
 // A frontier or a plan must be computed. Some server should claim that work.
 struct WorkWanted {
   std::string job = {};
@@ -346,7 +360,7 @@ struct JobGone {
 using Fact = std::variant<JobRecord, StateChange, RankRecord, Measurements, CurveRecord,
                           PlanVersion, TargetChange, StragglerRecord, StragglerGone,
                           IterationSummary, HistoryRow, DetectionChange, ConditionsChange,
-                          WorkWanted, ProfileRecord, ProfileConditions, JobGone>;
+                          LabelsChange, WorkWanted, ProfileRecord, ProfileConditions, JobGone>;
 
 // Counters of a job's changes. A server whose marks are older has rows to read. A job that does not
 // exist has revision 0. The counters grow by one, but not where another process has become the
@@ -355,8 +369,8 @@ using Fact = std::variant<JobRecord, StateChange, RankRecord, Measurements, Curv
 // meanings, and marks of two histories say nothing of each other.
 struct JobMarks {
   std::string id = {};
-  std::int64_t revision = 0;  // Counts writes of state, target, detection, conditions, stragglers,
-                              // curve or version: of all that `rows` does not count.
+  std::int64_t revision = 0;  // Counts writes of state, target, detection, conditions, labels,
+                              // stragglers, curve or version: of all that `rows` does not count.
   std::int64_t rows = 0;      // Counts writes of ranks or measurements.
   std::int64_t curve = 0;     // The revision that wrote the curve; 0: there is no curve.
 
@@ -374,6 +388,7 @@ struct JobHead {
   std::string id = {};
   std::string client_key = {};
   std::string name = {};
+  JobLabels labels = {};
   JobOrigin origin = JobOrigin::kApi;
   JobState state = JobState::kRegistering;
   double created_at_seconds = 0;

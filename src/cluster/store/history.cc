@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/cells.h"
 #include "store/query.h"
 #include "store/tables.h"
 
@@ -25,7 +26,9 @@ struct Figures {
   Big energy_reports = 0;
 
   void Bind(HistoryRow* row, Query* query) {
-    query->Into(resolution).Into(start).Into(row->ranks).Into(reports).Into(row->total_seconds);
+    query->Into(resolution).Into(start).Into(row->ranks);
+    query->Into(row->first_seconds).Into(row->last_seconds);
+    query->Into(reports).Into(row->total_seconds);
     query->Into(energy_reports).Into(row->energy_seconds).Into(row->joules);
     query->Into(row->promised_joules).Into(row->compared_joules).Into(row->realised_joules);
   }
@@ -46,8 +49,8 @@ std::vector<HistoryRow> ReadLastHistory(soci::session& sql, const std::string& s
   row.job = job;
   Figures figures;
   Query query(sql,
-              "SELECT resolution, start_at, ranks, reports, total_time, energy_reports, "
-              "energy_time, energy, promised, compared, realised FROM history h "
+              "SELECT resolution, start_at, ranks, first_at, last_at, reports, total_time, "
+              "energy_reports, energy_time, energy, promised, compared, realised FROM history h "
               "WHERE job = :j AND server = :s AND start_at = (SELECT MAX(start_at) FROM history "
               "WHERE job = h.job AND server = h.server AND resolution = h.resolution)");
   query.Use(job).Use(server_id);
@@ -62,25 +65,32 @@ std::vector<HistoryRow> ReadLastHistory(soci::session& sql, const std::string& s
 std::vector<NamedHistoryRow> ReadHistory(soci::session& sql, const HistoryQuery& wanted) {
   std::vector<NamedHistoryRow> rows;
   NamedHistoryRow named;
+  std::string labels;
   const int resolution = static_cast<int>(wanted.resolution);
   const Big since = wanted.since;
   const Big until = wanted.until;
   Figures figures;
-  Query query(sql,
-              std::string("SELECT job, MAX(name), MAX(owner), resolution, start_at, MAX(ranks), "
-                          "CAST(SUM(reports) AS BIGINT), SUM(total_time), "
-                          "CAST(SUM(energy_reports) AS BIGINT), SUM(energy_time), SUM(energy), "
-                          "SUM(promised), SUM(compared), SUM(realised) FROM history "
-                          "WHERE resolution = :r AND start_at >= :s AND start_at < :u") +
-                  (wanted.job.empty() ? "" : " AND job = :j") +
-                  " GROUP BY job, resolution, start_at ORDER BY job, start_at LIMIT " +
-                  std::to_string(wanted.most + 1));
+  Query query(
+      sql,
+      "SELECT job, MAX(name), MAX(owner), " + LabelsOf("history.job") +
+          std::string(", resolution, start_at, MAX(ranks), "
+                      // 0 where one of them does not know it.
+                      "MIN(first_at), CASE WHEN MIN(last_at) > 0 THEN MAX(last_at) ELSE 0 END, "
+                      "CAST(SUM(reports) AS BIGINT), SUM(total_time), "
+                      "CAST(SUM(energy_reports) AS BIGINT), SUM(energy_time), SUM(energy), "
+                      "SUM(promised), SUM(compared), SUM(realised) FROM history "
+                      "WHERE resolution = :r AND start_at >= :s AND start_at < :u") +
+          (wanted.job.empty() ? "" : " AND job = :j") +
+          " GROUP BY job, resolution, start_at ORDER BY job, start_at LIMIT " +
+          std::to_string(wanted.most + 1));
   query.Use(resolution).Use(since).Use(until);
   if (!wanted.job.empty()) query.Use(wanted.job);
-  query.Into(named.row.job).Into(named.name).Into(named.owner);
+  query.Into(named.row.job).Into(named.name).Into(named.owner).Into(labels);
   figures.Bind(&named.row, &query);
   while (query.Next()) {
     figures.Complete(&named.row);
+    // What cannot be read is as good as none: an account lacks no job.
+    named.labels = ParseLabels(labels).value_or(JobLabels());
     rows.push_back(named);
   }
   return rows;

@@ -94,6 +94,7 @@ class JobReader {
     long long last_straggler = 0;
     std::string power;
     std::string state;
+    std::string labels;
     const bool has_profile = Has(parts_, Parts::kProfile);
     const std::string profile = has_profile ? "profile" : "''";
     const std::string next_profile = has_profile ? "next_profile" : "''";
@@ -103,15 +104,17 @@ class JobReader {
          << profile
          << ", blocking_power, target, state, reason, detection, created_at, "
             "last_straggler, library, profile_source, sweep_round, settled_round, "
-         << next_profile
-         << ", next_blocking_power, finished_at, conditions, owner FROM jobs WHERE id = :i",
+         << next_profile << ", next_blocking_power, finished_at, conditions, owner, "
+         << LabelsOf("jobs.id") << " FROM jobs WHERE id = :i",
         use(job.id), into(job.client_key), into(job.name), into(origin),
         into(job.pipeline_parallel), into(job.data_parallel), into(job.tensor_parallel),
         into(job.settings_json), into(job.profile_csv), into(power), into(job.target), into(state),
         into(job.reason), into(job.detection_json), into(job.created_at_seconds),
         into(last_straggler), into(job.library_json), into(job.profile_source),
         into(job.sweep_round), into(job.settled_round), into(job.next_profile_csv),
-        into(next_power), into(job.finished_at_seconds), into(job.conditions_json), into(job.owner);
+        into(next_power), into(job.finished_at_seconds), into(job.conditions_json), into(job.owner),
+        into(labels);
+    job.labels = Checked(ParseLabels(labels), "labels");
     job.next_blocking_power_watts = Checked(ParseNumbers(next_power), "jobs");
     job.origin = OriginOf(origin);
     job.blocking_power_watts = Checked(ParseNumbers(power), "jobs");
@@ -277,22 +280,25 @@ std::vector<JobHead> ReadHeads(soci::session& sql, const std::string& name,
   JobHead head;
   int origin = 0;
   std::string state;
+  std::string labels;
   long long revision = 0;
   long long rows = 0;
   long long curve = 0;
   // CROSS: SQLite begins with the jobs then, whose index has them in order.
-  Query query(sql,
-              "SELECT j.id, j.client_key, j.name, j.origin, j.state, j.created_at, j.finished_at, "
-              "m.revision, m.row_revision, m.curve_revision FROM jobs j CROSS JOIN marks m "
-              "WHERE m.job = j.id ORDER BY j.created_at, j.id");
+  Query query(
+      sql, "SELECT j.id, j.client_key, j.name, j.origin, j.state, j.created_at, j.finished_at, " +
+               LabelsOf("j.id") +
+               ", m.revision, m.row_revision, m.curve_revision FROM jobs j CROSS JOIN marks m "
+               "WHERE m.job = j.id ORDER BY j.created_at, j.id");
   query.Into(head.id).Into(head.client_key).Into(head.name).Into(origin).Into(state);
-  query.Into(head.created_at_seconds).Into(head.finished_at_seconds);
+  query.Into(head.created_at_seconds).Into(head.finished_at_seconds).Into(labels);
   query.Into(revision).Into(rows).Into(curve);
   while (query.Next()) {
     head.marks = {.id = head.id, .revision = revision, .rows = rows, .curve = curve};
     try {
       head.origin = OriginOf(origin);
       head.state = StateOf(state);
+      head.labels = Checked(ParseLabels(labels), "labels");
       heads.push_back(head);
     } catch (const OddCell& odd) {
       damaged->push_back(DamageOf(name, head.id, odd.table));

@@ -222,9 +222,16 @@ constexpr std::array<std::string_view, 4> kVersion9 = {
     "ALTER TABLE profiles ADD COLUMN conditions TEXT NOT NULL DEFAULT ''",
 };
 
+constexpr std::array<std::string_view, 3> kVersion10 = {
+    // Beyond the jobs that they are of, as the history. Of a job without labels there is no row.
+    "CREATE TABLE labels (job TEXT PRIMARY KEY, labels TEXT NOT NULL)",
+    "ALTER TABLE history ADD COLUMN first_at DOUBLE PRECISION NOT NULL DEFAULT 0",
+    "ALTER TABLE history ADD COLUMN last_at DOUBLE PRECISION NOT NULL DEFAULT 0",
+};
+
 const std::array<std::span<const std::string_view>, kSchemaVersion> kSteps = {
     kVersion1, kVersion2, kVersion3, kVersion4, kVersion5,
-    kVersion6, kVersion7, kVersion8, kVersion9};
+    kVersion6, kVersion7, kVersion8, kVersion9, kVersion10};
 
 // Of other programs there may be one of these names, but not all.
 constexpr std::array<std::string_view, 3> kOwnTables = {kVersionTable, "jobs", "curves"};

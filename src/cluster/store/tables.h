@@ -38,6 +38,10 @@ struct Request {
 };
 
 const std::string& JobOf(const Fact& fact);
+// SQL expression: the labels of this job as the table has them; empty text: none.
+inline std::string LabelsOf(const std::string& job) {
+  return "COALESCE((SELECT labels FROM labels WHERE labels.job = " + job + "), '')";
+}
 // IsRow(): JobMarks::rows counts this fact. IsUnmarked(): no mark counts it.
 bool IsRow(const Fact& fact);
 bool IsUnmarked(const Fact& fact);

@@ -43,6 +43,7 @@ class FactWriter {
         "1, 0, {})",
         backend_.instance()),
         use(job.id);
+    if (!job.labels.empty()) (*this)(LabelsChange{.job = job.id, .labels = job.labels});
   }
 
   void operator()(const StateChange& change) const {
@@ -183,23 +184,30 @@ class FactWriter {
     Big one = 0;
     Query update(
         sql_,
-        "UPDATE history SET ranks = :k, reports = :n, total_time = :t, energy_reports = "
-        ":en, energy_time = :et, energy = :e, promised = :p, compared = :c, realised = :d "
+        "UPDATE history SET ranks = :k, first_at = :f, last_at = :l, reports = :n, "
+        "total_time = :t, energy_reports = :en, energy_time = :et, energy = :e, promised = :p, "
+        "compared = :c, realised = :d "
         "WHERE job = :j AND server = :s AND resolution = :r AND start_at = :a RETURNING 1");
-    update.Use(row.ranks).Use(reports).Use(row.total_seconds).Use(energy_reports);
+    update.Use(row.ranks)
+        .Use(row.first_seconds)
+        .Use(row.last_seconds)
+        .Use(reports)
+        .Use(row.total_seconds)
+        .Use(energy_reports);
     update.Use(row.energy_seconds).Use(row.joules).Use(row.promised_joules);
     update.Use(row.compared_joules).Use(row.realised_joules);
     update.Use(row.job).Use(server_id_).Use(resolution).Use(start).Into(one);
     if (update.Next()) return;
     // Name and owner stay when the job goes. Only here: they lie beside the job's long texts.
-    sql_ << "INSERT INTO history (job, server, resolution, start_at, name, owner, ranks, reports, "
-            "total_time, energy_reports, energy_time, energy, promised, compared, realised) "
+    sql_ << "INSERT INTO history (job, server, resolution, start_at, name, owner, ranks, first_at, "
+            "last_at, reports, total_time, energy_reports, energy_time, energy, promised, "
+            "compared, realised) "
             "VALUES (:j, :s, :r, :a, (SELECT name FROM jobs WHERE id = :i), (SELECT owner FROM "
-            "jobs WHERE id = :o), :k, :n, :t, :en, :et, :e, :p, :c, :d)",
+            "jobs WHERE id = :o), :k, :f, :l, :n, :t, :en, :et, :e, :p, :c, :d)",
         use(row.job), use(server_id_), use(resolution), use(start), use(row.job), use(row.job),
-        use(row.ranks), use(reports), use(row.total_seconds), use(energy_reports),
-        use(row.energy_seconds), use(row.joules), use(row.promised_joules),
-        use(row.compared_joules), use(row.realised_joules);
+        use(row.ranks), use(row.first_seconds), use(row.last_seconds), use(reports),
+        use(row.total_seconds), use(energy_reports), use(row.energy_seconds), use(row.joules),
+        use(row.promised_joules), use(row.compared_joules), use(row.realised_joules);
   }
 
   void operator()(const DetectionChange& change) const {
@@ -210,6 +218,17 @@ class FactWriter {
   void operator()(const ConditionsChange& change) const {
     sql_ << "UPDATE jobs SET conditions = :c WHERE id = :i", use(change.conditions_json),
         use(change.job);
+  }
+
+  void operator()(const LabelsChange& change) const {
+    if (change.labels.empty()) {
+      sql_ << "DELETE FROM labels WHERE job = :i", use(change.job);
+      return;
+    }
+    const std::string labels = FormatLabels(change.labels);
+    sql_ << "INSERT INTO labels (job, labels) VALUES (:i, :l) "
+            "ON CONFLICT (job) DO UPDATE SET labels = excluded.labels",
+        use(change.job), use(labels);
   }
 
   void operator()(const WorkWanted& wanted) const {
@@ -240,10 +259,13 @@ class FactWriter {
         use(measured.profile);
   }
 
-  // Its days stay, for accounts.
+  // Its days stay, for accounts, and the labels by which they go.
   void operator()(const JobGone& gone) const {
     const int day = static_cast<int>(Resolution::kDay);
     sql_ << "DELETE FROM history WHERE job = :i AND resolution < :r", use(gone.job), use(day);
+    sql_ << "DELETE FROM labels WHERE job = :i AND NOT EXISTS (SELECT 1 FROM history WHERE "
+            "job = :h)",
+        use(gone.job), use(gone.job);
     sql_ << "DELETE FROM jobs WHERE id = :i", use(gone.job);
   }
 

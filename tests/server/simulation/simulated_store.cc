@@ -113,6 +113,10 @@ class RowWriter {
     stored_.job.conditions_json = change.conditions_json;
     return true;
   }
+  bool operator()(const store::LabelsChange& change) const {
+    stored_.job.labels = change.labels;
+    return true;
+  }
   bool operator()(const store::IterationSummary& sum) const {
     rows_.iterations[{writer_, sum.plan_version}] = sum;
     return true;
