@@ -9,6 +9,7 @@
 
 #include "cli/command_line.h"
 #include "cli/framework/command_parser.h"
+#include "common/labels.h"
 
 namespace perseus::cli {
 
@@ -45,6 +46,9 @@ void AddServerOptions(CommandParser* parser, ServerFlags* flags,
 
 // --driver and --socket: where to look at a node.
 void AddNodeOptions(CommandParser* parser, std::string* driver, std::string* agent_socket);
+
+// --label NAME=VALUE, which may be given several times.
+void AddLabelOption(CommandParser* parser, JobLabels* labels, const std::string& help);
 
 // --price and --carbon: of a kWh.
 void AddPriceOptions(CommandParser* parser, std::optional<double>* price_per_kwh,

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/cluster/report_flags.h"
+#include "common/labels.h"
 #include "perseus/job.h"
 #include "support/mentions.h"
 
@@ -230,6 +232,26 @@ TEST(CommandLineTest, ExamplesParse) {
   }
 }
 
+TEST(CommandLineTest, LabelsAreSetAndRemoved) {
+  const auto parsed = ParseCommandLine(
+      {"job", "label", "llama-7", "team=vision", "project-", "--json", "a/b=1"}, 80);
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  const JobClientFlags& flags = parsed->invocation.job_client;
+  EXPECT_EQ(flags.action, "label");
+  EXPECT_EQ(flags.job, "llama-7");
+  EXPECT_EQ(flags.labels, (JobLabels{{"a/b", "1"}, {"team", "vision"}}));
+  EXPECT_EQ(flags.gone_labels.size(), 1U);
+  EXPECT_TRUE(flags.gone_labels.contains("project"));
+  EXPECT_TRUE(flags.json);
+  EXPECT_THAT(ErrorOf({"job", "label", "a", "team=x", "team-"}), Mentions("'team'"));
+  EXPECT_THAT(ErrorOf({"job", "label", "a", "team"}), Mentions("team=vision"));
+  std::vector<std::string> many = {"job", "label", "a"};
+  for (int i = 0; i < 1000; ++i) many.push_back("k" + std::to_string(i) + "=v");
+  EXPECT_THAT(ErrorOf(many), Mentions("16"));
+  EXPECT_THAT(ErrorOf({"job", "create", "a.toml", "--label", "team="}), Mentions("--label"));
+  EXPECT_THAT(ErrorOf({"top", "--label", "team:vision"}), Mentions("team=vision"));
+}
+
 TEST(CommandLineTest, EachActionHasItsOwnHelpAndOptions) {
   const auto text = [](const std::vector<std::string>& words) {
     const auto parsed = ParseCommandLine(words, 80);
@@ -288,6 +310,14 @@ TEST(CommandLineTest, ReadsWhatToReport) {
   EXPECT_EQ(flags.csv_file, "x.csv");
   EXPECT_THAT(ErrorOf({"report", "energy", "--since", "2026-02-29"}), Mentions("'2026-02-29'"));
   EXPECT_THAT(ErrorOf({"report", "energy", "--by", "day,job"}), Mentions("job,day;"));
+  for (const char* const by : {"label:team", "label:example.com/team,day"}) {
+    EXPECT_EQ(ErrorOf({"report", "energy", "--by", by, "--label", "a=1", "--label", "b=2"}), "");
+  }
+  for (const char* const by : {"label:", "label:team,job", "label:a:b", "job,label:team"}) {
+    EXPECT_NE(ErrorOf({"report", "energy", "--by", by}), "") << by;
+  }
+  EXPECT_EQ(LabelOfBy("label:team,day"), "team");
+  EXPECT_EQ(LabelOfBy("job,day"), "");
 }
 
 // Scripts for 0.1 go on, with one note for each name.

@@ -59,6 +59,10 @@ TEST(JobClientTextTest, NothingThatAServerNamesReachesTheTerminal) {
   const Style plain;
   ExpectHarmless(JobText(HostileJob(), plain, 0));
   ExpectHarmless(KnownJobText({{"state", "finished"}, {"id", kHostile}}));
+  const nlohmann::ordered_json labelled = {{"id", "j-1"},
+                                           {"labels", {{kHostile, kHostile}, {"odd", 7}}}};
+  ExpectHarmless(JobTable(nlohmann::ordered_json::array({labelled}), plain));
+  ExpectHarmless(JobText(labelled, plain, 0));
   ExpectHarmless(EventLine(kHostile, HostileJob(), HostileJob()));
   ExpectHarmless(JobTable(nlohmann::ordered_json::array({HostileJob()}), plain));
   ExpectHarmless(JsonText(HostileJob().dump()));

@@ -47,6 +47,8 @@ TEST(IterationHistoryTest, OneReportIsInAMinuteAnHourAndADay) {
                                                       .resolution = Resolution::kDay,
                                                       .start = noon - 43'200,
                                                       .ranks = 8,
+                                                      .first_seconds = kNoon + 3723,
+                                                      .last_seconds = kNoon + 3725,
                                                       .reports = 1,
                                                       .total_seconds = 2,
                                                       .energy_reports = 1,
@@ -56,6 +58,36 @@ TEST(IterationHistoryTest, OneReportIsInAMinuteAnHourAndADay) {
                                                       .compared_joules = 100,
                                                       .realised_joules = -5}));
   EXPECT_FALSE(history.has_news());
+}
+
+TEST(IterationHistoryTest, ARowSaysFromWhenToWhen) {
+  IterationHistory history("j-1", {});
+  history.Add({.seconds = 4}, 8, kNoon + 1);
+  history.Add({.seconds = 2}, 8, kNoon + 10);
+  history.Add({.seconds = 2}, 8, kNoon + 9);
+  const std::vector<store::Fact> facts = history.Take();
+  EXPECT_EQ(Of(facts, Resolution::kDay)->first_seconds, kNoon - 3);
+  EXPECT_EQ(Of(facts, Resolution::kDay)->last_seconds, kNoon + 10);
+  // No row says more than its span.
+  EXPECT_EQ(Of(facts, Resolution::kHour)->first_seconds, kNoon);
+  EXPECT_EQ(Of(facts, Resolution::kMinute)->first_seconds, kNoon);
+}
+
+// Of a row that an older Perseus began, nobody knows when.
+TEST(IterationHistoryTest, ARowThatBeganWithoutATimeHasNone) {
+  const HistoryRow old = {.job = "j-1",
+                          .resolution = Resolution::kDay,
+                          .start = static_cast<std::int64_t>(kNoon) - 43'200,
+                          .ranks = 8,
+                          .reports = 1,
+                          .total_seconds = 2};
+  IterationHistory history("j-1", {old});
+  history.Add({.seconds = 2}, 8, kNoon);
+  const std::vector<store::Fact> facts = history.Take();
+  EXPECT_EQ(Of(facts, Resolution::kDay)->reports, 2);
+  EXPECT_EQ(Of(facts, Resolution::kDay)->first_seconds, 0);
+  EXPECT_EQ(Of(facts, Resolution::kDay)->last_seconds, 0);
+  EXPECT_GT(Of(facts, Resolution::kHour)->last_seconds, 0);
 }
 
 TEST(IterationHistoryTest, WhatWasNotMeasuredDoesNotCountAsEnergy) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/cluster/job_values.h"
 #include "cli/cluster/json_values.h"
 #include "cli/framework/table.h"
 
@@ -53,6 +55,7 @@ std::vector<Column> ColumnsOf(const ReportFlags& flags) {
   std::vector<Column> columns = {
       {"iterations", "iterations", number("iterations")},
       {"GPU hours", "gpu_hours", number("gpu_hours"), 1},
+      {"covered", "covered_share", number("covered_share"), 0, true},
       {"measured", "measured_share", number("measured_share"), 0, true},
       {"kWh", "energy_kwh", kwh("energy_j"), 3},
       {"promised saving", "promised_saved_kwh", kwh("promised_saved_j"), 3},
@@ -86,7 +89,17 @@ std::vector<std::string> GroupsOf(const ReportFlags& flags) {
       groups.emplace_back(group);
     }
   }
+  if (const std::string label = LabelOfBy(flags.by); !label.empty()) {
+    groups.push_back("label:" + label);
+  }
   return groups;
+}
+
+// A job without the label has a row, too; no value can look like its name.
+std::string GroupText(const Json& row, const std::string& group) {
+  if (!group.starts_with("label:")) return MemberText(row, group.c_str());
+  const std::string value = MemberText(row, "label");
+  return value.empty() ? "(none)" : value;
 }
 
 std::string CellText(const Column& column, const Json& row) {
@@ -112,7 +125,11 @@ std::string Quoted(std::string text) {
 
 std::string NotesText(const Json& total, const ReportFlags& flags) {
   std::string text =
-      "\nkWh is what the energy counters of the GPUs measured. \"measured\" is the share of the "
+      "\n\"covered\" is the share of the time, from the first iteration to the last, in which "
+      "ranks "
+      "reported iterations.\nThe rest is in no figure: pauses, time between iterations, and all "
+      "while no server was up.\nkWh is what the energy counters of the GPUs measured. \"measured\" "
+      "is the share of the "
       "iterations that it is of;\nother iterations are in no figure to the right of it. A promised "
       "saving holds if the plans keep what they\npromise. A measured saving is that of the share "
       "\"compared\" of the energy: see 'perseus job compare'.\n";
@@ -151,7 +168,7 @@ std::string EnergyTable(const Json& energy, const ReportFlags& flags, const Styl
   for (const Json& row : rows) {
     std::vector<std::string> cells;
     for (const std::string& group : groups) {
-      const std::string text = MemberText(row, group.c_str());
+      const std::string text = GroupText(row, group);
       cells.push_back(text.empty() ? "-" : text);
     }
     add(std::move(cells), row);
@@ -168,13 +185,17 @@ std::string EnergyCsv(const Json& energy, const ReportFlags& flags) {
   const std::vector<std::string> groups = GroupsOf(flags);
   const std::vector<Column> columns = ColumnsOf(flags);
   std::vector<std::string> names = groups;
+  // Beside the job that they are of.
+  const bool has_labels = std::find(groups.begin(), groups.end(), "job") != groups.end();
+  if (has_labels) names.emplace_back("labels");
   for (const Column& column : columns) names.push_back(column.name);
   if (!flags.currency.empty()) names.emplace_back("currency");
   std::string csv = fmt::format("{}\n", fmt::join(names, ","));
   for (const Json& row : rows) {
     std::vector<std::string> cells;
     cells.reserve(names.size());
-    for (const std::string& group : groups) cells.push_back(Quoted(MemberText(row, group.c_str())));
+    for (const std::string& group : groups) cells.push_back(Quoted(GroupText(row, group)));
+    if (has_labels) cells.push_back(Quoted(LabelsOf(row)));
     for (const Column& column : columns) {
       const std::optional<double> value = column.value(row);
       cells.push_back(value ? fmt::format("{}", *value) : "");

@@ -18,6 +18,7 @@
 #include "cli/cluster/findings_text.h"
 #include "cli/cluster/job_client_flags.h"
 #include "cli/cluster/job_text.h"
+#include "cli/cluster/job_values.h"
 #include "cli/cluster/server_client.h"
 #include "cli/cluster/server_events.h"
 #include "cli/cluster/settings_json.h"
@@ -50,15 +51,17 @@ class JobClient {
       : client_(std::move(client)), flags_(flags), style_(style) {}
 
   Result<Printout> List() {
-    const Result<Json> found =
-        client_.Jobs(Filter("state", flags_.state) + Filter("name", flags_.name) +
-                         Filter("client_key", flags_.client_key),
-                     flags_.limit.value_or(std::numeric_limits<int>::max()));
+    const Result<Json> found = client_.Jobs(
+        Filter("state", flags_.state) + Filter("name", flags_.name) +
+            Filter("client_key", flags_.client_key) + Filter("label", LabelFilter(flags_.labels)),
+        flags_.limit.value_or(std::numeric_limits<int>::max()));
     if (!found) return tl::unexpected(found.error());
     if (flags_.json) return JsonText(FormatCompact(*found)) + "\n";
-    const bool is_filtered = !(flags_.state + flags_.name + flags_.client_key).empty();
+    const bool is_filtered =
+        !(flags_.state + flags_.name + flags_.client_key).empty() || !flags_.labels.empty();
     if (found->at("jobs").empty() && is_filtered) {
-      return Printout("The server has no job like that (--state, --name, --client-key).\n");
+      return Printout(
+          "The server has no job like that (--state, --name, --label, --client-key).\n");
     }
     return JobTable(found->at("jobs"), style_);
   }
@@ -71,6 +74,16 @@ class JobClient {
       return InvalidInput("the target is missing, as in 'perseus job point JOB 1.05x'");
     }
     return Job("PUT", job, "/point", Json{{"at", at}});
+  }
+
+  Result<Printout> Label(const std::string& job) {
+    if (flags_.labels.empty() && flags_.gone_labels.empty()) {
+      return InvalidInput("the labels are missing, as in 'perseus job label JOB team=vision'");
+    }
+    Json changes = Json::object();
+    for (const auto& [name, value] : flags_.labels) changes[name] = value;
+    for (const std::string& name : flags_.gone_labels) changes[name] = nullptr;
+    return Job("PUT", job, "/labels", Json{{"labels", std::move(changes)}});
   }
 
   // Has the ranks measure anew, or (--off) no more.
@@ -100,6 +113,7 @@ class JobClient {
           file));
     }
     Json request = {{"name", flags_.name}, {"job", SettingsJson(*settings)}};
+    if (!flags_.labels.empty()) request["labels"] = flags_.labels;
     if (!flags_.client_key.empty()) request["client_key"] = flags_.client_key;
     if (!flags_.model.empty()) request["job"]["model"] = flags_.model;
     if (flags_.no_reuse) request["job"]["reuse_profile"] = false;
@@ -119,7 +133,8 @@ class JobClient {
     if (flags_.json) return JsonText(*text) + "\n";
     const Json job = Parsed(*text);
     constexpr int kCreated = 201;
-    return (status == kCreated ? "" : KnownJobText(job)) + JobText(job, style_, SecondsNow());
+    return (status == kCreated ? "" : KnownJobText(job, flags_.labels)) +
+           JobText(job, style_, SecondsNow());
   }
 
   Result<Printout> SetStraggler(const std::string& job) {
@@ -327,6 +342,7 @@ Result<Printout> RunJob(const JobClientFlags& flags, const Style& style) {
   if (action == "show") return client.Show(flags.job);
   if (action == "watch") return client.Watch(flags.job);
   if (action == "create") return client.Create(flags.file);
+  if (action == "label") return client.Label(flags.job);
   if (action == "point") return client.Point(flags.job, flags.at);
   if (action == "straggler set") return client.SetStraggler(flags.job);
   if (action == "straggler clear") return client.ClearStraggler(flags.job, flags.straggler);

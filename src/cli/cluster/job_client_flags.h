@@ -4,10 +4,13 @@
 #ifndef PERSEUS_CLI_CLUSTER_JOB_CLIENT_FLAGS_H_
 #define PERSEUS_CLI_CLUSTER_JOB_CLIENT_FLAGS_H_
 
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "cli/framework/server_flags.h"
+#include "common/labels.h"
 
 namespace perseus::cli {
 
@@ -25,6 +28,10 @@ struct JobClientFlags {
   std::optional<int> limit;
 
   std::string at;  // point
+
+  // list: those that a job must have; create: those of the job; label: those to set.
+  JobLabels labels;
+  std::set<std::string, std::less<>> gone_labels;  // label: those to take away.
 
   // create
   std::string file;

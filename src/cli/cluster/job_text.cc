@@ -122,10 +122,18 @@ std::string TroubleText(const Json& job) {
 
 }  // namespace
 
-std::string KnownJobText(const Json& job) {
+std::string KnownJobText(const Json& job, const JobLabels& labels) {
   const std::string id = MemberText(job, "id");
   if (MemberText(job, "state") != "finished") {
-    return "The job of this client key was there before.\n";
+    const Json& known = ObjectOf(job, "labels");
+    const bool has_all = std::all_of(labels.begin(), labels.end(), [&](const auto& label) {
+      return MemberText(known, label.first.c_str()) == label.second;
+    });
+    const std::string other =
+        has_all ? ""
+                : fmt::format("It keeps its labels; to change them: perseus job label {} {}\n", id,
+                              LabelsText(labels, " "));
+    return "The job of this client key was there before.\n" + other;
   }
   return fmt::format(
       "The job of this client key has finished: its ranks run at maximum clocks, and no other can "
@@ -148,18 +156,33 @@ std::string LongDelayText(double delay_seconds, const Json& job) {
 
 std::string JobTable(const Json& jobs, const Style& style) {
   constexpr std::size_t kWidestName = 32;
-  Table table({"job", "name", "state", "ranks", "plan", "iteration s", "saving", "stragglers"},
-              {Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight, Align::kRight,
-               Align::kRight, Align::kRight, Align::kRight});
+  constexpr std::size_t kWidestLabels = 48;
+  // Only where there are some: most clusters have none.
+  const bool has_labels =
+      std::any_of(jobs.begin(), jobs.end(), [](const Json& job) { return !LabelsOf(job).empty(); });
+  std::vector<std::string> header = {"job",  "name",        "state",  "ranks",
+                                     "plan", "iteration s", "saving", "stragglers"};
+  std::vector<Align> alignment = {Align::kLeft,  Align::kLeft,  Align::kLeft,  Align::kRight,
+                                  Align::kRight, Align::kRight, Align::kRight, Align::kRight};
+  if (has_labels) {
+    header.emplace_back("labels");
+    alignment.push_back(Align::kLeft);
+  }
+  Table table(std::move(header), std::move(alignment));
   for (const Json& job : jobs) {
     const Json& plan = ObjectOf(job, "plan");
     const std::optional<double> seconds = NumberOf(WholeJobOf(plan), "iteration_time_s");
-    table.AddRow(
-        {MemberText(job, "id"), CutTo(kWidestName, MemberText(job, "name"), "\u2026"), StateOf(job),
-         fmt::format("{}/{}", MemberText(job, "ranks_registered"), MemberText(job, "world_size")),
-         MemberText(plan, "version") + (HasFirstPlan(job) ? " (first)" : ""),
-         seconds ? WithThousands(*seconds, 4) : "", SavingNow(job),
-         std::to_string(SlowPipelines(job))});
+    std::vector<std::string> cells = {
+        MemberText(job, "id"),
+        CutTo(kWidestName, MemberText(job, "name"), "\u2026"),
+        StateOf(job),
+        fmt::format("{}/{}", MemberText(job, "ranks_registered"), MemberText(job, "world_size")),
+        MemberText(plan, "version") + (HasFirstPlan(job) ? " (first)" : ""),
+        seconds ? WithThousands(*seconds, 4) : "",
+        SavingNow(job),
+        std::to_string(SlowPipelines(job))};
+    if (has_labels) cells.push_back(CutTo(kWidestLabels, LabelsOf(job), "\u2026"));
+    table.AddRow(std::move(cells));
   }
   return jobs.empty() ? "The server has no jobs.\n" : table.Format(style.rule());
 }
@@ -171,6 +194,7 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
   const std::string reason = MemberText(job, "reason");
   const std::string key = MemberText(job, "client_key");
   if (!key.starts_with('-')) line("client key", key);
+  line("labels", LabelsOf(job));
   line("state", reason.empty() ? StateOf(job) : fmt::format("{}: {}", StateOf(job), reason));
   line("ranks", fmt::format("{} of {} ({} x {} x {})", MemberText(job, "ranks_registered"),
                             MemberText(job, "world_size"),

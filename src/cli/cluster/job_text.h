@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/framework/terminal.h"
+#include "common/labels.h"
 
 namespace perseus::cli {
 
@@ -22,7 +23,8 @@ std::string JobText(const nlohmann::ordered_json& job, const Style& style, doubl
 std::string LongDelayText(double delay_seconds, const nlohmann::ordered_json& job);
 
 // Above a job that the client key of a new one was found to be of.
-std::string KnownJobText(const nlohmann::ordered_json& job);
+// `labels`: those that were given for the new one.
+std::string KnownJobText(const nlohmann::ordered_json& job, const JobLabels& labels = {});
 
 }  // namespace perseus::cli
 

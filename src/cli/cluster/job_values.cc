@@ -34,6 +34,23 @@ bool HasEnded(const Json& job) {
   return job.value("ended", Json()) == true || MemberText(job, "state") == "finished";
 }
 
+std::string LabelsOf(const Json& job) {
+  std::string text;
+  for (const auto& [name, value] : ObjectOf(job, "labels").items()) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", Printable(name),
+                        value.is_string() ? Printable(value.get<std::string>()) : "");
+  }
+  return text;
+}
+
+std::string LabelFilter(const JobLabels& labels) {
+  std::string text;
+  for (const auto& [name, value] : labels) {
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", name, value);
+  }
+  return text;
+}
+
 std::string StateOf(const Json& job) {
   return MemberText(job, "state") +
          (HasEnded(job) && MemberText(job, "state") != "finished" ? ", ended" : "");

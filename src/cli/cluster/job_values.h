@@ -7,6 +7,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "common/labels.h"
+
 // What a server's answer says of a job, as lists and descriptions of jobs show it.
 namespace perseus::cli {
 
@@ -20,6 +22,12 @@ const nlohmann::ordered_json& WholeJobOf(const nlohmann::ordered_json& plan);
 bool HasEnded(const nlohmann::ordered_json& job);
 
 // "profiling"; "profiling, ended".
+// "project=x, team=vision"; empty: none.
+std::string LabelsOf(const nlohmann::ordered_json& job);
+
+// The same for a query: "project:x,team:vision".
+std::string LabelFilter(const JobLabels& labels);
+
 std::string StateOf(const nlohmann::ordered_json& job);
 
 // Whether ranks have reported, and none of them follows the plan, which then saves nothing.

@@ -1,6 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <fmt/format.h>
+
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,9 +11,20 @@
 #include "cli/cluster/job_client_flags.h"
 #include "cli/command_options.h"
 #include "cli/framework/value_parsers.h"
+#include "common/labels.h"
 
 namespace perseus::cli {
 namespace {
+
+Result<void> AddLabel(JobLabels* labels, const std::string& text) {
+  auto label = ParseLabel(text);
+  if (!label) return tl::unexpected(label.error());
+  if (!labels->insert(*label).second) {
+    return InvalidInput(
+        fmt::format("the label '{}' is given twice; keep one of them", label->first));
+  }
+  return CheckLabels(*labels);
+}
 
 constexpr int kMostPlaces = 1'000'000;
 constexpr double kMostFactor = 1000;
@@ -29,6 +42,35 @@ void AddPipelineOption(CommandParser* parser, JobClientFlags* flags, const std::
   parser->AddCount(&flags->pipeline, "--pipeline", help, 0, kMostPlaces);
 }
 
+// "team=vision" or, to take one away, "team-".
+Result<void> AddLabelChange(JobClientFlags* flags, const std::string& text) {
+  if (text.ends_with('-') && text.find('=') == std::string::npos) {
+    const std::string name = text.substr(0, text.size() - 1);
+    if (auto good = CheckLabelName(name); !good) return good;
+    if (!flags->labels.contains(name) && flags->gone_labels.insert(name).second) return {};
+    return InvalidInput(fmt::format("the label '{}' is given twice; keep one of them", name));
+  }
+  const auto label = ParseLabel(text);
+  if (!label) return tl::unexpected(label.error());
+  if (!flags->gone_labels.contains(label->first)) return AddLabel(&flags->labels, text);
+  return InvalidInput(fmt::format("the label '{}' is given twice; keep one of them", label->first));
+}
+
+void AddLabelAction(CommandParser* parser, JobClientFlags* flags) {
+  parser->AddAction(
+      &flags->action, "label",
+      "Set or remove labels of a job, also of one that has finished.\n\nA label has a "
+      "name and a value. Lists and accounts (perseus report energy) go by labels. A "
+      "job has at most 16. Names and values have at most 63 letters (a-z, A-Z), "
+      "digits, '.', '_' and '-', names also '/'; both begin and end with a letter or "
+      "a digit. What is not named stays.",
+      {{"set one, and remove another", "perseus job label llama-7 team=vision project-"}});
+  parser->AddInput(&flags->job, "JOB", "An id, or the name or the client key of one job.",
+                   {ValueKind::kJob, {}});
+  parser->AddInputs("LABEL...", "NAME=VALUE sets a label, NAME- removes it.",
+                    [flags](const std::string& text) { return AddLabelChange(flags, text); });
+}
+
 void AddCreateAction(CommandParser* parser, JobClientFlags* flags) {
   parser->AddAction(&flags->action, "create", "Make a job for ranks to join.",
                     {{"from a job file", "perseus job create job.toml --name llama-7"}});
@@ -39,6 +81,8 @@ void AddCreateAction(CommandParser* parser, JobClientFlags* flags) {
           "A key of your choice. The same key always means the same job, so creating it again "
           "changes nothing.",
           ValueKind::kText);
+  AddLabelOption(parser, &flags->labels,
+                 "A label of the job, for lists and accounts, as team=vision.");
   AddName(parser, &flags->model, "--model", "LABEL",
           "A label for the model. If an earlier job with the same label, layout and GPUs measured "
           "a profile, this job takes it over.",
@@ -103,6 +147,11 @@ void AddDetectionOptions(CommandParser* parser, JobClientFlags* flags) {
 
 }  // namespace
 
+void AddLabelOption(CommandParser* parser, JobLabels* labels, const std::string& help) {
+  parser->AddRepeated("--label", "NAME=VALUE", help,
+                      [labels](const std::string& text) { return AddLabel(labels, text); });
+}
+
 void AddServerOptions(CommandParser* parser, ServerFlags* flags, const std::string& server_help) {
   parser->SetGroup("Server");
   AddName(parser, &flags->server, "--server", "URL", server_help, ValueKind::kText);
@@ -146,6 +195,7 @@ void AddJobCommand(CommandParser* parser, Invocation* invocation) {
           "finished.",
           ValueKind::kText);
   AddName(parser, &flags->name, "--name", "TEXT", "Only jobs of this name.", ValueKind::kText);
+  AddLabelOption(parser, &flags->labels, "Only jobs with this label, as team=vision.");
   AddName(parser, &flags->client_key, "--client-key", "KEY", "Only the job of this client key.",
           ValueKind::kText);
   parser->AddCount(&flags->limit, "--limit", "At most so many jobs.", 1, kMostPlaces);
@@ -164,6 +214,9 @@ void AddJobCommand(CommandParser* parser, Invocation* invocation) {
   add_json();
   add_server();
   AddCreateAction(parser, flags);
+  add_json();
+  add_server();
+  AddLabelAction(parser, flags);
   add_json();
   add_server();
   add("point", "Set the iteration time that a job is planned for.",

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -37,6 +38,15 @@ std::optional<std::int64_t> ParseDay(std::string_view text) {
 
 }  // namespace
 
+std::string LabelOfBy(std::string_view by) {
+  constexpr std::string_view kLabel = "label:";
+  constexpr std::string_view kDay = ",day";
+  if (!by.starts_with(kLabel)) return "";
+  by.remove_prefix(kLabel.size());
+  if (by.ends_with(kDay)) by.remove_suffix(kDay.size());
+  return std::string(by);
+}
+
 Result<When> ParseWhen(std::string_view text) {
   if (const auto day = ParseDay(text)) return When{.day_seconds = day};
   const Result<double> ago = ParseLongDuration(text);
@@ -60,6 +70,7 @@ void AddReportCommand(CommandParser* parser, Invocation* invocation) {
       "too. Days begin at midnight UTC and count whole.",
       {{"energy and cost of each user, day by day",
         "perseus report energy --by user,day --price 0.12 --carbon 380"},
+       {"energy of each team, from the label 'team'", "perseus report energy --by label:team"},
        {"a month for a spreadsheet",
         "perseus report energy --since 2026-11-01 --until 2026-12-01 --csv nov.csv"}});
   parser->AddValue<When>(&flags->since, "--since", "DAY|TIME",
@@ -71,18 +82,20 @@ void AddReportCommand(CommandParser* parser, Invocation* invocation) {
                                            "job,day", "name,day", "user,day"};
   parser->AddText(
       "--by", "COLUMNS",
-      fmt::format("What has a row of its own: {} (default job). The user is the name of the token "
-                  "that created the job.",
+      fmt::format("What has a row of its own: {}; label:NAME or label:NAME,day for the values of a "
+                  "label (default job). The user is the name of the token that created the job. A "
+                  "job counts by the labels that it has now, or had last.",
                   fmt::join(groups, "; ")),
       [flags, groups](const std::string& text) -> Result<void> {
         flags->by = text;
-        for (const std::string& group : groups) {
-          if (group == text) return {};
-        }
-        return InvalidInput(
-            fmt::format("expected one of {}; got '{}'", fmt::join(groups, "; "), text));
+        if (std::find(groups.begin(), groups.end(), text) != groups.end()) return {};
+        const std::string label = LabelOfBy(text);
+        if (!label.empty()) return CheckLabelName(label);
+        return InvalidInput(fmt::format("expected one of {}; label:NAME; label:NAME,day; got '{}'",
+                                        fmt::join(groups, "; "), text));
       },
       {ValueKind::kChoice, groups});
+  AddLabelOption(parser, &flags->labels, "Only jobs with this label, as team=vision.");
   parser->SetGroup("Cost");
   AddPriceOptions(parser, &flags->price_per_kwh, &flags->currency, &flags->carbon_g_per_kwh);
   parser->SetGroup("Output");

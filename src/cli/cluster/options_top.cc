@@ -37,6 +37,7 @@ void AddTopCommand(CommandParser* parser, Invocation* invocation) {
         return {};
       },
       {ValueKind::kChoice, {"watts", "late", "saved", "promised", "stragglers", "name", "state"}});
+  AddLabelOption(parser, &flags->labels, "Only jobs with this label, as team=vision.");
   parser->AddFlag(&flags->all, "--all", "Finished jobs, too.");
   parser->SetGroup("Output");
   parser->AddFlag(&flags->once, "--once", "Print the table once.");

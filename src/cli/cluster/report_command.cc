@@ -10,10 +10,12 @@
 
 #include "cli/cluster/energy_report.h"
 #include "cli/cluster/event_text.h"
+#include "cli/cluster/job_values.h"
 #include "cli/cluster/report_flags.h"
 #include "cli/cluster/server_client.h"
 #include "cli/commands.h"
 #include "common/file.h"
+#include "http/target.h"
 
 namespace perseus::cli {
 namespace {
@@ -46,8 +48,10 @@ Result<Printout> RunReport(const ReportFlags& flags, const Style& style) {
   }
   Result<ServerClient> client = ServerClient::Connect(flags.server);
   if (!client) return tl::unexpected(client.error());
-  const Result<std::string> text = client->Text(
-      "GET", fmt::format("/api/v1/energy?since={}&until={}&by={}", since, until, flags.by));
+  const Result<std::string> text =
+      client->Text("GET", fmt::format("/api/v1/energy?since={}&until={}&by={}{}", since, until,
+                                      http::PercentEncoded(flags.by),
+                                      ServerClient::Filter("label", LabelFilter(flags.labels))));
   if (!text) return tl::unexpected(text.error());
   if (flags.json) return JsonText(*text) + "\n";
   const nlohmann::ordered_json energy = ServerClient::Parsed(*text);

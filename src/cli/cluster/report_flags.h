@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "cli/framework/server_flags.h"
+#include "common/labels.h"
 #include "perseus/result.h"
 
 namespace perseus::cli {
@@ -22,12 +23,16 @@ struct When {
 // "2026-11-01" or "30d".
 Result<When> ParseWhen(std::string_view text);
 
+// The name in "label:NAME" or "label:NAME,day"; empty: there is none.
+std::string LabelOfBy(std::string_view by);
+
 // What was given to `report`.
 struct ReportFlags {
   std::string action;  // "energy"
   When since = {.day_seconds = {}, .ago_seconds = 30 * 86'400.0};
   When until;  // Now.
   std::string by = "job";
+  JobLabels labels;  // Only jobs with these.
   std::optional<double> price_per_kwh;
   std::string currency;
   std::optional<double> carbon_g_per_kwh;

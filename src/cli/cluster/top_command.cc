@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cli/cluster/event_text.h"
+#include "cli/cluster/job_values.h"
 #include "cli/cluster/server_client.h"
 #include "cli/cluster/top_flags.h"
 #include "cli/cluster/top_text.h"
@@ -78,7 +79,9 @@ class Top {
     Json jobs = Json::array();
     std::set<std::string> seen;  // A job may change its state between two questions.
     for (const std::string& state : filters) {
-      const Result<Json> found = client_.Jobs(ServerClient::Filter("state", state));
+      const Result<Json> found =
+          client_.Jobs(ServerClient::Filter("state", state) +
+                       ServerClient::Filter("label", LabelFilter(flags_.labels)));
       if (!found) return tl::unexpected(found.error());
       for (const Json& job : found->at("jobs")) {
         if (seen.insert(job.value("id", std::string())).second) jobs.push_back(job);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/framework/server_flags.h"
+#include "common/labels.h"
 
 namespace perseus::cli {
 
@@ -16,6 +17,7 @@ struct TopFlags {
   ServerFlags server;
   std::string sort = "watts";
   std::optional<double> every_seconds;
+  JobLabels labels;  // Only jobs with these.
   bool all = false;
   bool once = false;
   bool json = false;

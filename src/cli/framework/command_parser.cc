@@ -152,6 +152,20 @@ void CommandParser::AddInput(std::string* target, const std::string& value, cons
   details_[option] = std::move(details);
 }
 
+void CommandParser::AddInputs(const std::string& value, const std::string& help, Set set) {
+  using Texts = std::vector<std::string>;
+  const std::string name = fmt::format("input{}", newest_->app.get_options().size());
+  CLI::Option* option = newest_->app.add_option_function<Texts>(
+      name,
+      [value, set = std::move(set)](const Texts& texts) {
+        for (const std::string& text : texts) Apply(value, set, text);
+      },
+      help);
+  option->type_name(value)->group("Input");
+  details_[option] = {};
+  repeated_.insert(option);
+}
+
 void CommandParser::AddText(const std::string& names, const std::string& value,
                             const std::string& help, Set set, Details details) {
   CLI::Option* option = newest_->app.add_option_function<std::string>(

@@ -80,6 +80,8 @@ class CommandParser {
 
   void AddInput(std::string* target, const std::string& value, const std::string& help,
                 Details details = {ValueKind::kFile, {}});
+  // The last input: as many words as are given; `set` is called for each.
+  void AddInputs(const std::string& value, const std::string& help, Set set);
   void AddText(const std::string& names, const std::string& value, const std::string& help, Set set,
                Details details);
   // May be given several times; `set` is called for each.

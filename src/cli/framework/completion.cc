@@ -108,7 +108,9 @@ void AppendZshArguments(std::string* out, const CommandData& command, std::strin
                                                    : fmt::format(":{}:{}", ZshText(option.value),
                                                                  ZshAction(option, program));
     if (option.positional()) {
-      *out += fmt::format(" \\\n{}{}", indent, ShellQuoted(fmt::format("{}{}", ++position, value)));
+      *out += fmt::format(
+          " \\\n{}{}", indent,
+          ShellQuoted(option.repeated ? "*" + value : fmt::format("{}{}", ++position, value)));
       continue;
     }
     const std::vector<std::string> names = NamesOf(option);

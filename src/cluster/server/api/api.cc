@@ -19,6 +19,7 @@ std::vector<http::Route> ApiRoutes(JobService& service) {
   RouteMaker maker(service, &routes);
   AddJobRoutes(&maker);
   AddJobListRoute(&maker);
+  AddLabelRoutes(&maker);
   AddRankRoutes(&maker);
   AddRankGridRoutes(&maker);
   AddNodeRoute(&maker);

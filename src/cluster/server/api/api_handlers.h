@@ -78,6 +78,7 @@ class RouteMaker {
 
 void AddJobRoutes(RouteMaker* routes);
 void AddJobListRoute(RouteMaker* routes);
+void AddLabelRoutes(RouteMaker* routes);
 void AddRankRoutes(RouteMaker* routes);
 void AddRankGridRoutes(RouteMaker* routes);
 void AddNodeRoute(RouteMaker* routes);

@@ -10,17 +10,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
+#include "common/labels.h"
 #include "server/api/api_handlers.h"
 #include "server/api/api_schemas.h"
 #include "server/api/api_text.h"
 #include "server/api/energy_figures.h"
+#include "server/api/label_texts.h"
 
 namespace perseus::server {
 namespace {
@@ -37,6 +42,12 @@ constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
 constexpr Member kFiguresMembers[] = {
     Number("iterations"),
     Number("gpu_hours").Says("Of all ranks, while they ran these iterations."),
+    Number("covered_share")
+        .Nullable()
+        .Says("Of the time from the first of these iterations to the last, the part in which ranks "
+              "reported iterations. The rest is in no figure: pauses, time between iterations, and "
+              "iterations that no server heard of, as none was up. null: an older Perseus kept "
+              "these rows."),
     Number("measured_share")
         .Says("Of the iterations of ranks, those whose energy the rank reported. All that follows "
               "is of these alone."),
@@ -60,9 +71,13 @@ constexpr Member kHistoryRowMembers[] = {
 constexpr Member kHistoryMembers[] = {Choice("resolution", store::kResolutionNames),
                                       Integer("span_s"), Object("rows", "HistoryRow").List()};
 constexpr Member kEnergyRowMembers[] = {
-    Text("day").Sometimes().Says("2026-11-27, in UTC."), Text("job").Sometimes(),
+    Text("day").Sometimes().Says("2026-11-27, in UTC."),
+    Text("job").Sometimes(),
     Text("name").Sometimes().Says("Of the job."),
-    Text("user").Sometimes().Says("Name of the token that created the job; empty: none did.")};
+    Text("user").Sometimes().Says("Name of the token that created the job; empty: none did."),
+    Object("labels").Sometimes().Says("Of the job: name to value."),
+    Text("label").Optional().Says("The value of the label that `by` names; null: the job has none. "
+                                  "A job counts by the labels that it has now, or had last.")};
 constexpr Member kEnergyMembers[] = {Text("by"), Object("rows", "EnergyRow").List(kMostEnergyRows),
                                      Object("total", "EnergyFigures")};
 constexpr ObjectSchema kHistorySchemas[] = {
@@ -93,6 +108,7 @@ Json HistoryRowJson(const store::HistoryRow& row) {
   if (row.energy_seconds > 0) json["power_w"] = row.joules * row.ranks / row.energy_seconds;
   EnergyFigures figures;
   figures.Add(row);
+  figures.AddTime(row.last_seconds - row.first_seconds, row.ranks);
   json.update(figures.ToJson());
   return json;
 }
@@ -112,6 +128,94 @@ http::Response ShowHistory(const ManagedJob& job, const Call& call) {
                     {{"resolution", store::kResolutionNames[static_cast<std::size_t>(resolution)]},
                      {"span_s", store::SpanOf(resolution)},
                      {"rows", std::move(list)}});
+}
+
+// By day, name, job and user, in this order; then by label: jobs without it come first.
+using GroupKey = std::tuple<std::int64_t, std::string, std::string, std::string,
+                            std::optional<std::string>, JobLabels>;
+
+// What rows of an account are told apart by.
+struct Grouping {
+  std::string text;   // As it was asked for.
+  std::string label;  // The name of one; empty: none.
+  bool has_job = false;
+  bool has_name = false;
+  bool has_user = false;
+  bool has_day = false;
+
+  GroupKey KeyOf(const NamedHistoryRow& each) const {
+    const auto found = label.empty() ? each.labels.end() : each.labels.find(label);
+    return {has_day ? each.row.start : 0,
+            has_name ? each.name : "",
+            has_job ? each.row.job : "",
+            has_user ? each.owner : "",
+            found == each.labels.end() ? std::nullopt : std::optional(found->second),
+            has_job ? each.labels : JobLabels()};
+  }
+
+  Json RowOf(const GroupKey& key) const {
+    const auto& [day, name, job, user, value, labels] = key;
+    Json row = Json::object();
+    if (has_day) {
+      row["day"] = fmt::format("{:%Y-%m-%d}", fmt::gmtime(static_cast<std::time_t>(day)));
+    }
+    if (has_job) row["job"] = job;
+    if (has_name) row["name"] = name;
+    if (has_user) row["user"] = user;
+    if (!label.empty()) row["label"] = value ? Json(*value) : Json();
+    if (has_job) row["labels"] = labels;
+    return row;
+  }
+};
+
+// Reads "job", "user,day" or "label:team,day".
+Outcome<Grouping> GroupingOf(const std::string& text) {
+  constexpr std::string_view kLabel = "label:";
+  constexpr std::string_view kDay = ",day";
+  Grouping by;
+  by.text = text.empty() ? "job" : text;
+  std::string what = by.text;
+  if (what == "day" || what.ends_with(kDay)) {
+    by.has_day = true;
+    what.resize(what.size() - std::min(what.size(), kDay.size()));
+  }
+  if (what.starts_with(kLabel)) {
+    by.label = what.substr(kLabel.size());
+    const Result<void> good = CheckLabelName(by.label);
+    if (!good) return Fail(FailureCode::kInvalid, "'by': " + good.error().message, "by");
+    return by;
+  }
+  by.has_job = what == "job";
+  by.has_name = by.has_job || what == "name";
+  by.has_user = by.has_job || what == "user";
+  if (by.has_name || by.has_user || by.text == "day") return by;
+  return Fail(FailureCode::kInvalid,
+              "'by' must be job, name, user, day or label:NAME; ',day' may follow any but day",
+              "by");
+}
+
+// For how long a job might have run iterations, as far as that belongs to one of its days. It did
+// so from its first to its last iteration, also on days of which there is no report.
+struct PossibleTime {
+  double on_its_day = 0;
+  double on_days_before = 0;  // Since the day of the row before.
+};
+
+// Of row i of rows by job and day.
+PossibleTime TimeOf(const std::vector<NamedHistoryRow>& rows, std::size_t i) {
+  const store::HistoryRow& row = rows[i].row;
+  if (row.last_seconds <= 0) return {};
+  const auto is_known = [&](std::size_t other) {
+    return rows[other].row.job == row.job && rows[other].row.last_seconds > 0;
+  };
+  const bool went_on = i > 0 && is_known(i - 1);
+  const bool goes_on = i + 1 < rows.size() && is_known(i + 1);
+  const std::int64_t span = store::SpanOf(row.resolution);
+  const auto start = static_cast<double>(row.start);
+  const double first = went_on ? start : row.first_seconds;
+  const double last = goes_on ? start + static_cast<double>(span) : row.last_seconds;
+  const std::int64_t gap = went_on ? row.start - rows[i - 1].row.start - span : 0;
+  return {.on_its_day = last - first, .on_days_before = static_cast<double>(gap)};
 }
 
 // A token that is bound to jobs sees these, as long as they are there.
@@ -135,21 +239,24 @@ http::Response ShowEnergy(const Call& call) {
                      wanted.most),
          "since"});
   }
-  std::string by = QueryText(call.request, "by");
-  if (by.empty()) by = "job";
-  const bool has_day = by.ends_with("day");
-  const bool has_job = by.starts_with("job");
-  const bool has_name = has_job || by.starts_with("name");
-  const bool has_user = has_job || by.starts_with("user");
-  // By day, name, job and user, in this order.
-  std::map<std::tuple<std::int64_t, std::string, std::string, std::string>, EnergyFigures> groups;
+  const Outcome<Grouping> by = GroupingOf(QueryText(call.request, "by"));
+  if (!by) return FailureResponse(by.error());
+  const Outcome<JobLabels> labels = WantedLabels(call.request);
+  if (!labels) return FailureResponse(labels.error());
+  std::vector<NamedHistoryRow> seen;
+  std::copy_if(rows->begin(), rows->end(), std::back_inserter(seen), [&](const auto& each) {
+    return HasLabels(each.labels, *labels) && SeesRow(call, each.row);
+  });
+  std::map<GroupKey, EnergyFigures> groups;
   EnergyFigures total;
-  for (const NamedHistoryRow& each : *rows) {
-    if (!SeesRow(call, each.row)) continue;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const NamedHistoryRow& each = seen[i];
+    const PossibleTime time = TimeOf(seen, i);
     total.Add(each.row);
-    groups[{has_day ? each.row.start : 0, has_name ? each.name : "", has_job ? each.row.job : "",
-            has_user ? each.owner : ""}]
-        .Add(each.row);
+    total.AddTime(time.on_its_day + time.on_days_before, each.row.ranks);
+    EnergyFigures& group = groups[by->KeyOf(each)];
+    group.Add(each.row);
+    group.AddTime(time.on_its_day + (by->has_day ? 0 : time.on_days_before), each.row.ranks);
     if (groups.size() <= kMostEnergyRows) continue;
     return FailureResponse(
         {FailureCode::kInvalid,
@@ -160,18 +267,11 @@ http::Response ShowEnergy(const Call& call) {
   }
   Json list = Json::array();
   for (const auto& [key, figures] : groups) {
-    const auto& [day, name, job, user] = key;
-    Json row = Json::object();
-    if (has_day) {
-      row["day"] = fmt::format("{:%Y-%m-%d}", fmt::gmtime(static_cast<std::time_t>(day)));
-    }
-    if (has_job) row["job"] = job;
-    if (has_name) row["name"] = name;
-    if (has_user) row["user"] = user;
+    Json row = by->RowOf(key);
     row.update(figures.ToJson());
     list.push_back(std::move(row));
   }
-  return JsonAnswer(200, {{"by", by}, {"rows", std::move(list)}, {"total", total.ToJson()}});
+  return JsonAnswer(200, {{"by", by->text}, {"rows", std::move(list)}, {"total", total.ToJson()}});
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "server/api/api_handlers.h"
 #include "server/api/api_text.h"
 #include "server/api/job_json.h"
+#include "server/api/label_texts.h"
 #include "store/facts.h"
 
 namespace perseus::server {
@@ -52,6 +53,7 @@ std::optional<ListPlace> ParseListPlace(std::string_view text) {
 struct ListQuery {
   std::string state;
   std::string name;
+  JobLabels labels = {};
   std::string client_key;
   std::optional<std::int64_t> limit;
   std::optional<ListPlace> from;
@@ -61,7 +63,7 @@ struct ListQuery {
     return (!from || *from < ListPlace::Of(each)) &&
            Sees(call.request.binding, head.id, head.client_key) &&
            (client_key.empty() || head.client_key == client_key) &&
-           (name.empty() || head.name == name) &&
+           (name.empty() || head.name == name) && HasLabels(head.labels, labels) &&
            (state.empty() || store::JobStateName(head.state) == state);
   }
 };
@@ -108,6 +110,9 @@ void ListJobs(const CallPointer& call) {
         *call, FailureResponse({FailureCode::kInvalid,
                                 "'after' must be what `next` of an earlier answer says", "after"}));
   }
+  Outcome<JobLabels> labels = WantedLabels(call->request);
+  if (!labels) return Send(*call, FailureResponse(labels.error()));
+  query.labels = *std::move(labels);
   call->service.List(
       call->caller.is_wanted, [call, query](std::vector<JobService::Listed> jobs, bool is_stale) {
         std::sort(jobs.begin(), jobs.end(),

@@ -25,6 +25,7 @@
 #include "server/api/api_schemas.h"
 #include "server/api/api_text.h"
 #include "server/api/job_json.h"
+#include "server/api/label_texts.h"
 #include "server/planning/job_spec.h"
 
 namespace perseus::server {
@@ -38,6 +39,8 @@ constexpr int kMostJobValues = 20'000;
 
 constexpr Member kNewJobMembers[] = {
     Text("client_key").Most(256).Sometimes(), Text("name").Most(256).Sometimes(),
+    Object("labels").Optional().Says("Name to value, as in {\"team\": \"vision\"}: for lists and "
+                                     "accounts. See setLabels."),
     Object("job", "JobSettings"),
     Text("profile_csv").Most(rows::kMostJobBytes).Sometimes().Says("Missing: the ranks measure.")};
 constexpr ObjectSchema kNewJobSchema = {
@@ -64,21 +67,27 @@ constexpr ObjectSchema kJobSettings = {
 struct NewJob {
   std::string client_key;
   std::string name;
+  JobLabels labels;
   std::string settings_json;
   std::string profile_csv;
 };
 
 Outcome<NewJob> ReadNewJob(const std::string& body) {
   NewJob job;
+  LabelChanges labels;
   const auto read_job = [&](const TreeCursor& root) {
     AllowOnly(kNewJobSchema, root);
     job.client_key = FindText(root, "client_key", 256);
     job.name = FindText(root, "name", 256);
+    if (const auto given = FindSet(root, "labels")) labels = ReadLabels(*given);
     job.profile_csv = FindText(root, "profile_csv", rows::kMostJobBytes);
     root.Get("job");
   };
   const Outcome<void> read = ReadBody(body, read_job, kMostJobValues);
   if (!read) return tl::unexpected(read.error());
+  Outcome<JobLabels> good = NewLabelsOf(labels);
+  if (!good) return tl::unexpected(good.error());
+  job.labels = *std::move(good);
   // Depth and size were checked by the reader above.
   auto tree = ParseObject(body);
   job.settings_json = tree["job"].dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -158,6 +167,7 @@ std::optional<JobSpec> SpecOf(const Call& call, const NewJob& job) {
   }
   spec->client_key = job.client_key;
   spec->name = job.name;
+  spec->labels = job.labels;
   return *std::move(spec);
 }
 
@@ -171,10 +181,14 @@ void CreateNew(const CallPointer& call, const NewJob& job) {
 }
 
 // A run goes on whose job ended by itself, as its ranks were silent: in a new job, which is known
-// to be one before the old one goes.
+// to be one before the old one goes. It keeps labels that were set since; those that its ranks give
+// come first.
 void Replace(const JobPointer& silent, const CallPointer& call, const NewJob& job) {
   auto spec = SpecOf(*call, job);
   if (!spec) return;
+  for (const auto& label : silent->View().record.labels) {
+    if (spec->labels.size() < kMostLabels) spec->labels.insert(label);
+  }
   silent->Do(DeleteJob{}, call->caller,
              [call, job, spec = *std::move(spec), id = silent->id()](const auto& deleted) {
                if (!deleted && deleted.error().code != FailureCode::kNotFound) {

@@ -22,6 +22,7 @@ Schemas ProfileSchemas();
 Schemas ConditionsSchemas();
 Schemas JobSchemas();
 Schemas NewJobSchemas();
+Schemas LabelsSchemas();
 Schemas RankSchemas();
 Schemas RankGridSchemas();
 Schemas NodeSchemas();
@@ -33,11 +34,11 @@ Schemas ZeusSchemas();
 // The settings of a new job that are not fields of job files.
 const ObjectSchema& JobSettingsSchema();
 
-inline std::array<Schemas, 14> AllSchemas() {
-  return {StragglerSchemas(),  WatchSchemas(),    HistorySchemas(), ProfileSchemas(),
-          ConditionsSchemas(), JobSchemas(),      NewJobSchemas(),  RankSchemas(),
-          RankGridSchemas(),   TimelineSchemas(), NodeSchemas(),    MeasurementSchemas(),
-          PlanSchemas(),       ZeusSchemas()};
+inline std::array<Schemas, 15> AllSchemas() {
+  return {StragglerSchemas(),   WatchSchemas(),    HistorySchemas(),  ProfileSchemas(),
+          ConditionsSchemas(),  JobSchemas(),      NewJobSchemas(),   LabelsSchemas(),
+          RankSchemas(),        RankGridSchemas(), TimelineSchemas(), NodeSchemas(),
+          MeasurementSchemas(), PlanSchemas(),     ZeusSchemas()};
 }
 
 }  // namespace perseus::server

@@ -12,6 +12,7 @@ void EnergyFigures::Add(const store::HistoryRow& row) {
   // All ranks report each iteration.
   iterations_ += static_cast<double>(row.reports) / std::max(row.ranks, 1);
   gpu_seconds_ += row.total_seconds;
+  if (row.last_seconds > 0) covered_gpu_seconds_ += row.total_seconds;
   reports_ += row.reports;
   energy_reports_ += row.energy_reports;
   joules_ += row.joules;
@@ -19,6 +20,8 @@ void EnergyFigures::Add(const store::HistoryRow& row) {
   compared_joules_ += row.compared_joules;
   realised_joules_ += row.realised_joules;
 }
+
+void EnergyFigures::AddTime(double seconds, int ranks) { possible_gpu_seconds_ += seconds * ranks; }
 
 nlohmann::ordered_json EnergyFigures::ToJson() const {
   using Json = nlohmann::ordered_json;
@@ -28,6 +31,9 @@ nlohmann::ordered_json EnergyFigures::ToJson() const {
       reports_ == 0 ? 0 : static_cast<double>(energy_reports_) / static_cast<double>(reports_);
   return {{"iterations", iterations_},
           {"gpu_hours", gpu_seconds_ / 3600},
+          // Reports of a moment may be of iterations that took longer.
+          {"covered_share", known(possible_gpu_seconds_ > 0,
+                                  std::min(covered_gpu_seconds_ / possible_gpu_seconds_, 1.0))},
           {"measured_share", share},
           {"energy_j", known(is_measured, joules_)},
           {"promised_saved_j", known(is_measured, promised_joules_)},

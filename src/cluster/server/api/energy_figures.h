@@ -17,12 +17,16 @@ namespace perseus::server {
 class EnergyFigures {
  public:
   void Add(const store::HistoryRow& row);
+  // Of iterations that were added: for how long these ranks might have run some.
+  void AddTime(double seconds, int ranks);
   // What was not measured is null, rather than 0.
   nlohmann::ordered_json ToJson() const;
 
  private:
   double iterations_ = 0;
   double gpu_seconds_ = 0;
+  double covered_gpu_seconds_ = 0;  // The part of which it is known when that was.
+  double possible_gpu_seconds_ = 0;
   std::int64_t reports_ = 0;
   std::int64_t energy_reports_ = 0;
   double joules_ = 0;

@@ -80,6 +80,9 @@ inline constexpr std::size_t kMostMeasurementBytes = std::size_t{8} << 20;
 inline constexpr NumberRange kFromZero = {.least = 0};
 inline constexpr int kMostListed = 1000;
 
+inline constexpr QueryParameter kLabelQuery = {
+    "label", QueryKind::kText,
+    "Only jobs with these labels: team:vision, or team:vision,project:x."};
 inline constexpr QueryParameter kListQuery[] = {
     {"state",
      QueryKind::kText,
@@ -88,6 +91,7 @@ inline constexpr QueryParameter kListQuery[] = {
      {},
      "registering profiling characterizing running failed finished"},
     {"name", QueryKind::kText, "Only jobs of this name."},
+    kLabelQuery,
     {"client_key", QueryKind::kText, "Only the job of this client key."},
     {"limit",
      QueryKind::kInteger,
@@ -111,12 +115,10 @@ inline constexpr QueryParameter kEnergyQuery[] = {
      kFromZero},
     {"until", QueryKind::kInteger,
      "Seconds since 1970; only days (UTC) that begin before this. Missing: all.", false, kFromZero},
-    {"by",
-     QueryKind::kText,
-     "What has a row of its own (default: job).",
-     false,
-     {},
-     "job name user day job,day name,day user,day"}};
+    {"by", QueryKind::kText,
+     "What has a row of its own: job (default), name, user, day, or label:NAME, the values of that "
+     "label. With ',day' behind any of these, each day has one, too."},
+    kLabelQuery};
 inline constexpr QueryParameter kEventsQuery[] = {
     {"after", QueryKind::kText,
      "As the header Last-Event-ID, for those who cannot send one: the id of the last event that "
@@ -185,6 +187,9 @@ inline constexpr RouteRow kAll[] = {
     {"setPoint", "PUT", "/api/v1/jobs/{id}/point", Role::kOperate, "jobs",
      "Choose the point on the frontier", {{{200, "The job", "Job"}}}, {}, "Point", 0, false,
      Relaying::kNo, true},
+    {"setLabels", "PUT", "/api/v1/jobs/{id}/labels", Role::kOperate, "jobs",
+     "Set or remove labels, also of a job that has finished; what is not named stays", {{{200,
+     "The job", "Job"}}}, {}, "LabelChanges", 0, false, Relaying::kNo, true},
     {"getFrontier", "GET", "/api/v1/jobs/{id}/frontier", Role::kRead, "jobs",
      "The frontier as CSV", {{{200, "iteration_time_s,energy_j,slope_w", {}, "text/csv"}}},
      kFrontierQuery, {}, 0, false, Relaying::kNo, false, kConflict},
@@ -210,7 +215,7 @@ inline constexpr RouteRow kAll[] = {
      "Iterations, power and savings of a job by minute, hour or day", {{{200, "Spans in which ranks "
      "reported iterations, by time", "History"}}}, kHistoryQuery},
     {"showEnergy", "GET", "/api/v1/energy", Role::kRead, "jobs",
-     "Energy of all jobs, also of deleted ones, by job, name, user or day", {{{200,
+     "Energy of all jobs, also of deleted ones, by job, name, user, label or day", {{{200,
      "Rows by day, name and job", "Energy"}}}, kEnergyQuery, {}, 0, false, Relaying::kNo, false,
      kUnavailable},
     {"follow", "GET", "/api/v1/events", Role::kRead, "events", "What happens to all jobs", {{{200,

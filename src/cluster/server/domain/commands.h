@@ -5,6 +5,7 @@
 #define PERSEUS_SERVER_DOMAIN_COMMANDS_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,6 +62,11 @@ struct SetWatch {
 struct Reprofile {};
 // Ends the sweep that Reprofile began and keeps the old profile.
 struct CancelReprofile {};
+// Changes labels: a value sets one, none takes it away. The others stay. Also of a job that has
+// finished.
+struct SetLabels {
+  std::map<std::string, std::optional<std::string>> labels;
+};
 struct FinishJob {
   std::string reason = {};  // Empty: somebody asked for it.
 };
@@ -128,9 +134,9 @@ struct AskForPlans {};
 
 using Command =
     std::variant<RegisterRank, TakeMeasurements, SetTarget, AddStraggler, ClearStraggler,
-                 ClearStragglers, SetWatch, Reprofile, CancelReprofile, FinishJob, DeleteJob,
-                 Advance, UseProfile, LookAtTime, AnswerDetected, LengthenStretches, TakeConditions,
-                 AdoptPlans, GiveUpPlans, AskForPlans>;
+                 ClearStragglers, SetWatch, Reprofile, CancelReprofile, SetLabels, FinishJob,
+                 DeleteJob, Advance, UseProfile, LookAtTime, AnswerDetected, LengthenStretches,
+                 TakeConditions, AdoptPlans, GiveUpPlans, AskForPlans>;
 
 // Whether what is decided on this command holds at any revision of the job: ranks, measurements,
 // the end of the job. Many such decisions may be on their way to the store at once. Others are made

@@ -90,6 +90,9 @@ std::vector<Announcement> NewsOf(const Phase& before, const Phase& after) {
     news.push_back({EventKind::kState, FormatCompact({{"state", store::JobStateName(after.state)},
                                                       {"reason", ReasonOf(after)}})});
   }
+  if (after.labels != before.labels) {
+    news.push_back({EventKind::kJob, FormatCompact({{"labels", after.labels}})});
+  }
   for (const store::StragglerRecord& straggler : after.stragglers) {
     if (straggler.id <= before.last_straggler) continue;
     news.push_back({EventKind::kStraggler, FormatCompact({{"straggler_id", straggler.id}})});

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "common/labels.h"
 #include "server/domain/draft.h"
 
 namespace perseus::server {
@@ -51,6 +52,27 @@ Outcome<Draft> DecideOn(const Situation& on, const SetWatch& command) {
 Outcome<Draft> DecideOn(const Situation& on, const LengthenStretches& command) {
   if (IsOver(on.phase()) || on.phase().watch.settings.comparison != command.from) return Draft();
   return DecideOn(on, SetWatch{.comparison = command.to});
+}
+
+Outcome<Draft> DecideOn(const Situation& on, const SetLabels& command) {
+  const JobLabels& before = on.phase().labels;
+  JobLabels labels = before;
+  for (const auto& [name, value] : command.labels) {
+    // What is taken away need not be there, nor have a name that is allowed now.
+    if (const auto good = value ? CheckLabel(name, *value) : Result<void>(); !good) {
+      return Fail(FailureCode::kInvalid, good.error().message, "labels");
+    }
+    labels.erase(name);
+    if (value) labels.emplace(name, *value);
+  }
+  if (const auto good = CheckLabels(labels); !good) {
+    return Fail(FailureCode::kInvalid, good.error().message, "labels");
+  }
+  Draft draft;
+  if (labels == before) return draft;
+  draft.decision.facts.emplace_back(store::LabelsChange{.job = on.id(), .labels = labels});
+  Note(&draft, "labels", LabelsText(before), LabelsText(labels));
+  return draft;
 }
 
 Outcome<Draft> DecideOn(const Situation& on, const FinishJob& command) {

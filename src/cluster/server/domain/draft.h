@@ -54,6 +54,7 @@ std::string KeptConditionsOf(const Situation& on, const ConditionsState& state);
 // decide_operator.cc
 Outcome<Draft> DecideOn(const Situation& on, const SetTarget& command);
 Outcome<Draft> DecideOn(const Situation& on, const SetWatch& command);
+Outcome<Draft> DecideOn(const Situation& on, const SetLabels& command);
 Outcome<Draft> DecideOn(const Situation& on, const FinishJob& command);
 Outcome<Draft> DecideOn(const Situation& on, const DeleteJob& command);
 // decide_stragglers.cc

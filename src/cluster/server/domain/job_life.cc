@@ -31,6 +31,7 @@ class PhaseChange {
     phase_.settled_round = job.settled_round;
     phase_.profile_source = job.profile_source;
     phase_.built.job = built_.job;
+    phase_.labels = job.labels;
     SetWatch(job.detection_json);
     phase_.conditions = ParseConditionsState(job.conditions_json);
   }
@@ -78,6 +79,8 @@ class PhaseChange {
   void operator()(const store::ConditionsChange& change) const {
     phase_.conditions = ParseConditionsState(change.conditions_json);
   }
+
+  void operator()(const store::LabelsChange& change) const { phase_.labels = change.labels; }
 
   void operator()(const store::JobGone& /*gone*/) const { phase_.is_gone = true; }
 

@@ -66,7 +66,8 @@ struct Phase {
   std::string profile_source;      // Empty: the job has no profile yet.
   Built built;                     // Null members: not built yet, or the stored text is invalid.
   double finished_at_seconds = 0;  // 0: the job has not finished, or the time is not known.
-  bool is_gone = false;            // The job was deleted.
+  JobLabels labels;
+  bool is_gone = false;  // The job was deleted.
 };
 
 // All of one job.

@@ -160,6 +160,7 @@ class WatchFamilies {
 Families JobFamilies(const JobService& service) {
   MetricFamily states = Gauge("perseus_jobs", "Jobs by state.");
   MetricFamily infos = Gauge("perseus_job_info", "1, with the id and the name of a job.");
+  MetricFamily job_labels = Gauge("perseus_job_label", "1, for each label of a job.");
   MetricFamily complaining = Gauge("perseus_job_complaining_ranks", "Ranks that report an error.");
   MetricFamily versions = Gauge("perseus_job_plan_version", "Version of a job's plan.");
   MetricFamily savings = Gauge("perseus_job_planned_saving_ratio",
@@ -178,6 +179,9 @@ Families JobFamilies(const JobService& service) {
     if (view.record.state == store::JobState::kFinished) continue;
     const metrics::Labels labels = {{kJob, view.record.id}};
     AddValue(&infos, 1, {{kJob, view.record.id}, {"job_name", view.record.name}});
+    for (const auto& [name, value] : view.record.labels) {
+      AddValue(&job_labels, 1, {{kJob, view.record.id}, {"label", name}, {"value", value}});
+    }
     AddValue(&complaining, static_cast<double>(view.complaining_clients), labels);
     AddValue(&ranks, static_cast<double>(view.ranks_registered), labels);
     AddValue(&stragglers, static_cast<double>(view.slow_pipelines), labels);
@@ -196,8 +200,8 @@ Families JobFamilies(const JobService& service) {
   for (std::size_t i = 0; i < counts.size(); ++i) {
     AddValue(&states, counts[i], {{"state", std::string(store::kJobStateNames[i])}});
   }
-  Families families = {states,     infos,   versions, savings,    ranks,
-                       stragglers, waiting, clients,  complaining};
+  Families families = {states, infos,      job_labels, versions, savings,
+                       ranks,  stragglers, waiting,    clients,  complaining};
   watch.Append(&families);
   return families;
 }

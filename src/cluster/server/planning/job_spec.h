@@ -35,6 +35,7 @@ inline constexpr std::size_t kMostMeasuredRows = 100'000;
 // A new job, checked as far as is possible before its measurements.
 struct JobSpec {
   std::string client_key;  // Empty: the client has no key to find the job again.
+  JobLabels labels;
   std::string name;
   std::string settings_json;    // In the form that ParseJobFile() reads.
   std::string profile_csv;      // Empty: the ranks measure.

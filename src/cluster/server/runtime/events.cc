@@ -20,8 +20,10 @@ constexpr std::int64_t kMostAtOnce = 256;
 
 constexpr Member kOfJob = Text("job").Says("Its id.");
 
-constexpr Member kJobMembers[] = {kOfJob, Text("name").Sometimes().Says("Of a new job."),
-                                  Boolean("deleted").Sometimes().Says("Of one that is gone.")};
+constexpr Member kJobMembers[] = {
+    kOfJob, Text("name").Sometimes().Says("Of a new job."),
+    Object("labels").Sometimes().Says("All that it has now, where they changed."),
+    Boolean("deleted").Sometimes().Says("Of one that is gone.")};
 constexpr Member kStateMembers[] = {kOfJob, Choice("state", store::kJobStateNames), Text("reason")};
 constexpr Member kPlanMembers[] = {kOfJob, Integer("version"), Text("reason")};
 constexpr Member kStragglerMembers[] = {
@@ -45,7 +47,8 @@ constexpr Member kStoreMembers[] = {Boolean("is_up"), Text("sentence")};
 constexpr Member kResetMembers[] = {Text("sentence")};
 
 constexpr std::array<EventType, 10> kTypes = {{
-    {EventKind::kJob, "job", "A job was created or deleted.", "JobEvent", kJobMembers},
+    {EventKind::kJob, "job", "A job was created or deleted, or its labels changed.", "JobEvent",
+     kJobMembers},
     {EventKind::kState, "state",
      "A job is in another state. Also at the beginning of a stream and after reset, of each job; "
      "its data is then a JobSummary, which is of the moment that its id names.",

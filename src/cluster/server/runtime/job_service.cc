@@ -48,6 +48,7 @@ store::JobRecord RecordOf(const JobSpec& spec, store::JobOrigin origin, const st
           .client_key = spec.client_key.empty() ? "-" + RandomName() : spec.client_key,
           .name = spec.name,
           .owner = owner,
+          .labels = spec.labels,
           .origin = origin,
           .pipeline_parallel = spec.shape.pipeline_parallel,
           .data_parallel = spec.shape.data_parallel,

@@ -36,6 +36,7 @@ JobView ManagedJob::View() const {
   view.record = record_;
   view.record.state = phase.state;
   view.record.reason = ReasonOf(phase);
+  view.record.labels = phase.labels;
   view.revision = life_.marks.revision;
   view.has_profile = !phase.profile_source.empty();
   view.target = PlanTargetText(phase.target);
@@ -83,6 +84,7 @@ store::JobHead ManagedJob::head() const {
   return store::JobHead{.id = record_.id,
                         .client_key = record_.client_key,
                         .name = record_.name,
+                        .labels = life_.phase.labels,
                         .origin = record_.origin,
                         .state = life_.phase.state,
                         .created_at_seconds = record_.created_at_seconds,

@@ -27,7 +27,7 @@ IterationHistory::IterationHistory(std::string job, const std::vector<HistoryRow
 
 void IterationHistory::Add(const IterationCost& cost, int ranks, double day_seconds) {
   now_seconds_ = std::max(now_seconds_, static_cast<std::int64_t>(std::floor(day_seconds)));
-  for (const Resolution resolution : kResolutions) AddTo(resolution, cost, ranks);
+  for (const Resolution resolution : kResolutions) AddTo(resolution, cost, ranks, day_seconds);
 }
 
 // Those that are over and in the store, and those that the store has not taken for so long that it
@@ -43,14 +43,22 @@ void IterationHistory::Forget() {
   std::erase_if(unwritten_, [&](const Span& span) { return !entries_.contains(span); });
 }
 
-void IterationHistory::AddTo(Resolution resolution, const IterationCost& cost, int ranks) {
+void IterationHistory::AddTo(Resolution resolution, const IterationCost& cost, int ranks,
+                             double day_seconds) {
   const std::int64_t start = now_seconds_ - now_seconds_ % store::SpanOf(resolution);
   const Span span = {resolution, start};
   if (!entries_.contains(span)) {
     Forget();
-    entries_[span].row = {.job = job_, .resolution = resolution, .start = start};
+    const double first = std::max(static_cast<double>(start), day_seconds - cost.seconds);
+    entries_[span].row = {.job = job_,
+                          .resolution = resolution,
+                          .start = start,
+                          .first_seconds = first,
+                          .last_seconds = first};
   }
   HistoryRow& row = entries_[span].row;
+  // 0: an older Perseus began the row, so that nobody knows when.
+  if (row.last_seconds > 0) row.last_seconds = std::max(row.last_seconds, day_seconds);
   row.ranks = ranks;
   ++row.reports;
   row.total_seconds += cost.seconds;

@@ -52,7 +52,8 @@ class IterationHistory {
     std::int64_t stored_reports = 0;  // Of the row as the store is known to have it.
   };
 
-  void AddTo(store::Resolution resolution, const IterationCost& cost, int ranks);
+  void AddTo(store::Resolution resolution, const IterationCost& cost, int ranks,
+             double day_seconds);
   void Forget();
 
   const std::string job_;
