@@ -97,6 +97,35 @@ def test_what_a_run_is_known_by() -> None:
     assert layout.run_key({**random, "PET_RDZV_ID": "night"}) == ours
 
 
+def test_a_job_has_the_labels_of_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All ranks have the same; the key does not change with them."""
+    assert layout.labels_of_run({"PERSEUS_LABELS": "team=vision, a/b=x=y,"}) == {
+        "team": "vision",
+        "a/b": "x=y",
+    }
+    assert layout.labels_of_run({}) == {}
+
+    def body() -> dict[str, object]:
+        return layout.job_body(
+            layout.Layout(), schedule={"schedule": "1f1b"}, stages=1, microbatches=2, run="mine"
+        )
+
+    monkeypatch.delenv("PERSEUS_LABELS", raising=False)
+    bare = body()
+    assert "labels" not in bare
+    monkeypatch.setenv("PERSEUS_LABELS", "team=vision")
+    assert body() == bare | {"labels": {"team": "vision"}}
+
+
+@pytest.mark.parametrize(("text", "word"), [("team", "'team'"), ("a=1,a=2", "'a' is there twice")])
+def test_labels_that_cannot_be_read_are_named(text: str, word: str) -> None:
+    """With the variable, and how to write it."""
+    with pytest.raises(ValueError, match="PERSEUS_LABELS") as refused:
+        layout.labels_of_run({"PERSEUS_LABELS": text})
+    assert word in str(refused.value)
+    assert "team=vision" in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("command", "key"),
     [

@@ -156,6 +156,15 @@ def job_body(
         As in the body.
     settings
         More keys of the object "job": ``blocking_power``, ``at`` and so on.
+
+    Notes
+    -----
+    `$PERSEUS_LABELS` gives the job its labels: see `labels_of_run`.
+
+    Raises
+    ------
+    ValueError
+        `$PERSEUS_LABELS` is not of the form ``team=vision,project=x``.
     """
     job = {
         **schedule,
@@ -168,9 +177,28 @@ def job_body(
     text = json.dumps([job, profile_csv], sort_keys=True)
     shape = hashlib.sha256(text.encode()).hexdigest()[:12]
     body: dict[str, object] = {"client_key": f"{run}-{shape}", "name": name or run, "job": job}
+    if labels := labels_of_run():
+        body["labels"] = labels
     if profile_csv is not None:
         body["profile_csv"] = profile_csv
     return body
+
+
+def labels_of_run(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the labels in `$PERSEUS_LABELS`: ``team=vision,project=x``.
+
+    Which ones are allowed is the server's to say.
+    """
+    labels: dict[str, str] = {}
+    for word in environment.get("PERSEUS_LABELS", "").split(","):
+        if not word.strip():
+            continue
+        name, separator, value = word.strip().partition("=")
+        if not separator or name in labels:
+            wrong = "has no value" if not separator else "is there twice"
+            raise ValueError(f"PERSEUS_LABELS: {name!r} {wrong}; write it as team=vision,project=x")
+        labels[name] = value
+    return labels
 
 
 def run_key(environment: Mapping[str, str] = os.environ) -> str | None:
