@@ -17,7 +17,7 @@ from serving import Server
 
 def rows(page: Any) -> list[str]:
     """Return the names of the jobs that are shown, from top to bottom."""
-    return [str(text) for text in page.locator("tbody th a").all_inner_texts()]
+    return [str(text) for text in page.locator("tbody th > a").all_inner_texts()]
 
 
 def test_an_empty_server_says_the_next_command(surfer: Surfer) -> None:
@@ -144,3 +144,32 @@ def test_a_lost_connection_is_shown_with_its_age(
     again = Server(BINARY, tmp_path / "jobs.db", listen=surfer.url.removeprefix("http://"))
     expect(line).to_have_text("Live")
     again.stop()
+
+
+def test_labels_are_chips_that_filter(surfer: Surfer, server: Server) -> None:
+    """A chip leads to the jobs that have its label; the link carries it; a change is seen."""
+    path = create(server, name="one", labels={"team": "vision", "project": "x"})
+    create(server, name="two", labels={"team": "vision"})
+    create(server, name="three", labels={"team": "vision2"})
+    page = surfer.open("#/jobs?label=team:vision&sort=name")
+    expect(page.locator("#label")).to_have_value("team:vision")
+    expect(page.locator("tbody tr")).to_have_count(2)
+    assert rows(page) == ["one", "two"]
+    page.locator(".chip", has_text="project=x").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.locator("#label")).to_have_value("project:x")
+    assert "label=project%3Ax" in page.url
+    # As it is written elsewhere; without a value, any will do.
+    page.locator("#label").fill("team=vision2")
+    expect(page.locator("tbody th")).to_contain_text(["three"])
+    page.locator("#label").fill("team")
+    expect(page.locator("tbody tr")).to_have_count(3)
+    page.locator("#label").fill("cost")
+    expect(page.locator("tbody tr")).to_have_count(0)
+    assert server.call("PUT", path + "/labels", {"labels": {"cost": "1"}})[0] == 200
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.locator("tbody th a").first.click()
+    expect(page.locator("#job-name")).to_have_text("one")
+    expect(page.locator(".chips .chip")).to_have_text(["cost=1", "project=x", "team=vision"])
+    page.locator(".chip", has_text="team=vision").click()
+    expect(page.locator("tbody tr")).to_have_count(2)

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/cluster/conditions_text.h"
@@ -25,6 +26,7 @@
 #include "cli/cluster/waiting_text.h"
 #include "cli/framework/table.h"
 #include "common/belief.h"
+#include "common/labels.h"
 #include "common/printable.h"
 #include "report/text.h"
 

@@ -21,13 +21,13 @@ const nlohmann::ordered_json& WholeJobOf(const nlohmann::ordered_json& plan);
 // Whether it is finished, or its trainers have ended; a run with the same name goes on.
 bool HasEnded(const nlohmann::ordered_json& job);
 
-// "profiling"; "profiling, ended".
 // "project=x, team=vision"; empty: none.
 std::string LabelsOf(const nlohmann::ordered_json& job);
 
 // The same for a query: "project:x,team:vision".
 std::string LabelFilter(const JobLabels& labels);
 
+// "profiling"; "profiling, ended".
 std::string StateOf(const nlohmann::ordered_json& job);
 
 // Whether ranks have reported, and none of them follows the plan, which then saves nothing.

@@ -12,6 +12,7 @@ import { FrontierSection } from './frontier_section';
 import { HistorySection } from './history_section';
 import { figures } from './job_figures';
 import { sections, warnings } from './job_tables';
+import { chips, labelsOf } from './labels';
 import { nameOf } from './plan_words';
 import { RankGrid } from './rank_grid';
 import { EventFeed, ServerEvent } from './stream';
@@ -25,6 +26,7 @@ export class JobView {
   private readonly stop = new AbortController();
   private readonly head = h('h1', { id: 'job-name' });
   private readonly subtitle = h('p', { class: 'soft' });
+  private readonly labels = h('p', { class: 'chips' });
   private readonly banner = h('div', { role: 'alert', class: 'banner', hidden: true });
   private readonly numbers = h('div');
   private readonly frontier: FrontierSection;
@@ -50,8 +52,8 @@ export class JobView {
       element.hidden = true;
     }
     document.title = `${id} \u2013 Perseus`;
-    main.replaceChildren(this.head, this.subtitle, this.banner, this.numbers, this.frontier.element,
-        this.history.element, this.timeline.element, this.grid.element,
+    main.replaceChildren(this.head, this.subtitle, this.labels, this.banner, this.numbers,
+        this.frontier.element, this.history.element, this.timeline.element, this.grid.element,
         ...this.words.map(({ element }) => element), this.events.element);
     this.feed = new EventFeed(`${jobPath(id)}/events`, {
       onEvent: (event) => this.take(event),
@@ -118,6 +120,10 @@ export class JobView {
     replace(this.subtitle, `${job.id}, created ${dateTime(job.created_at)}: ` +
         `${job.data_parallel} pipelines of ${job.pipeline_parallel} stages, tensor parallelism ` +
         `${job.tensor_parallel}`);
+    const labels = chips(labelsOf(job));
+    if (this.labels.textContent !== labels.map((chip) => chip.textContent).join('')) {
+      this.labels.replaceChildren(...labels);
+    }
     const found = warnings(job);
     this.banner.hidden = found.length === 0;
     if (this.banner.textContent !== found.join('')) {

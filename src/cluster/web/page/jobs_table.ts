@@ -8,6 +8,7 @@ import { jobLink } from './address';
 import { Child, h, setText } from './dom';
 import { between, count, percent, seconds, unknown, watts } from './format';
 import { hasEnded, nameOf, planStage, promisedSaving, promisedTime, reasonOf } from './plan_words';
+import { chips, labelsOf } from './labels';
 import type { JobSummary } from './types';
 
 export interface JobColumn {
@@ -74,6 +75,8 @@ export class JobRow {
   readonly element: HTMLTableRowElement;
   private readonly texts: HTMLElement[] = [];
   private readonly details: HTMLElement[] = [];
+  private readonly labels = h('span', { class: 'chips' });
+  private shownLabels = '';
 
   constructor(job: JobSummary) {
     this.element = h('tr', {}, ...columns.map((column, i) => this.cell(column, i, job)));
@@ -85,11 +88,16 @@ export class JobRow {
     const detail = h('span', { class: 'detail' });
     this.texts.push(text);
     this.details.push(detail);
-    return place === 0 ? h('th', { scope: 'row' }, text, detail)
+    return place === 0 ? h('th', { scope: 'row' }, text, detail, this.labels)
       : h('td', { class: column.isNumber === true ? 'number' : null }, text, detail);
   }
 
   update(job: JobSummary): void {
+    const labels = labelsOf(job);
+    if (labels.join() !== this.shownLabels) {
+      this.shownLabels = labels.join();
+      this.labels.replaceChildren(...chips(labels));
+    }
     columns.forEach((column, i) => {
       setText(this.texts[i]!, column.text(job));
       setText(this.details[i]!, column.detail?.(job) ?? '');

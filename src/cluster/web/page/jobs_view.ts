@@ -9,6 +9,7 @@ import { heard, lost } from './connection';
 import { h, replace, setText } from './dom';
 import { plural } from './format';
 import { columns, JobRow, sorted } from './jobs_table';
+import { haveLabels, labelsOf } from './labels';
 import { nameOf, states } from './plan_words';
 import { EventFeed, ServerEvent } from './stream';
 import type { Job, JobSummary } from './types';
@@ -33,6 +34,7 @@ export class JobsView {
   private isLooking = false;
   private search = '';
   private state = '';
+  private label = '';
   private sort = 'name';
   private descending = false;
   private page = 0;
@@ -41,6 +43,8 @@ export class JobsView {
   private readonly stateField = h('select', { id: 'state' },
       h('option', { value: '' }, 'any state'),
       ...states.map((state) => h('option', { value: state }, state)));
+  private readonly labelField =
+      h('input', { type: 'search', id: 'label', placeholder: 'team:vision' });
   private readonly tally = h('p', { id: 'tally', role: 'status' });
   private readonly heads = h('tr');
   private readonly body = h('tbody');
@@ -58,17 +62,20 @@ export class JobsView {
     const filter = () => {
       this.search = this.searchField.value;
       this.state = this.stateField.value;
+      this.label = this.labelField.value;
       this.page = 0;
       this.write();
       this.draw();
     };
     this.searchField.addEventListener('input', filter);
     this.stateField.addEventListener('change', filter);
+    this.labelField.addEventListener('input', filter);
     main.replaceChildren(
         h('h1', {}, 'Jobs'),
         h('div', { class: 'filters' },
             h('label', { for: 'search' }, 'Name or id'), this.searchField,
-            h('label', { for: 'state' }, 'State'), this.stateField, this.tally),
+            h('label', { for: 'state' }, 'State'), this.stateField,
+            h('label', { for: 'label' }, 'Label'), this.labelField, this.tally),
         this.frame, this.pages, this.empty);
     this.feed = new EventFeed('api/v1/events', {
       onEvent: (event) => this.take(event),
@@ -93,18 +100,21 @@ export class JobsView {
     const query = parse(location.hash).query;
     this.search = query.get('q') ?? '';
     this.state = query.get('state') ?? '';
+    this.label = query.get('label') ?? '';
     const sort = query.get('sort') ?? '-created';
     this.descending = sort.startsWith('-');
     this.sort = sort.replace(/^-/, '');
     this.page = Math.max(0, Number.parseInt(query.get('page') ?? '1', 10) - 1 || 0);
     this.searchField.value = this.search;
     this.stateField.value = this.state;
+    this.labelField.value = this.label;
   }
 
   private write(): void {
     remember((query) => {
       put(query, 'q', this.search, '');
       put(query, 'state', this.state, '');
+      put(query, 'label', this.label, '');
       put(query, 'sort', (this.descending ? '-' : '') + this.sort, '-created');
       put(query, 'page', String(this.page + 1), '1');
     });
@@ -199,6 +209,9 @@ export class JobsView {
 
   private fits(job: JobSummary): boolean {
     if (this.state !== '' && job.state !== this.state) return false;
+    // As people write it elsewhere, too.
+    const label = this.label.replace(/\s/g, '').replace(/=/g, ':');
+    if (!haveLabels(labelsOf(job), label)) return false;
     const text = this.search.trim().toLowerCase();
     return text === '' || `${nameOf(job)} ${job.id}`.toLowerCase().includes(text);
   }

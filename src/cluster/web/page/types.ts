@@ -73,6 +73,7 @@ export interface JobSummary {
   id: string;
   revision: number;
   name: string;
+  labels?: Record<string, string>;
   state: State;
   reason: string;
   created_at: number;
