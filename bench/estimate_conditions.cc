@@ -175,7 +175,9 @@ int Run(std::istream& input, char** arguments) {
   }
   for (auto& [iteration, rows_of] : timelines) {
     for (auto& [number, rows] : rows_of) {
-      watch.Take(job->pipeline.dag, number, iteration, 1, std::move(rows));
+      watch.Take(
+          job->pipeline.dag,
+          {.rank = number, .iteration = iteration, .plan_version = 1, .rows = std::move(rows)});
     }
   }
   const server::MeasuredConditions measured = watch.Combined();
