@@ -123,6 +123,21 @@ TEST_F(WatchTest, AdvisoryOnlySaysSo) {
   service_->events().Settle();
 }
 
+// 0 would say that iterations are as long as usual, which nobody knows yet.
+TEST_F(WatchTest, NoExcessIsToldBeforeTheUsualTimeIsKnown) {
+  SetMode(DetectionMode::kAdvisory);
+  const Metrics metrics;
+  const auto tells = [&] {
+    return metrics.Text(*service_, http::Counters{}, {})
+               .find("perseus_job_iteration_excess_ratio{") != std::string::npos;
+  };
+  EXPECT_FALSE(tells());
+  Iterate({});
+  EXPECT_FALSE(tells());
+  IterateTimes(20);
+  EXPECT_TRUE(tells());
+}
+
 TEST_F(WatchTest, ActAnswersAndClears) {
   SetMode(DetectionMode::kAct);
   const double target = Requested(0);

@@ -64,7 +64,7 @@ class WatchFamilies {
       AddValue(&watched_, static_cast<double>(watch.watched_ranks), {{kJob, job}});
       AddValue(&slow_, static_cast<double>(watch.slow.size()), {{kJob, job}});
       AddValue(&drift_, watch.drift_factor - 1, {{kJob, job}});
-      AddValue(&longer_, watch.slow_factor - 1, {{kJob, job}});
+      if (watch.knows_iterations) AddValue(&longer_, watch.slow_factor - 1, {{kJob, job}});
     }
     if (watch.realised.empty()) return;
     const Realised& newest = watch.realised.back();

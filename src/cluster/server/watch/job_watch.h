@@ -74,6 +74,7 @@ struct WatchView {
   std::string together;  // What the slow ranks have in common: "all ranks of pipeline 1". Or empty.
   double drift_factor = 1;
   double slow_factor = 1;
+  bool knows_iterations = false;               // Whether slow_factor says anything.
   std::string slow_cause;                      // Why iterations are slow. Empty: they are not.
   std::deque<WatchEvent> events;               // The last events.
   std::map<std::string, std::int64_t> counts;  // Number of events, by kind.

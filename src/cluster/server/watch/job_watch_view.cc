@@ -103,6 +103,7 @@ WatchView JobWatch::View(double now_seconds) const {
   view.together = Together(slow);
   view.drift_factor = detector_.drift_factor();
   view.slow_factor = detector_.slow_factor();
+  view.knows_iterations = detector_.knows_iterations();
   view.slow_cause = SlowCause();
   view.events = last_;
   view.counts = counts_;

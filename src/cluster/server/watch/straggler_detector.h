@@ -112,6 +112,8 @@ class StragglerDetector {
   std::size_t learned() const { return learned_; }  // Number of ranks that are watched.
   double drift_factor() const;                      // Slowdown by drift; 1: none.
   double slow_factor() const;                       // Iteration time over plan; 1: as planned.
+  // Whether slow_factor() says anything: the usual iteration time is known.
+  bool knows_iterations() const { return times_learned_; }
 
  private:
   struct Rank {
