@@ -287,6 +287,38 @@ class MeasuredConditionsTest : public ServiceTest {
   static Conditions Planned(const std::shared_ptr<ManagedJob>& job) {
     return ConditionsOf(job->board().Current()->curve->job().settings);
   }
+  static std::vector<double> Delays(const std::shared_ptr<ManagedJob>& job) {
+    return job->board().Current()->curve->job().settings.comm_delay_seconds;
+  }
+  // What the ranks of a pipeline say of iterations with such transfers. Their clocks are apart.
+  static std::vector<IterationReport> Timelines(const std::shared_ptr<ManagedJob>& job,
+                                                double transfer_seconds, int dp_rank) {
+    CostedPipeline pipeline = job->board().Current()->curve->job().pipeline;
+    for (Precedence& precedence : pipeline.dag.precedences) {
+      const auto rank_of = [&](int i) {
+        return pipeline.dag.computations[static_cast<std::size_t>(i)].rank;
+      };
+      if (rank_of(precedence.from) != rank_of(precedence.to)) {
+        precedence.delay_seconds = transfer_seconds;
+      }
+    }
+    const std::vector<double> durations(static_cast<std::size_t>(pipeline.dag.size()), 1.0);
+    const Timing timing = Replay(pipeline.dag, durations);
+    std::vector<IterationReport> reports;
+    for (int iteration = 0; iteration < 160; iteration += 10) {
+      for (int pp_rank = 0; pp_rank < 2; ++pp_rank) {
+        IterationReport report = {
+            .rank = 2 * dp_rank + pp_rank, .iteration = iteration, .time_seconds = 10};
+        for (const int i : pipeline.dag.rank_order[static_cast<std::size_t>(pp_rank)]) {
+          const auto at = static_cast<std::size_t>(i);
+          report.rows.push_back({.begin_seconds = pp_rank + timing.start_seconds[at],
+                                 .end_seconds = pp_rank + timing.end_seconds[at]});
+        }
+        reports.push_back(report);
+      }
+    }
+    return reports;
+  }
 };
 
 TEST_F(MeasuredConditionsTest, PlansAreMadeOnceForWhatIsMeasured) {
@@ -388,33 +420,9 @@ TEST_F(MeasuredConditionsTest, PlansAreMadeForTheTransfersThatTrainingShows) {
   AwaitRefined(*job);
   Report(job, 0.002, 0.05);
   ASSERT_TRUE(Settles(job, 0.05));
-  const auto delays = [&] {
-    return job->board().Current()->curve->job().settings.comm_delay_seconds;
-  };
-  EXPECT_TRUE(delays().empty());
-  // Transfers of 50 ms, on ranks whose clocks are apart.
+  EXPECT_TRUE(Delays(job).empty());
   constexpr double kTransfer = 0.05;
-  CostedPipeline pipeline = job->board().Current()->curve->job().pipeline;
-  for (Precedence& precedence : pipeline.dag.precedences) {
-    const auto rank_of = [&](int i) {
-      return pipeline.dag.computations[static_cast<std::size_t>(i)].rank;
-    };
-    if (rank_of(precedence.from) != rank_of(precedence.to)) precedence.delay_seconds = kTransfer;
-  }
-  const std::vector<double> durations(static_cast<std::size_t>(pipeline.dag.size()), 1.0);
-  const Timing timing = Replay(pipeline.dag, durations);
-  std::vector<IterationReport> reports;
-  for (int iteration = 0; iteration < 160; iteration += 10) {
-    for (int rank = 0; rank < 2; ++rank) {
-      IterationReport report = {.rank = rank, .iteration = iteration, .time_seconds = 10};
-      for (const int i : pipeline.dag.rank_order[static_cast<std::size_t>(rank)]) {
-        const auto at = static_cast<std::size_t>(i);
-        report.rows.push_back({.begin_seconds = rank + timing.start_seconds[at],
-                               .end_seconds = rank + timing.end_seconds[at]});
-      }
-      reports.push_back(report);
-    }
-  }
+  const std::vector<IterationReport> reports = Timelines(job, kTransfer, /*dp_rank=*/0);
   ASSERT_TRUE(sync::Report(*job, reports, {}).has_value());
   const JobView seen = job->View();
   ASSERT_EQ(seen.measured.transfers.size(), 1U);
@@ -425,14 +433,27 @@ TEST_F(MeasuredConditionsTest, PlansAreMadeForTheTransfersThatTrainingShows) {
     const JobView view = job->View();
     return view.conditions && !view.conditions->plan.transfers.empty() && view.refined;
   }));
-  ASSERT_EQ(delays().size(), 1U);
-  EXPECT_NEAR(delays()[0], kTransfer, 1e-6);
+  ASSERT_EQ(Delays(job).size(), 1U);
+  EXPECT_NEAR(Delays(job)[0], kTransfer, 1e-6);
   const std::string id = job->id();
   job.reset();
   Restart();
   job = sync::Find(*service_, id);
   ASSERT_NE(job, nullptr);
-  EXPECT_EQ(delays().size(), 1U);
+  EXPECT_EQ(Delays(job).size(), 1U);
+}
+
+// One pipeline is measured: all are alike, and their iterations of one number are not one.
+TEST_F(MeasuredConditionsTest, RowsOfOtherPipelinesAreIgnored) {
+  const auto job = Create(kMeasuring);
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  ASSERT_TRUE(sync::Report(*job, Timelines(job, 0.2, /*dp_rank=*/1), {}).has_value());
+  EXPECT_TRUE(job->View().measured.transfers.empty());
+  ASSERT_TRUE(sync::Report(*job, Timelines(job, 0.05, /*dp_rank=*/0), {}).has_value());
+  const JobView seen = job->View();
+  ASSERT_EQ(seen.measured.transfers.size(), 1U);
+  EXPECT_NEAR(seen.measured.transfers[0].seconds, 0.05, 1e-6);
 }
 
 // The store has the wish; whoever claims the work next makes the plans.
