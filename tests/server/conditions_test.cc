@@ -443,6 +443,33 @@ TEST_F(MeasuredConditionsTest, PlansAreMadeForTheTransfersThatTrainingShows) {
   EXPECT_EQ(Delays(job).size(), 1U);
 }
 
+TEST_F(MeasuredConditionsTest, TransfersThatAreGivenStayAsTheyAre) {
+  constexpr double kGiven = 0.01;
+  nlohmann::json settings = nlohmann::json::parse(kMeasuring);
+  settings["comm_delay"] = kGiven;
+  const auto job = Create(settings.dump());
+  RegisterAll(*job);
+  AwaitRefined(*job);
+  Report(job, 0.002, 0.05);
+  ASSERT_TRUE(Settles(job, 0.05));
+  const std::int64_t version = job->board().Current()->version.version;
+  ASSERT_TRUE(sync::Report(*job, Timelines(job, 5 * kGiven, 0), {}).has_value());
+  ASSERT_EQ(job->View().measured.transfers.size(), 1U);
+  // They are shown. What is measured with them is too soon for other plans.
+  now_ = now_ + 10;
+  Report(job, 0.002, 0.1);
+  ASSERT_TRUE(Eventually(
+      [&] { return job->View().conditions->measured.Of(Condition::kLatency).value == 0.1; }));
+  EXPECT_FALSE(job->View().conditions->next);
+  EXPECT_EQ(job->board().Current()->version.version, version);
+  // Nor do plans that are made for another figure take them in.
+  now_ = now_ + 601;
+  Report(job, 0.002, 0.1);
+  ASSERT_TRUE(Settles(job, 0.1));
+  EXPECT_TRUE(job->View().conditions->plan.transfers.empty());
+  EXPECT_EQ(Delays(job), std::vector<double>{kGiven});
+}
+
 // One pipeline is measured: all are alike, and their iterations of one number are not one.
 TEST_F(MeasuredConditionsTest, RowsOfOtherPipelinesAreIgnored) {
   const auto job = Create(kMeasuring);
