@@ -8,6 +8,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <string>
 #include <utility>
@@ -63,6 +64,39 @@ RC_GTEST_PROP(LaneReplayProperty, WhatIsTriedIsWhatAFreshReplayFinds, ()) {
     } else {
       replay.Discard();
     }
+  }
+}
+
+// Wide registers change no bit, and lanes know nothing of each other.
+RC_GTEST_PROP(LaneReplayProperty, WidthOfRegistersChangesNothing, ()) {
+  std::mt19937 random(*rc::gen::inRange(0, 1 << 30));
+  const Planner planner = RandomPlanner(random, 3, 4, 4);
+  const CostedPipeline& pipeline = planner.pipeline();
+  ClockSwitching switching;
+  switching.call_ahead = static_cast<CallAhead>(random() % 3);
+  switching.latency_seconds = (random() % 5) * 0.5 * ShortestSeconds(pipeline);
+  switching.stall_seconds = (random() % 2) * 0.1 * ShortestSeconds(pipeline);
+  TimeNoise noise;
+  noise.per_computation = 0.05;
+  constexpr int kLanes = 16;
+  Samples samples = DrawSamples(pipeline, noise, 1, kLanes, random());
+  // Each lane is a group, whose time can be asked for.
+  std::iota(samples.group.begin(), samples.group.end(), 0);
+  samples.jobs_of.assign(kLanes, 1);
+  samples.scale.assign(kLanes, 1.0);
+  const std::vector<int> knobs = RandomKnobs(random, pipeline);
+  LaneReplay twos(pipeline, switching, samples, /*in_fours=*/false);
+  LaneReplay widest(pipeline, switching, samples);
+  twos.Reset(knobs);
+  widest.Reset(knobs);
+  RC_ASSERT(widest.GroupSums() == twos.GroupSums());
+  RC_ASSERT(widest.figures().effective_joules == twos.figures().effective_joules);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    Samples alone = DrawSamples(pipeline, {}, 1, 1, 0);
+    for (int i = 0; i < pipeline.dag.size(); ++i) alone.time[i] = samples.TimeOf(i)[lane];
+    LaneReplay one(pipeline, switching, alone);
+    one.Reset(knobs);
+    RC_ASSERT(Near(widest.GroupSums()[lane], one.GroupSums()[0]));
   }
 }
 

@@ -91,6 +91,30 @@ RC_GTEST_PROP(WindowReplayProperty, FindsWhatAReplayOfAllLanesFinds, ()) {
   }
 }
 
+RC_GTEST_PROP(WindowReplayProperty, WidthOfRegistersChangesNothing, ()) {
+  std::mt19937 random(*rc::gen::inRange(0, 1 << 30));
+  const Planner planner = RandomPlanner(random, 3, 5, 4);
+  const CostedPipeline& pipeline = planner.pipeline();
+  TimeNoise noise;
+  noise.per_computation = 0.03;
+  const Samples samples = DrawSamples(pipeline, noise, 1 + random() % 2, 16, random());
+  WindowReplay twos(pipeline, {}, samples, TimeOrder::kMostCutArcs, /*in_fours=*/false);
+  WindowReplay widest(pipeline, {}, samples);
+  const std::vector<int> knobs = RandomKnobs(random, pipeline);
+  twos.Reset(knobs);
+  widest.Reset(knobs);
+  RC_ASSERT(widest.figures().seconds == twos.figures().seconds);
+  for (int k = 0; k < 20; ++k) {
+    const std::vector<KnobChange> changes = RandomChanges(random, pipeline);
+    twos.Begin(changes);
+    widest.Begin(changes);
+    RC_ASSERT(widest.Seconds() == twos.Seconds());
+    if (random() % 2 == 0) continue;
+    twos.Commit();
+    widest.Commit();
+  }
+}
+
 // The iteration's time is convex in the durations, noise and late clocks or not.
 RC_GTEST_PROP(WindowReplayProperty, AMoveTakesNoLessThanItsFirstOrder, ()) {
   std::mt19937 random(*rc::gen::inRange(0, 1 << 30));

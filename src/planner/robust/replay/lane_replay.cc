@@ -6,14 +6,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "robust/replay/lane_blocks.h"
+
 namespace perseus::robust {
 
 LaneReplay::LaneReplay(const CostedPipeline& pipeline, const ClockSwitching& switching,
-                       const Samples& samples)
+                       const Samples& samples, bool in_fours)
     : pipeline_(pipeline),
       switching_(switching),
       samples_(samples),
       lanes_(samples.lanes),
+      in_fours_(in_fours),
       options_(pipeline) {
   const PipelineDag& dag = pipeline.dag;
   previous_.resize(dag.size());
@@ -43,15 +46,17 @@ LaneReplay::LaneReplay(const CostedPipeline& pipeline, const ClockSwitching& swi
 
 // Fills in the node's energy, times and calls from what is before it; returns
 // whether something differs from the node that holds.
-template <int kBlock>
-bool LaneReplay::Run(int i, Node* node) {
+template <typename Block>
+PERSEUS_LANE_LOOP bool LaneReplay::Run(int i, Node* node) {
+  using Part = typename Block::Part;
+  constexpr int kParts = Block::kParts;
   const PipelineDag& dag = pipeline_.dag;
   const int knob = knobs_[i];
   const int before = KnobBefore(i);
   const bool changes = knob != before;
   const OptionTable::Option& option = options_.Of(i, knob);
   const int rank = dag.computations[i].rank;
-  const double* const factor = samples_.TimeOf(i);
+  const double* const factors = samples_.TimeOf(i);
   const double* const energy = samples_.EnergyOf(rank);
   const double stall = changes ? switching_.stall_seconds : 0;
   const double latency = switching_.latency_seconds;
@@ -66,74 +71,96 @@ bool LaneReplay::Run(int i, Node* node) {
   node->effective_joules = option.effective_joules * samples_.weight[i];
   node->calling = false;
   double late_joules = 0;
-  double differs = 0;
-  bool calling = false;
-  for (int block = 0; block < lanes_; block += kBlock) {
-    double ready[kBlock];
-    double end[kBlock];
-    for (int s = 0; s < kBlock; ++s) ready[s] = dag.start_delay_seconds[i];
+  // In each lane: one for all would make lanes wait in turn.
+  Part differs[kParts] = {};
+  Part outlasts[kParts] = {};  // By how much a call outlasts the computation.
+  const auto row_at = [this](int row, int block) {
+    return rows_.data() + static_cast<std::size_t>(row) * lanes_ + block;
+  };
+  for (int block = 0; block < lanes_; block += kBlockLanes<Block>) {
+    Part ready[kParts];
+    Part end[kParts];
+    for (int s = 0; s < kParts; ++s) ready[s] = Part{} + dag.start_delay_seconds[i];
     for (int k = dag.first_precedence[i]; k < dag.first_precedence[i + 1]; ++k) {
       const Precedence& precedence = dag.precedences[k];
-      const double* const from =
-          rows_.data() + static_cast<std::size_t>(Now(precedence.from).end_row) * lanes_ + block;
+      const double* const from = row_at(Now(precedence.from).end_row, block);
       const double delay = precedence.delay_seconds;
-      for (int s = 0; s < kBlock; ++s) {
-        const double at = from[s] + delay;
+      for (int s = 0; s < kParts; ++s) {
+        Part at;
+        Load<Block>(from, s, &at);
+        at += delay;
         ready[s] = at > ready[s] ? at : ready[s];
       }
     }
-    for (int s = 0; s < kBlock; ++s) ready[s] += stall;
+    for (int s = 0; s < kParts; ++s) ready[s] += stall;
     if (!late) {
-      for (int s = 0; s < kBlock; ++s) end[s] = ready[s] + option.seconds * factor[block + s];
+      for (int s = 0; s < kParts; ++s) {
+        Part factor;
+        Load<Block>(factors + block, s, &factor);
+        end[s] = ready[s] + option.seconds * factor;
+      }
     } else {
-      double* const call = rows_.data() + static_cast<std::size_t>(node->call_row) * lanes_ + block;
-      const double* const last_call =
-          was_calling ? rows_.data() + static_cast<std::size_t>(last->call_row) * lanes_ + block
-                      : nullptr;
-      const double* const last_end =
-          last == nullptr ? nullptr
-                          : rows_.data() + static_cast<std::size_t>(last->end_row) * lanes_ + block;
-      for (int s = 0; s < kBlock; ++s) {
-        double called = last_call != nullptr ? last_call[s] : 0;
-        if (changes) {
-          double ask = ready[s];
-          if (switching_.call_ahead == CallAhead::kEnd) {
-            ask = last_end != nullptr ? last_end[s] : 0;
-          } else if (switching_.call_ahead == CallAhead::kPredicted) {
-            ask = ready[s] - latency;
-          }
-          called = (called > ask ? called : ask) + latency;
+      Part called[kParts] = {};
+      if (was_calling) {
+        const double* const last_call = row_at(last->call_row, block);
+        for (int s = 0; s < kParts; ++s) Load<Block>(last_call, s, &called[s]);
+      }
+      if (changes) {
+        Part ask[kParts] = {};
+        if (switching_.call_ahead == CallAhead::kNone) {
+          for (int s = 0; s < kParts; ++s) ask[s] = ready[s];
+        } else if (switching_.call_ahead == CallAhead::kPredicted) {
+          for (int s = 0; s < kParts; ++s) ask[s] = ready[s] - latency;
+        } else if (last != nullptr) {
+          const double* const last_end = row_at(last->end_row, block);
+          for (int s = 0; s < kParts; ++s) Load<Block>(last_end, s, &ask[s]);
         }
-        call[s] = called;
-        double wait = called - ready[s];
-        wait = wait > 0 ? wait : 0;
-        const double at_old = old.seconds * factor[block + s];
+        for (int s = 0; s < kParts; ++s) {
+          called[s] = (called[s] > ask[s] ? called[s] : ask[s]) + latency;
+        }
+      }
+      double joules[kBlockLanes<Block>];
+      for (int s = 0; s < kParts; ++s) {
+        Part factor;
+        Part of_rank;
+        Load<Block>(factors + block, s, &factor);
+        Load<Block>(energy + block, s, &of_rank);
+        Part wait = called[s] - ready[s];
+        wait = wait > Part{} ? wait : Part{};
+        const Part at_old = old.seconds * factor;
         wait = wait < at_old ? wait : at_old;
         end[s] = ready[s] + wait + (at_old - wait) * share;
-        late_joules += wait * energy[block + s];
-        calling |= called > end[s];
+        const Part outlasting = called[s] - end[s];
+        outlasts[s] = outlasting > outlasts[s] ? outlasting : outlasts[s];
+        Store<Block>(wait * of_rank, s, joules);
+        Store<Block>(called[s], s, row_at(node->call_row, block));
       }
+      for (const double of_lane : joules) late_joules += of_lane;
     }
-    double* const row = rows_.data() + static_cast<std::size_t>(node->end_row) * lanes_ + block;
-    const double* const held =
-        rows_.data() + static_cast<std::size_t>(nodes_[i].end_row) * lanes_ + block;
-    double most = 0;
-    for (int s = 0; s < kBlock; ++s) {
-      const double difference = held[s] > end[s] ? held[s] - end[s] : end[s] - held[s];
-      most = difference > most ? difference : most;
+    double* const row = row_at(node->end_row, block);
+    const double* const old_row = row_at(nodes_[i].end_row, block);
+    for (int s = 0; s < kParts; ++s) {
+      Part held;
+      Load<Block>(old_row, s, &held);
+      const Part difference = held > end[s] ? held - end[s] : end[s] - held;
+      differs[s] = difference > differs[s] ? difference : differs[s];
+      Store<Block>(end[s], s, row);
     }
-    differs = most > differs ? most : differs;
-    for (int s = 0; s < kBlock; ++s) row[s] = end[s];
   }
   if (late) {
     node->effective_joules += gain * late_joules / lanes_;
-    node->calling = calling;
+    node->calling = AnyAboveZero<Block>(outlasts);
   }
-  return differs > 0;
+  return AnyAboveZero<Block>(differs);
+}
+
+PERSEUS_FOUR_WIDE bool LaneReplay::RunInFours(int computation, Node* node) {
+  return Run<EightInFours>(computation, node);
 }
 
 bool LaneReplay::RunAny(int computation, Node* node) {
-  return lanes_ % 8 == 0 ? Run<8>(computation, node) : Run<1>(computation, node);
+  if (lanes_ % 8 != 0) return Run<OneLane>(computation, node);
+  return in_fours_ ? RunInFours(computation, node) : Run<EightInTwos>(computation, node);
 }
 
 double LaneReplay::JobSeconds() const {

@@ -11,6 +11,7 @@
 
 #include "perseus/conditions.h"
 #include "perseus/costed_pipeline.h"
+#include "robust/replay/lane_blocks.h"
 #include "robust/replay/option_table.h"
 #include "robust/replay/samples.h"
 
@@ -35,9 +36,9 @@ struct LaneFigures {
 // one call at a time. The search's verdicts are those of the exact replay.
 class LaneReplay {
  public:
-  // All must outlive it.
+  // All must outlive it. `in_fours`: false where the machine has no such registers.
   LaneReplay(const CostedPipeline& pipeline, const ClockSwitching& switching,
-             const Samples& samples);
+             const Samples& samples, bool in_fours = HasFourWide());
 
   // See OptionTable. What was replayed before holds until Reset().
   void SetGuard(double errors) { options_.SetGuard(errors); }
@@ -94,8 +95,9 @@ class LaneReplay {
   };
 
   int KnobBefore(int computation) const { return knobs_[previous_[computation]]; }
-  template <int kBlock>
+  template <typename Block>
   bool Run(int i, Node* node);
+  bool RunInFours(int computation, Node* node);
   bool RunAny(int computation, Node* node);
   double JobSeconds() const;
   const Node& Now(int computation) const {
@@ -106,6 +108,7 @@ class LaneReplay {
   const ClockSwitching switching_;
   const Samples& samples_;
   int lanes_ = 1;
+  bool in_fours_;
   OptionTable options_;
   std::vector<int> previous_;  // [computation]: on its rank; of the first: the last.
   std::vector<int> next_;      // [computation]: on its rank; of the last: the first.

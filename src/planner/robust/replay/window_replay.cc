@@ -4,8 +4,9 @@
 #include "robust/replay/window_replay.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
+
+#include "robust/replay/lane_blocks.h"
 
 namespace perseus::robust {
 namespace {
@@ -38,11 +39,12 @@ bool WindowReplay::Suits(const CostedPipeline& pipeline, const ClockSwitching& s
 }
 
 WindowReplay::WindowReplay(const CostedPipeline& pipeline, const ClockSwitching& switching,
-                           const Samples& samples, std::int64_t most_cut_arcs)
+                           const Samples& samples, std::int64_t most_cut_arcs, bool in_fours)
     : pipeline_(pipeline),
       switching_(switching),
       samples_(samples),
       lanes_(samples.lanes),
+      in_fours_(in_fours),
       size_(pipeline.dag.size()),
       options_(pipeline),
       order_(pipeline, most_cut_arcs) {
@@ -105,86 +107,76 @@ double WindowReplay::Set(int computation) {
   return joules;
 }
 
-template <int kBlock>
-bool WindowReplay::RunHead(int place, double* to, const double* held) {
+template <typename Block>
+PERSEUS_LANE_LOOP bool WindowReplay::RunHead(int place, double* to, const double* held) {
+  using Part = typename Block::Part;
+  constexpr int kParts = Block::kParts;
   const int i = order_.order()[place];
-  const double* const factor = samples_.TimeOf(i);
+  const double* const factors = samples_.TimeOf(i);
   const Length length = length_[place];
   const double earliest = pipeline_.dag.start_delay_seconds[i];
   const std::span<const TimeOrder::Arc> before = order_.Before(place);
-  double differs = 0;
-  for (int block = 0; block < lanes_; block += kBlock) {
-    double ready[kBlock];
-    for (int s = 0; s < kBlock; ++s) ready[s] = earliest;
+  Part differs[kParts] = {};  // In each lane: one for all would make lanes wait in turn.
+  for (int block = 0; block < lanes_; block += kBlockLanes<Block>) {
+    Part ready[kParts];
+    for (int s = 0; s < kParts; ++s) ready[s] = Part{} + earliest;
     for (const TimeOrder::Arc& arc : before) {
       const double* const from = Row(row_[arc.place]) + block;
       const double delay = arc.delay_seconds;
-      for (int s = 0; s < kBlock; ++s) {
-        const double at = from[s] + delay;
+      for (int s = 0; s < kParts; ++s) {
+        Part at;
+        Load<Block>(from, s, &at);
+        at += delay;
         ready[s] = at > ready[s] ? at : ready[s];
       }
     }
-    for (int s = 0; s < kBlock; ++s) {
-      const double at = ready[s] + (length.seconds * factor[block + s] + length.added);
-      const double difference = std::abs(held[block + s] - at);
-      differs = difference > differs ? difference : differs;
-      to[block + s] = at;
+    for (int s = 0; s < kParts; ++s) {
+      Part factor;
+      Part old;
+      Load<Block>(factors + block, s, &factor);
+      Load<Block>(held + block, s, &old);
+      const Part at = ready[s] + (length.seconds * factor + length.added);
+      const Part difference = old > at ? old - at : at - old;
+      differs[s] = difference > differs[s] ? difference : differs[s];
+      Store<Block>(at, s, to + block);
     }
   }
-  return differs > 0;
+  return AnyAboveZero<Block>(differs);
 }
 
-template <int kBlock>
-void WindowReplay::RunTail(int place) {
-  const double* const factor = samples_.TimeOf(order_.order()[place]);
+template <typename Block>
+PERSEUS_LANE_LOOP void WindowReplay::RunTail(int place) {
+  using Part = typename Block::Part;
+  constexpr int kParts = Block::kParts;
+  const double* const factors = samples_.TimeOf(order_.order()[place]);
   const Length length = length_[place];
   const std::span<const TimeOrder::Arc> after = order_.After(place);
-  double* const to = tails_.data() + static_cast<std::size_t>(place) * lanes_;
-  for (int block = 0; block < lanes_; block += kBlock) {
-    double rest[kBlock] = {};
+  double* const tail = tails_.data() + static_cast<std::size_t>(place) * lanes_;
+  for (int block = 0; block < lanes_; block += kBlockLanes<Block>) {
+    Part rest[kParts] = {};
     for (const TimeOrder::Arc& arc : after) {
       const double* const from = Tail(arc.place) + block;
       const double delay = arc.delay_seconds;
-      for (int s = 0; s < kBlock; ++s) {
-        const double at = from[s] + delay;
+      for (int s = 0; s < kParts; ++s) {
+        Part at;
+        Load<Block>(from, s, &at);
+        at += delay;
         rest[s] = at > rest[s] ? at : rest[s];
       }
     }
-    for (int s = 0; s < kBlock; ++s) {
-      to[block + s] = rest[s] + (length.seconds * factor[block + s] + length.added);
+    for (int s = 0; s < kParts; ++s) {
+      Part factor;
+      Load<Block>(factors + block, s, &factor);
+      Store<Block>(rest[s] + (length.seconds * factor + length.added), s, tail + block);
     }
   }
 }
 
-// Runs a computation of the trial into its other row; returns whether it differs.
-bool WindowReplay::Head(int place) {
-  double* const held = Row(row_[place]);
-  double* const to = Row(row_[place] ^ 1);
-  return lanes_ % 8 == 0 ? RunHead<8>(place, to, held) : RunHead<1>(place, to, held);
-}
-
-void WindowReplay::EnsureHeads(int end) {
-  if (heads_end_ >= end) return;
-  work_ += static_cast<std::int64_t>(end - heads_end_) * (lanes_ + 4);
-  for (int place = heads_end_; place < end; ++place) {
-    double* const row = Row(row_[place]);
-    lanes_ % 8 == 0 ? RunHead<8>(place, row, row) : RunHead<1>(place, row, row);
-  }
-  heads_end_ = end;
-}
-
-void WindowReplay::EnsureTails(int begin) {
-  if (tails_begin_ <= begin) return;
-  work_ += static_cast<std::int64_t>(tails_begin_ - begin) * (lanes_ + 4);
-  for (int place = tails_begin_ - 1; place >= begin; --place) {
-    lanes_ % 8 == 0 ? RunTail<8>(place) : RunTail<1>(place);
-  }
-  tails_begin_ = begin;
-}
-
 // The mean over jobs of the longest paths across the cut behind a place.
-template <int kBlock>
-double WindowReplay::CutSeconds(int place) {
+template <typename Block>
+PERSEUS_LANE_LOOP double WindowReplay::CutSeconds(int place) {
+  using Part = typename Block::Part;
+  constexpr int kParts = Block::kParts;
   const std::span<const TimeOrder::CutArc> across = order_.AcrossCutBehind(place);
   work_ += static_cast<std::int64_t>(across.size()) * (lanes_ + 4) / 2;
   group_sums_.assign(samples_.scale.size(), 0.0);
@@ -192,19 +184,25 @@ double WindowReplay::CutSeconds(int place) {
   int left = samples_.pipelines;
   const int* group = samples_.group.data();
   const int zeros = 2 * size_;
-  for (int block = 0; block < lanes_; block += kBlock) {
-    double most[kBlock] = {};
+  for (int block = 0; block < lanes_; block += kBlockLanes<Block>) {
+    Part most[kParts] = {};
     for (const TimeOrder::CutArc& arc : across) {
       const double* const from = Row(arc.from < 0 ? zeros : row_[arc.from]) + block;
       const double* const to = Tail(arc.to) + block;
       const double delay = arc.delay_seconds;
-      for (int s = 0; s < kBlock; ++s) {
-        const double at = from[s] + delay + to[s];
+      for (int s = 0; s < kParts; ++s) {
+        Part begin;
+        Part rest;
+        Load<Block>(from, s, &begin);
+        Load<Block>(to, s, &rest);
+        const Part at = begin + delay + rest;
         most[s] = at > most[s] ? at : most[s];
       }
     }
-    for (int s = 0; s < kBlock; ++s) {
-      job = most[s] > job ? most[s] : job;
+    double lanes[kBlockLanes<Block>];
+    for (int s = 0; s < kParts; ++s) Store<Block>(most[s], s, lanes);
+    for (const double lane : lanes) {
+      job = lane > job ? lane : job;
       if (--left > 0) continue;
       group_sums_[*group++] += job;
       job = 0;
@@ -214,6 +212,55 @@ double WindowReplay::CutSeconds(int place) {
   const double end_delay = pipeline_.dag.end_delay_seconds;
   return samples_.groups() == 1 ? group_sums_[0] * samples_.pipelines / lanes_ + end_delay
                                 : samples_.Seconds(group_sums_, end_delay);
+}
+
+PERSEUS_FOUR_WIDE bool WindowReplay::RunHeadInFours(int place, double* to, const double* held) {
+  return RunHead<EightInFours>(place, to, held);
+}
+PERSEUS_FOUR_WIDE void WindowReplay::RunTailInFours(int place) { RunTail<EightInFours>(place); }
+PERSEUS_FOUR_WIDE double WindowReplay::CutSecondsInFours(int place) {
+  return CutSeconds<EightInFours>(place);
+}
+
+bool WindowReplay::RunAnyHead(int place, double* to, const double* held) {
+  if (lanes_ % 8 != 0) return RunHead<OneLane>(place, to, held);
+  return in_fours_ ? RunHeadInFours(place, to, held) : RunHead<EightInTwos>(place, to, held);
+}
+
+void WindowReplay::RunAnyTail(int place) {
+  if (lanes_ % 8 != 0) return RunTail<OneLane>(place);
+  in_fours_ ? RunTailInFours(place) : RunTail<EightInTwos>(place);
+}
+
+double WindowReplay::AnyCutSeconds(int place) {
+  if (lanes_ % 8 != 0) return CutSeconds<OneLane>(place);
+  return in_fours_ ? CutSecondsInFours(place) : CutSeconds<EightInTwos>(place);
+}
+
+// Runs a computation of the trial into its other row; returns whether it differs.
+bool WindowReplay::Head(int place) {
+  double* const held = Row(row_[place]);
+  double* const to = Row(row_[place] ^ 1);
+  return RunAnyHead(place, to, held);
+}
+
+void WindowReplay::EnsureHeads(int end) {
+  if (heads_end_ >= end) return;
+  work_ += static_cast<std::int64_t>(end - heads_end_) * (lanes_ + 4);
+  for (int place = heads_end_; place < end; ++place) {
+    double* const row = Row(row_[place]);
+    RunAnyHead(place, row, row);
+  }
+  heads_end_ = end;
+}
+
+void WindowReplay::EnsureTails(int begin) {
+  if (tails_begin_ <= begin) return;
+  work_ += static_cast<std::int64_t>(tails_begin_ - begin) * (lanes_ + 4);
+  for (int place = tails_begin_ - 1; place >= begin; --place) {
+    RunAnyTail(place);
+  }
+  tails_begin_ = begin;
 }
 
 void WindowReplay::Reset(std::span<const int> knobs) {
@@ -228,7 +275,7 @@ void WindowReplay::Reset(std::span<const int> knobs) {
   heads_end_ = 0;
   tails_begin_ = size_;
   EnsureHeads(size_);
-  figures_.seconds = lanes_ % 8 == 0 ? CutSeconds<8>(size_ - 1) : CutSeconds<1>(size_ - 1);
+  figures_.seconds = AnyCutSeconds(size_ - 1);
 }
 
 WindowReplay::Cost WindowReplay::Begin(std::span<const KnobChange> changes) {
@@ -299,7 +346,7 @@ double WindowReplay::Seconds() {
     touched_list_.push_back(place);
   }
   work_ += static_cast<std::int64_t>(run) * (lanes_ + 4) + (end - first_);
-  tried_.seconds = lanes_ % 8 == 0 ? CutSeconds<8>(last_) : CutSeconds<1>(last_);
+  tried_.seconds = AnyCutSeconds(last_);
   return tried_.seconds;
 }
 

@@ -11,6 +11,7 @@
 
 #include "perseus/conditions.h"
 #include "perseus/costed_pipeline.h"
+#include "robust/replay/lane_blocks.h"
 #include "robust/replay/lane_replay.h"
 #include "robust/replay/option_table.h"
 #include "robust/replay/samples.h"
@@ -33,9 +34,10 @@ class WindowReplay {
   static bool Suits(const CostedPipeline& pipeline, const ClockSwitching& switching,
                     const Samples& samples);
 
-  // All must outlive it.
+  // All must outlive it. `in_fours`: false where the machine has no such registers.
   WindowReplay(const CostedPipeline& pipeline, const ClockSwitching& switching,
-               const Samples& samples, std::int64_t most_cut_arcs = TimeOrder::kMostCutArcs);
+               const Samples& samples, std::int64_t most_cut_arcs = TimeOrder::kMostCutArcs,
+               bool in_fours = HasFourWide());
 
   void SetGuard(double errors) { options_.SetGuard(errors); }  // As LaneReplay::SetGuard().
   void Reset(std::span<const int> knobs);
@@ -73,15 +75,21 @@ class WindowReplay {
   };
 
   double Set(int computation);  // Its length; returns its energy.
-  template <int kBlock>
+  template <typename Block>
   bool RunHead(int place, double* to, const double* held);
-  template <int kBlock>
+  bool RunHeadInFours(int place, double* to, const double* held);
+  bool RunAnyHead(int place, double* to, const double* held);
+  template <typename Block>
   void RunTail(int place);
+  void RunTailInFours(int place);
+  void RunAnyTail(int place);
   bool Head(int place);
   void EnsureHeads(int end);
   void EnsureTails(int begin);
-  template <int kBlock>
+  template <typename Block>
   double CutSeconds(int place);
+  double CutSecondsInFours(int place);
+  double AnyCutSeconds(int place);
   double* Row(int index) { return ends_.data() + static_cast<std::size_t>(index) * lanes_; }
   const double* Tail(int index) const {
     return tails_.data() + static_cast<std::size_t>(index) * lanes_;
@@ -91,6 +99,7 @@ class WindowReplay {
   const ClockSwitching switching_;
   const Samples& samples_;
   int lanes_ = 1;
+  bool in_fours_;
   int size_ = 0;
   OptionTable options_;
   std::vector<double> rank_energy_;  // [rank]: mean of the further factor of energy.
