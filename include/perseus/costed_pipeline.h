@@ -64,8 +64,11 @@ struct CostTable {
   // One option for every knob of the profile, sorted by knob.
   std::vector<CostOption> all_options = {};
   CostOption baseline = {};  // At the highest clock; perhaps not one of `options`.
-  int dominated = 0;         // How many of `all_options` are not in `options`.
-  bool split = false;        // I or W made from B by the split ratio.
+  // With no clock set, where the profile says it. No option of plans. Its knob is that of the
+  // baseline, at which the GPU is taken to wait meanwhile.
+  std::optional<CostOption> unlocked = {};
+  int dominated = 0;   // How many of `all_options` are not in `options`.
+  bool split = false;  // I or W made from B by the split ratio.
   // How many times as much work as in the profile. `fused_work` is that of the fused computation.
   double work = 1;
   double fused_work = 1;

@@ -105,6 +105,18 @@ struct SavingInterval {
   double most_percent = 0;
 };
 
+// A plan against an iteration with no clock set, as the job ran before Perseus: GPUs boost, or
+// their power cap holds them back. Savings and slowdowns of a plan are else against all clocks at
+// maximum.
+struct UnlockedFigures {
+  double iteration_time_seconds = 0;  // With no clock set.
+  double energy_joules = 0;
+  double slowdown_percent = 0;  // Of the plan. Below 0: the plan is faster.
+  double saving_percent = 0;    // Of the plan.
+
+  friend bool operator==(const UnlockedFigures&, const UnlockedFigures&) = default;
+};
+
 // The figures of a plan: one iteration of one pipeline, replayed from the measured options by
 // Replay().
 struct PlanFigures {
@@ -123,6 +135,8 @@ struct PlanFigures {
   std::optional<SharedKnobBound> shared_knobs;
   // Of a plan document, where the profile says its errors (CostedPipeline::errors). Else none.
   std::optional<SavingInterval> saving_interval = {};
+  // Of a plan document, where the profile says what all computations cost with no clock set.
+  std::optional<UnlockedFigures> unlocked = {};
 };
 
 // At which clock a rank waits.

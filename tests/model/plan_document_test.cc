@@ -127,6 +127,27 @@ TEST(PlanDocument, CarriesTheBaseline) {
   EXPECT_EQ(document.baseline.costs[0].duration_seconds, 1);
 }
 
+TEST(PlanDocument, ComparesWithNoClockSetWhereAllOfThatIsKnown) {
+  CostedPipeline pipeline = SmallPipeline();
+  const Plan plan = UniformPlan(pipeline, 1);
+  const auto document = [&] {
+    return MakePlanDocument(pipeline, plan, UniformPlan(pipeline, 0), {}, {}).value();
+  };
+  EXPECT_FALSE(document().unlocked);
+  for (CostTable& table : pipeline.tables) {
+    table.unlocked = table.baseline;
+    table.unlocked->energy_joules = 500;
+  }
+  ASSERT_TRUE(document().unlocked);
+  const UnlockedFigures figures = *document().unlocked;
+  EXPECT_GT(figures.iteration_time_seconds, 0);
+  EXPECT_NEAR(figures.slowdown_percent,
+              100 * (plan.iteration_time_seconds / figures.iteration_time_seconds - 1), 1e-9);
+  EXPECT_NEAR(figures.saving_percent, 100 * (1 - plan.energy_joules / figures.energy_joules), 1e-9);
+  pipeline.tables.back().unlocked.reset();
+  EXPECT_FALSE(document().unlocked);
+}
+
 TEST(PlanDocument, GivesItsScheduleBack) {
   const CostedPipeline pipeline = SmallPipeline();
   const Plan plan = UniformPlan(pipeline, 0);

@@ -22,6 +22,7 @@
 #include "formats/note_json.h"
 #include "perseus/explain.h"
 #include "perseus/plan_document.h"
+#include "report/text.h"
 
 namespace perseus::cli {
 namespace {
@@ -105,6 +106,15 @@ std::string ExplainText(const Explanation& explanation, const ExplainInput& inpu
                   FormatJoules(plan.baseline.energy_joules),
                   FormatJoules(explanation.saving_joules), FormatPercent(plan.saving_percent, 2)),
       style.columns, 0);
+  if (plan.unlocked) {
+    out += "\n\n" + Wrap(fmt::format("Unlocked: {}.",
+                                     report::UnlockedText(
+                                         *plan.unlocked,
+                                         FormatSeconds(plan.unlocked->iteration_time_seconds) +
+                                             " and " + FormatJoules(plan.unlocked->energy_joules),
+                                         report::ProfileOrigin(plan.profile_modelled))),
+                         style.columns, 0);
+  }
   if (!plan.notes.empty()) out = FormatNotes(plan.notes, style) + "\n" + out;
   if (!plan.profile_modelled.empty()) {
     out += "\n" + Wrap(Printable("The profile: " + plan.profile_modelled), style.columns, 0);

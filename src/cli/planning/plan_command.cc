@@ -24,6 +24,7 @@
 #include "job/job_fields.h"
 #include "model/constraints.h"
 #include "model/saving_interval.h"
+#include "model/unlocked.h"
 #include "perseus/effort.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"
@@ -278,6 +279,9 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   }
   summary.chosen.saving_interval =
       model::IntervalOfSaving(planner->pipeline(), summary.chosen.options, summary.chosen.waiting);
+  if (const auto iteration = model::UnlockedIterationOf(planner->pipeline())) {
+    summary.chosen.unlocked = model::AgainstUnlocked(*iteration, summary.chosen);
+  }
   if (job->settings.output) {
     summary.output_directory = *job->settings.output;
     if (auto written = WriteOutputs(*job, *planner, &summary); !written) {

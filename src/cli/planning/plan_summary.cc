@@ -237,6 +237,16 @@ std::string Figures(const PlanSummary& summary, const Style& style) {
                             report::IntervalText(*chosen.saving_interval)),
                 style);
   }
+  if (chosen.unlocked) {
+    const std::string iteration =
+        fmt::format("{} and {}", FormatSeconds(chosen.unlocked->iteration_time_seconds),
+                    FormatJoules(chosen.unlocked->energy_joules));
+    out += Fact("Unlocked",
+                report::UnlockedText(*chosen.unlocked, iteration,
+                                     report::ProfileOrigin(summary.profile->modelled)) +
+                    ".",
+                style);
+  }
   out += Fact(
       "Plan",
       fmt::format("uses {}; {}.", report::DistinctText(chosen, KnobNoun(summary)),

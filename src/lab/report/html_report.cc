@@ -94,7 +94,9 @@ class PlanPage {
          fmt::format(
              "{} \u2192 {} an iteration{}", energy_.Text(baseline_.energy_joules),
              energy_.Text(chosen_.energy_joules),
-             chosen_.saving_interval ? "; " + report::IntervalText(*chosen_.saving_interval) : ""),
+             (chosen_.saving_interval ? "; " + report::IntervalText(*chosen_.saving_interval)
+                                      : "") +
+                 Unlocked()),
          report::ClassOfSaving(chosen_.saving_percent)},
         {"Iteration time", time_.Text(chosen_.iteration_time_seconds),
          fmt::format("{} against {}", ChangePercent(slower, 2), baseline_name_)},
@@ -104,6 +106,15 @@ class PlanPage {
          fmt::format("\u2264\u00a0{:.3f}\u00a0%",
                      report::ShownGap(report::ProvenBoundOf(chosen_).gap_percent)),
          "above the least possible energy"}};
+  }
+
+  std::string Unlocked() const {
+    if (!chosen_.unlocked) return "";
+    const std::string iteration =
+        fmt::format("{} and {}", time_.Text(chosen_.unlocked->iteration_time_seconds),
+                    energy_.Text(chosen_.unlocked->energy_joules));
+    return "; " + report::UnlockedText(*chosen_.unlocked, iteration,
+                                       report::ProfileOrigin(pipeline_.modelled));
   }
 
   // What the emulator makes of the plan, not what it has on paper.

@@ -116,6 +116,23 @@ std::string IntervalText(const SavingInterval& interval) {
                      FixedText(interval.least_percent, 2), FixedText(interval.most_percent, 2));
 }
 
+std::string_view ProfileOrigin(std::string_view modelled) {
+  return modelled.empty() ? "measured" : "modelled";
+}
+
+std::string UnlockedText(const UnlockedFigures& unlocked, std::string_view iteration,
+                         std::string_view origin) {
+  const std::string change = FixedText(std::abs(unlocked.slowdown_percent), 2);
+  std::string longer =
+      fmt::format("{} % {}", change, unlocked.slowdown_percent > 0 ? "longer" : "less time");
+  if (change == FixedText(0, 2)) longer = "as long";
+  const double saved = unlocked.saving_percent;
+  return fmt::format(
+      "with no clock set one iteration takes {} ({}); the plan uses {} % {} energy "
+      "and takes {}",
+      iteration, origin, FixedText(std::abs(saved), 2), saved < 0 ? "more" : "less", longer);
+}
+
 std::string SharedKnobText(const SharedKnobBound& bound) {
   const std::string head = "of all plans within these constraints and this time, ";
   if (bound.proven_best) return head + "this one is proven to use the least energy.";

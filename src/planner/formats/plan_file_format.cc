@@ -128,6 +128,10 @@ void AddFigures(std::string* json, const PlanDocument& plan) {
     fmt::format_to(out, "  \"{}\": {{{}}},\n", model::kSavingIntervalGroup,
                    formats::FigureMembers(*plan.saving_interval));
   }
+  if (plan.unlocked) {
+    fmt::format_to(out, "  \"{}\": {{{}}},\n", model::kUnlockedGroup,
+                   formats::FigureMembers(*plan.unlocked));
+  }
   fmt::format_to(out,
                  "  \"certificate\": {{\"lower_bound_j\": {}, \"gap_percent\": {}, "
                  "\"method\": \"dual bound of the {} frontier\", \"slope_quantum_w\": {}, "

@@ -174,6 +174,9 @@ class HeadParser {
     if (const auto shared = root.Find(model::kSharedKnobGroup)) {
       formats::ReadFigures(*shared, &plan_.shared_knobs.emplace());
     }
+    if (const auto unlocked = root.Find(model::kUnlockedGroup)) {
+      formats::ReadFigures(*unlocked, &plan_.unlocked.emplace());
+    }
     if (const auto interval = root.Find(model::kSavingIntervalGroup)) {
       formats::ReadFigures(*interval, &plan_.saving_interval.emplace());
     }

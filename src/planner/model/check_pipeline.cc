@@ -80,6 +80,15 @@ Result<void> CheckTable(const CostedPipeline& pipeline, const CostTable& table) 
   if (!Has(table.all_options, table.baseline)) {
     return Wrong("baseline", NameOf(table) + ": the baseline is not one of all its options");
   }
+  if (table.unlocked &&
+      (table.unlocked->knob != table.baseline.knob || !IsNumber(table.unlocked->time_seconds, 0) ||
+       !std::isfinite(table.unlocked->energy_joules))) {
+    return Wrong("unlocked",
+                 fmt::format("{} takes {} s and {} J with no clock set (knob {}); expected finite "
+                             "numbers, a time >= 0, and the knob of the baseline",
+                             NameOf(table), table.unlocked->time_seconds,
+                             table.unlocked->energy_joules, table.unlocked->knob));
+  }
   if (!IsNumber(table.blocking_power_watts, 0)) {
     return Wrong("blocking_power_watts",
                  fmt::format("{} is on a rank whose blocking power is {} W; expected a number >= 0",
@@ -226,6 +235,7 @@ std::uint64_t CostedPipeline::Fingerprint() const {
     for (const CostOption& option : table.options) hash.Add(option);
     for (const CostOption& option : table.all_options) hash.Add(option);
     hash.Add(table.baseline);
+    if (table.unlocked) hash.Add(*table.unlocked);
   }
   for (const int table : table_of) hash.Add(table);
   for (const double watts : rank_blocking_power_watts) hash.Add(watts);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/saving_interval.h"
+#include "model/unlocked.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
@@ -120,6 +121,9 @@ Result<PlanDocument> MakePlanDocument(const CostedPipeline& pipeline, const Plan
   static_cast<PlanFigures&>(document) = plan;
   if (!document.saving_interval) {
     document.saving_interval = model::IntervalOfSaving(pipeline, plan.options, plan.waiting);
+  }
+  if (const auto iteration = model::UnlockedIterationOf(pipeline)) {
+    document.unlocked = model::AgainstUnlocked(*iteration, document);
   }
   document.baseline = MakeBaseline(pipeline, baseline);
   document.slope_quantum_watts = bound.slope_quantum_watts;

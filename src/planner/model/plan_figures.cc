@@ -51,6 +51,17 @@ constexpr Figure<SavingInterval> kOfSavingInterval[] = {
      "The upper end of that."},
 };
 
+constexpr Figure<UnlockedFigures> kOfUnlocked[] = {
+    {"iteration_time_s", kSeconds, &UnlockedFigures::iteration_time_seconds, kNotNegative, true,
+     "Time of an iteration with no clock set, as the job ran before Perseus."},
+    {"energy_j", kJoules, &UnlockedFigures::energy_joules, kNotNegative, true,
+     "Energy of one pipeline in such an iteration, waiting included."},
+    {"slowdown_percent", kPercent, &UnlockedFigures::slowdown_percent, kAnyNumber, true,
+     "How much longer the plan's iteration takes. Below 0: the plan is faster."},
+    {"saving_percent", kPercent, &UnlockedFigures::saving_percent, kAnyNumber, true,
+     "Energy that the plan saves against it."},
+};
+
 constexpr Figure<DiscreteBound> kOfDiscreteBound[] = {
     {"lower_bound_j", kJoules, &DiscreteBound::lower_bound_joules, kAnyNumber, true,
      "No plan of the same time with one clock for each computation can use less energy."},
@@ -131,6 +142,11 @@ std::span<const Figure<SavingInterval>> Figures() {
 }
 
 template <>
+std::span<const Figure<UnlockedFigures>> Figures() {
+  return kOfUnlocked;
+}
+
+template <>
 std::span<const Figure<DiscreteBound>> Figures() {
   return kOfDiscreteBound;
 }
@@ -145,6 +161,7 @@ std::vector<FigureValue> FigureValues(const PlanDocument& plan) {
   AddValues<PlanFigures>("", &plan, &values);
   AddValues(kSharedKnobGroup, Pointer(plan.shared_knobs), &values);
   AddValues(kSavingIntervalGroup, Pointer(plan.saving_interval), &values);
+  AddValues(kUnlockedGroup, Pointer(plan.unlocked), &values);
   AddValues(kExpectedGroup, Pointer(plan.expected), &values);
   return values;
 }

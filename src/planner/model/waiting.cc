@@ -34,4 +34,27 @@ std::vector<double> DearerWaitingJoules(const CostedPipeline& pipeline,
   return joules;
 }
 
+double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOption>& chosen,
+                       double iteration_time_seconds) {
+  std::vector<double> busy(pipeline.dag.num_ranks, 0);
+  double energy = 0;
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    energy += chosen[i].energy_joules;
+    busy[pipeline.dag.computations[i].rank] += chosen[i].time_seconds;
+  }
+  for (int rank = 0; rank < pipeline.dag.num_ranks; ++rank) {
+    energy += pipeline.rank_blocking_power_watts[rank] * (iteration_time_seconds - busy[rank]);
+  }
+  return energy;
+}
+
+double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOption>& chosen,
+                       Waiting waiting, const Timing& timing) {
+  double energy = IterationEnergy(pipeline, chosen, timing.iteration_time_seconds);
+  for (const double joules : DearerWaitingJoules(pipeline, chosen, waiting, timing)) {
+    energy += joules;
+  }
+  return energy;
+}
+
 }  // namespace perseus::model

@@ -24,6 +24,15 @@ std::vector<double> DearerWaitingJoules(const CostedPipeline& pipeline,
                                         const std::vector<CostOption>& options, Waiting waiting,
                                         const Timing& timing);
 
+// Energy of one pipeline over an iteration: computations + blocking power
+// while ranks wait (docs/explanation/planning.md), the least that waiting draws. Summed in the
+// order of dag.computations. Precondition: one option for every computation.
+double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOption>& chosen,
+                       double iteration_time_seconds);
+// The same where ranks wait as a plan says. `timing`: that of Replay().
+double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOption>& chosen,
+                       Waiting waiting, const Timing& timing);
+
 }  // namespace perseus::model
 
 #endif  // PERSEUS_MODEL_WAITING_H_

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "model/waiting.h"
-
 namespace perseus::plan {
 
 double Guard::Seconds(const CostTable& table, const CostOption& option) const {
@@ -49,29 +47,6 @@ const CostOption* FindOption(const CostTable& table, int knob) {
   const auto option = std::lower_bound(table.all_options.begin(), table.all_options.end(), knob,
                                        [](const CostOption& o, int k) { return o.knob < k; });
   return option != table.all_options.end() && option->knob == knob ? &*option : nullptr;
-}
-
-double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOption>& chosen,
-                       double iteration_time_seconds) {
-  std::vector<double> busy(pipeline.dag.num_ranks, 0);
-  double energy = 0;
-  for (int i = 0; i < pipeline.dag.size(); ++i) {
-    energy += chosen[i].energy_joules;
-    busy[pipeline.dag.computations[i].rank] += chosen[i].time_seconds;
-  }
-  for (int rank = 0; rank < pipeline.dag.num_ranks; ++rank) {
-    energy += pipeline.rank_blocking_power_watts[rank] * (iteration_time_seconds - busy[rank]);
-  }
-  return energy;
-}
-
-double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOption>& chosen,
-                       Waiting waiting, const Timing& timing) {
-  double energy = IterationEnergy(pipeline, chosen, timing.iteration_time_seconds);
-  for (const double joules : model::DearerWaitingJoules(pipeline, chosen, waiting, timing)) {
-    energy += joules;
-  }
-  return energy;
 }
 
 }  // namespace perseus::plan

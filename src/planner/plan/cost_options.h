@@ -6,8 +6,8 @@
 
 #include <vector>
 
+#include "model/waiting.h"
 #include "perseus/costed_pipeline.h"
-#include "perseus/pipeline.h"
 #include "perseus/plan.h"
 
 namespace perseus::plan {
@@ -32,14 +32,7 @@ std::vector<CostOption> ParetoOptions(const CostTable& table, const Guard& guard
 // over iterations of one length the rest of the energy is the same.
 double EffectiveEnergyOf(const CostedPipeline& costs, const std::vector<CostOption>& options);
 
-// Energy of one pipeline over an iteration: computations + blocking power
-// while ranks wait (docs/explanation/planning.md), the least that waiting draws. Summed in the
-// order of dag.computations. Precondition: one option for every computation.
-double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOption>& chosen,
-                       double iteration_time_seconds);
-// The same where ranks wait as a plan says. `timing`: that of Replay().
-double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOption>& chosen,
-                       Waiting waiting, const Timing& timing);
+using model::IterationEnergy;
 
 // The option of table.all_options at a knob, or nullptr. Lives as long as the
 // table.

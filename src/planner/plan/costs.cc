@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/input_limits.h"
+#include "model/unlocked.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/planner.h"
 #include "plan/cost_options.h"
@@ -24,10 +25,12 @@ namespace {
 struct RankOptions {
   std::vector<CostOption> options;
   CostOption baseline;
+  std::optional<CostOption> unlocked;  // See CostTable.
   bool split = false;
 };
 
-RankOptions Scaled(const OptionTable& table, double time_share, double energy_factor) {
+RankOptions Scaled(const Profile& profile, const OptionTable& table, double time_share,
+                   double energy_factor) {
   RankOptions result;
   for (const Option& option : table.options) {
     result.options.push_back({.knob = option.knob,
@@ -36,9 +39,23 @@ RankOptions Scaled(const OptionTable& table, double time_share, double energy_fa
                               .time_std_seconds = option.time_std_seconds * time_share});
   }
   result.baseline = result.options[table.baseline];
+  if (const UnlockedCost* const cost = profile.FindUnlocked(table.stage, table.type)) {
+    result.unlocked = {.knob = result.baseline.knob,
+                       .time_seconds = cost->time_seconds * time_share,
+                       .energy_joules = cost->energy_joules * energy_factor,
+                       .time_std_seconds = cost->time_std_seconds * time_share};
+  }
   std::stable_sort(result.options.begin(), result.options.end(),
                    [](const CostOption& a, const CostOption& b) { return a.knob < b.knob; });
   return result;
+}
+
+CostOption Combined(const CostOption& a, const CostOption& b, double sign) {
+  return {.knob = a.knob,
+          .time_seconds = a.time_seconds + sign * b.time_seconds,
+          .energy_joules = a.energy_joules + sign * b.energy_joules,
+          // Also of a difference: errors are no smaller than of its parts.
+          .time_std_seconds = a.time_std_seconds + b.time_std_seconds};
 }
 
 // The sum of two (of what runs as one, at one knob) or, with `sign` -1, the
@@ -54,12 +71,7 @@ std::optional<RankOptions> Combined(const RankOptions& a, const RankOptions& b, 
       ++(first->knob < second->knob ? first : second);
       continue;
     }
-    result.options.push_back(
-        {.knob = first->knob,
-         .time_seconds = first->time_seconds + sign * second->time_seconds,
-         .energy_joules = first->energy_joules + sign * second->energy_joules,
-         // Also of a difference: errors are no smaller than of its parts.
-         .time_std_seconds = first->time_std_seconds + second->time_std_seconds});
+    result.options.push_back(Combined(*first, *second, sign));
     ++first;
     ++second;
   }
@@ -75,6 +87,12 @@ std::optional<RankOptions> Combined(const RankOptions& a, const RankOptions& b, 
                                         std::tie(y.time_seconds, y.energy_joules);
       });
   result.baseline = *baseline;
+  if (a.unlocked && b.unlocked) {
+    const CostOption unlocked = Combined(*a.unlocked, *b.unlocked, sign);
+    // What is left of a whole may be nothing, by errors of measurement.
+    if (unlocked.time_seconds > 0 && unlocked.energy_joules > 0) result.unlocked = unlocked;
+  }
+  if (result.unlocked) result.unlocked->knob = result.baseline.knob;
   return result;
 }
 
@@ -89,6 +107,7 @@ RankOptions WithWork(const RankOptions& options, double factor) {
   };
   for (CostOption& option : result.options) scale(&option);
   scale(&result.baseline);
+  if (result.unlocked) scale(&*result.unlocked);
   return result;
 }
 
@@ -107,13 +126,13 @@ class OptionSource {
   Result<RankOptions> Find(int stage, ComputationType type) {
     using enum ComputationType;
     if (const OptionTable* table = Use(stage, type)) {
-      return Scaled(*table, 1.0, energy_factor_);
+      return Scaled(profile_, *table, 1.0, energy_factor_);
     }
     // Where only some stages were measured, the others do not recompute, or in their backward.
     if (type == kRecompute && !has_recompute_) {
       if (const OptionTable* forward = Use(stage, kForward)) {
         takes_forward_ = true;
-        return Scaled(*forward, 1.0, energy_factor_);
+        return Scaled(profile_, *forward, 1.0, energy_factor_);
       }
     }
     const OptionTable* backward = Use(stage, kBackward);
@@ -122,15 +141,16 @@ class OptionSource {
           Use(stage, type == kBackwardInput ? kBackwardWeight : kBackwardInput);
       if (other != nullptr) return Rest(*backward, *other, type);
       const double share = type == kBackwardInput ? split_ratio_ : 1.0 - split_ratio_;
-      RankOptions options = Scaled(*backward, share, share * energy_factor_);
+      RankOptions options = Scaled(profile_, *backward, share, share * energy_factor_);
       options.split = true;
       return options;
     }
     const OptionTable* input = Use(stage, kBackwardInput);
     const OptionTable* weight = Use(stage, kBackwardWeight);
     if (type == kBackward && input != nullptr && weight != nullptr) {
-      auto joined = Combined(Scaled(*input, 1.0, energy_factor_),
-                             Scaled(*weight, 1.0, energy_factor_), 1, profile_.KnobsAreRanked());
+      auto joined =
+          Combined(Scaled(profile_, *input, 1.0, energy_factor_),
+                   Scaled(profile_, *weight, 1.0, energy_factor_), 1, profile_.KnobsAreRanked());
       if (joined) return *std::move(joined);
       return InvalidInput(fmt::format(
           "{}: the schedule runs {} of stage {}, and the profile's backward_input and "
@@ -184,8 +204,9 @@ class OptionSource {
   // halves together are the whole that was measured.
   Result<RankOptions> Rest(const OptionTable& backward, const OptionTable& part,
                            ComputationType type) const {
-    const auto rest = Combined(Scaled(backward, 1.0, energy_factor_),
-                               Scaled(part, 1.0, energy_factor_), -1, profile_.KnobsAreRanked());
+    const auto rest =
+        Combined(Scaled(profile_, backward, 1.0, energy_factor_),
+                 Scaled(profile_, part, 1.0, energy_factor_), -1, profile_.KnobsAreRanked());
     if (!rest) {
       return InvalidInput(fmt::format(
           "{}: the schedule runs {} of stage {}, which is backward less {}, and the profile has no "
@@ -446,6 +467,7 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
     if (!is_first) table.same_kind_as = first->second;
     table.blocking_power_watts = pipeline.rank_blocking_power_watts[computation.rank];
     table.baseline = options.baseline;
+    table.unlocked = options.unlocked;
     table.split = options.split;
     table.all_options = std::move(options.options);
     table.options = plan::ParetoOptions(table, plan::Guard{});
@@ -465,6 +487,9 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
   pipeline.errors = profile.errors;
   pipeline.split_ratio = spec.split_ratio;
   pipeline.dag = std::move(dag);
+  if (auto note = model::UnlockedNote(pipeline, profile.source)) {
+    pipeline.notes.push_back(*std::move(note));
+  }
   return pipeline;
 }
 

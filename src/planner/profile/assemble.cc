@@ -37,14 +37,18 @@ class Assembler {
   Assembler(std::string_view text, Rows rows) : text_(text), rows_(std::move(rows)) {
     // Rows of one option become neighbours, its ranks in an order that does
     // not depend on the file's: sums are the same for every order of rows.
-    std::sort(rows_.rows.begin(), rows_.rows.end(), [](const Row& a, const Row& b) {
-      return std::tuple(OptionKey(a), a.rank, a.offset) <
-             std::tuple(OptionKey(b), b.rank, b.offset);
-    });
+    for (std::vector<Row>* const rows : {&rows_.rows, &rows_.unlocked}) {
+      std::sort(rows->begin(), rows->end(), [](const Row& a, const Row& b) {
+        return std::tuple(OptionKey(a), a.rank, a.offset) <
+               std::tuple(OptionKey(b), b.rank, b.offset);
+      });
+    }
   }
 
   Parsed<Profile> Run(std::string_view baseline) {
-    if (auto checked = CheckDuplicates(); !checked) return tl::unexpected(checked.error());
+    for (const RowSpan rows : {RowSpan(rows_.rows), RowSpan(rows_.unlocked)}) {
+      if (auto checked = CheckDuplicates(rows); !checked) return tl::unexpected(checked.error());
+    }
     if (auto found = FindBaseline(baseline); !found) return tl::unexpected(found.error());
     Profile profile;
     const RowSpan all = rows_.rows;
@@ -55,11 +59,12 @@ class Assembler {
       if (auto added = AddStage(stage, &profile); !added) return tl::unexpected(added.error());
       rest = rest.subspan(stage.size());
     }
+    if (auto added = AddUnlocked(&profile); !added) return tl::unexpected(added.error());
     profile.notes = CheckProfile(text_, rows_, profile.tables, baseline_knob_ >= 0);
     auto waiting = AssembleWaiting(text_, rows_, profile.num_stages);
     if (!waiting) return tl::unexpected(waiting.error());
     profile.waiting = *std::move(waiting);
-    profile.rows = static_cast<int>(all.size() + rows_.blocking.size());
+    profile.rows = static_cast<int>(all.size() + rows_.blocking.size() + rows_.unlocked.size());
     profile.tensor_parallel_ranks = static_cast<int>(tp_ranks_.size());
     profile.knobs = std::move(rows_.knobs);
     profile.knob_unit = std::move(rows_.knob_unit);
@@ -140,12 +145,12 @@ class Assembler {
   }
 
   // Reports the first row of the text that repeats another.
-  Parsed<void> CheckDuplicates() const {
+  Parsed<void> CheckDuplicates(RowSpan rows) const {
     const Row* first = nullptr;
     const Row* second = nullptr;
-    for (std::size_t i = 1; i < rows_.rows.size(); ++i) {
-      const Row& a = rows_.rows[i - 1];
-      const Row& b = rows_.rows[i];
+    for (std::size_t i = 1; i < rows.size(); ++i) {
+      const Row& a = rows[i - 1];
+      const Row& b = rows[i];
       if (OptionKey(a) != OptionKey(b) || a.rank != b.rank) continue;
       if (second != nullptr && second->offset < b.offset) continue;
       first = &a;
@@ -202,6 +207,36 @@ class Assembler {
     if (!baseline) return tl::unexpected(baseline.error());
     result.baseline = *baseline;
     profile->tables.push_back(std::move(result));
+    return {};
+  }
+
+  // What was measured with no clock set, on the same ranks as the options.
+  Parsed<void> AddUnlocked(Profile* profile) const {
+    for (RowSpan rest = rows_.unlocked; !rest.empty();) {
+      const RowSpan rows = FrontGroup(rest, OptionKey);
+      rest = rest.subspan(rows.size());
+      const Row& first = rows.front();
+      const RowSpan all = rows_.rows;
+      const auto locked = std::find_if(all.begin(), all.end(), [&](const Row& row) {
+        return row.stage == first.stage && row.type == first.type;
+      });
+      if (locked == all.end()) {
+        return ProblemAt(
+            OffsetOf(first, Column::kInstruction),
+            fmt::format("{} has no row at a clock; expected some, as plans need clocks",
+                        OptionName(first)));
+      }
+      const RowSpan reference =
+          FrontGroup(all.subspan(static_cast<std::size_t>(locked - all.begin())), OptionKey);
+      if (auto checked = CheckSameRanks(rows, reference); !checked) return checked;
+      const Option cost = Aggregate(rows);
+      profile->unlocked.push_back({.stage = first.stage,
+                                   .type = first.type,
+                                   .time_seconds = cost.time_seconds,
+                                   .energy_joules = cost.energy_joules,
+                                   .time_std_seconds = cost.time_std_seconds,
+                                   .energy_std_joules = cost.energy_std_joules});
+    }
     return {};
   }
 

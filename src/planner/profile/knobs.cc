@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <string>
 
 #include "common/cells.h"
 #include "common/nearest_name.h"
 #include "profile/plausible.h"
+#include "profile/rows.h"
 
 namespace perseus::profile {
 namespace {
@@ -122,18 +122,25 @@ Parsed<KnobOrder> KnobReader::Finish(std::string_view text) const {
   const auto is_label = [](const KnobNumber& knob) {
     return knob.number.kind == NumberKind::kNone;
   };
-  const auto labels =
-      static_cast<std::size_t>(std::count_if(numbers.begin(), numbers.end(), is_label));
-  const bool are_numbers = labels < labels_.size();
+  const bool are_numbers = !std::all_of(numbers.begin(), numbers.end(), is_label);
+  const auto is_unlocked = [&](std::size_t i) {
+    return are_numbers && labels_[i].text == kUnlockedCell;
+  };
+  std::vector<std::size_t> order;
+  order.reserve(labels_.size());
+  for (std::size_t i = 0; i < labels_.size(); ++i) {
+    if (!is_unlocked(i)) order.push_back(i);
+  }
+  const auto labels = static_cast<std::size_t>(std::count_if(
+      order.begin(), order.end(), [&](std::size_t i) { return is_label(numbers[i]); }));
   const auto line_of = [&](std::size_t i) { return PositionOf(text, labels_[i].offset).line; };
   if (labels > 0 && are_numbers) {
     const auto first = [&](bool label) {
-      const auto found = std::find_if(numbers.begin(), numbers.end(),
-                                      [&](const auto& knob) { return is_label(knob) == label; });
-      return static_cast<std::size_t>(found - numbers.begin());
+      return *std::find_if(order.begin(), order.end(),
+                           [&](std::size_t i) { return is_label(numbers[i]) == label; });
     };
     // Whichever is rarer is the mistake.
-    const bool odd_is_label = 2 * labels <= labels_.size();
+    const bool odd_is_label = 2 * labels <= order.size();
     const std::size_t odd = first(odd_is_label);
     const std::size_t other = first(!odd_is_label);
     return ProblemAt(
@@ -145,18 +152,17 @@ Parsed<KnobOrder> KnobReader::Finish(std::string_view text) const {
                     Shown(labels_[other].text), line_of(other)));
   }
   KnobOrder result;
-  result.index_of.resize(labels_.size());
-  std::vector<std::size_t> order(labels_.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  result.index_of.assign(labels_.size(), kUnlockedIndex);
+  const Unit unit = numbers[order.front()].unit;
   if (are_numbers) {
-    const Unit unit = numbers.front().unit;
-    for (std::size_t i = 0; i < labels_.size(); ++i) {
+    for (const std::size_t i : order) {
       if (numbers[i].unit.name != unit.name) {
         return ProblemAt(
             labels_[i].offset,
             fmt::format("frequency {} has not the unit of {} (line {}); write one unit "
                         "in the whole file",
-                        Shown(labels_[i].text), Shown(labels_[0].text), line_of(0)));
+                        Shown(labels_[i].text), Shown(labels_[order.front()].text),
+                        line_of(order.front())));
       }
       if (auto checked = CheckSpeed(labels_[i], numbers[i].number); !checked) {
         return tl::unexpected(checked.error());
@@ -167,7 +173,7 @@ Parsed<KnobOrder> KnobReader::Finish(std::string_view text) const {
       return ValueOf(numbers[a]) > ValueOf(numbers[b]);
     });
   }
-  result.knobs_are_numbers = are_numbers && numbers.front().unit.megahertz > 0;
+  result.knobs_are_numbers = are_numbers && unit.megahertz > 0;
   for (const std::size_t i : order) {
     const double value = are_numbers ? ValueOf(numbers[i]) : 0.0;
     // Two spellings of one number are one knob, called as it was first spelled.

@@ -15,12 +15,16 @@
 
 namespace perseus::profile {
 
+// Among numbers, the cell of a row that was measured with no clock set. Among labels it is a label.
+inline constexpr std::string_view kUnlockedCell = "unlocked";
+
 // The knobs of a profile once all are known. The fields are the profile's.
 struct KnobOrder {
   std::vector<Knob> knobs;
   std::string knob_unit;
   bool knobs_are_numbers = true;
-  std::vector<int> index_of;  // [label, as KnobReader::Add numbered it] -> knobs
+  // [label, as KnobReader::Add numbered it] -> knobs; kUnlockedIndex for kUnlockedCell.
+  std::vector<int> index_of;
 };
 
 // What is wrong with a clock that is in another unit than MHz, with a remedy; empty: nothing.

@@ -81,6 +81,13 @@ const OptionTable* Profile::Find(int stage, ComputationType type) const {
   return &*table;
 }
 
+const UnlockedCost* Profile::FindUnlocked(int stage, ComputationType type) const {
+  const auto cost = std::find_if(unlocked.begin(), unlocked.end(), [&](const UnlockedCost& each) {
+    return each.stage == stage && each.type == type;
+  });
+  return cost == unlocked.end() ? nullptr : &*cost;
+}
+
 Result<Profile> ReadProfile(const std::string& path, const ProfileOptions& options) {
   const auto text = ReadWholeFileOrPipe(path, kMaxProfileBytes);
   if (!text) return tl::unexpected(text.error());

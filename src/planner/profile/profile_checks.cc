@@ -287,7 +287,9 @@ class Checks {
 }  // namespace
 
 std::string OptionName(const Rows& rows, const Row& row) {
-  const std::string label = Shown(rows.knobs[static_cast<std::size_t>(row.knob)].label);
+  const std::string label = row.knob == kUnlockedIndex
+                                ? Shown(kUnlockedCell)
+                                : Shown(rows.knobs[static_cast<std::size_t>(row.knob)].label);
   return fmt::format("stage {} {} at {}", row.stage, ComputationTypeName(row.type),
                      std::string_view(label).substr(1, label.size() - 2));
 }

@@ -157,7 +157,7 @@ Parsed<Rows> ReadRows(std::string_view text) {
   const auto columns = Columns::FromHeader(record);
   if (!columns) return tl::unexpected(columns.error());
 
-  Rows result{*columns, {}, {}, {}, {}, true, {}};
+  Rows result{*columns, {}, {}, {}, {}, {}, true, {}};
   KnobReader knobs;
   while (true) {
     more = records.Next(&record);
@@ -187,12 +187,26 @@ Parsed<Rows> ReadRows(std::string_view text) {
   if (!order) return tl::unexpected(order.error());
   for (BlockingRow& row : result.blocking) {
     row.knob = order->index_of[static_cast<std::size_t>(row.knob)];
+    if (row.knob != kUnlockedIndex) continue;
+    return ProblemAt(
+        CellOffset(text, *columns, row.offset, Column::kKnob),
+        fmt::format("rows of {} need a clock; a GPU with no clock set is taken to wait "
+                    "at the highest one, so remove this row",
+                    kBlockingRow));
   }
   // What no computation was measured at is no knob of the profile.
   std::vector<int> kept(order->knobs.size(), -1);
-  for (Row& row : result.rows) {
+  std::vector<Row> read = std::exchange(result.rows, {});
+  result.rows.reserve(read.size());
+  for (Row& row : read) {
     row.knob = order->index_of[static_cast<std::size_t>(row.knob)];
-    kept[static_cast<std::size_t>(row.knob)] = 0;
+    (row.knob == kUnlockedIndex ? result.unlocked : result.rows).push_back(row);
+    if (row.knob != kUnlockedIndex) kept[static_cast<std::size_t>(row.knob)] = 0;
+  }
+  if (result.rows.empty()) {
+    return ProblemAt(text.size(),
+                     "all computations were measured with no clock set (unlocked); expected rows "
+                     "with clocks, too");
   }
   result.knobs.reserve(order->knobs.size());
   for (std::size_t k = 0; k < kept.size(); ++k) {

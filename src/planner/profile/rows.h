@@ -26,6 +26,9 @@ struct RankIdentity {
   friend auto operator<=>(const RankIdentity&, const RankIdentity&) = default;
 };
 
+// The knob of rows that were measured with no clock set.
+inline constexpr int kUnlockedIndex = -1;
+
 // One data row. `offset` is that of its record, for messages.
 struct Row {
   std::uint32_t offset = 0;
@@ -56,6 +59,7 @@ struct Rows {
   Columns columns;
   std::vector<Row> rows;              // Of computations, in the order of the text.
   std::vector<BlockingRow> blocking;  // Likewise.
+  std::vector<Row> unlocked;          // Likewise; their knob is kUnlockedIndex.
   // As the profile's.
   std::vector<Knob> knobs;
   std::string knob_unit;

@@ -33,7 +33,8 @@ class Check {
                                profile_.tensor_parallel_ranks));
     }
     if (auto good = Tables(); !good) return good;
-    return Waiting();
+    if (auto good = Waiting(); !good) return good;
+    return Unlocked();
   }
 
  private:
@@ -120,6 +121,34 @@ class Check {
                                  row.knob.label, before->knob.label));
       }
       before = &row;
+    }
+    return {};
+  }
+
+  Result<void> Unlocked() const {
+    const UnlockedCost* before = nullptr;
+    for (const UnlockedCost& cost : profile_.unlocked) {
+      if (profile_.Find(cost.stage, cost.type) == nullptr) {
+        return Wrong("unlocked", fmt::format("it says what {} of stage {} costs with no clock set, "
+                                             "but has no table of it",
+                                             ComputationTypeName(cost.type), cost.stage));
+      }
+      if (before != nullptr &&
+          std::tie(before->stage, before->type) >= std::tie(cost.stage, cost.type)) {
+        return Wrong("unlocked",
+                     "costs with no clock set are not in order; sort them by stage and type, each "
+                     "once");
+      }
+      before = &cost;
+      const bool good = IsNumber(cost.time_seconds, 0) && cost.time_seconds > 0 &&
+                        IsNumber(cost.energy_joules, 0) && IsNumber(cost.time_std_seconds, 0) &&
+                        IsNumber(cost.energy_std_joules, 0);
+      if (good) continue;
+      return Wrong("unlocked",
+                   fmt::format("{} of stage {} takes {} s and {} J with no clock set (errors {} s, "
+                               "{} J); expected a time above 0, and else numbers >= 0",
+                               ComputationTypeName(cost.type), cost.stage, cost.time_seconds,
+                               cost.energy_joules, cost.time_std_seconds, cost.energy_std_joules));
     }
     return {};
   }

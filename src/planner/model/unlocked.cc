@@ -1,0 +1,107 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "model/unlocked.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "model/waiting.h"
+#include "perseus/pipeline.h"
+
+namespace perseus::model {
+namespace {
+
+// Where less is gained, or what is gained is within the errors of the profile, nobody is warned.
+constexpr double kClearlyFaster = 0.005;
+constexpr double kFasterSigmas = 3;
+
+Timing TimingOf(const CostedPipeline& pipeline, const std::vector<CostOption>& options) {
+  std::vector<double> durations;
+  durations.reserve(options.size());
+  for (const CostOption& option : options) durations.push_back(option.time_seconds);
+  return Replay(pipeline.dag, durations);
+}
+
+// Of the time of an iteration, relative to it, if computations err alike.
+double ErrorOf(const std::vector<CostOption>& options) {
+  double seconds = 0;
+  double error = 0;
+  for (const CostOption& option : options) {
+    seconds += option.time_seconds;
+    error += option.time_std_seconds;
+  }
+  return seconds > 0 ? error / seconds : 0;
+}
+
+// Empty where a computation has none.
+std::vector<CostOption> UnlockedOptions(const CostedPipeline& pipeline) {
+  std::vector<CostOption> options;
+  options.reserve(pipeline.table_of.size());
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    const CostTable& table = pipeline.TableOf(i);
+    if (!table.unlocked) return {};
+    options.push_back(*table.unlocked);
+  }
+  return options;
+}
+
+std::optional<Note> MissingRows(const CostedPipeline& pipeline, const std::string& source) {
+  const auto lacks = [](const CostTable& table) { return !table.unlocked; };
+  const auto first = std::find_if(pipeline.tables.begin(), pipeline.tables.end(), lacks);
+  const bool none = std::all_of(pipeline.tables.begin(), pipeline.tables.end(), lacks);
+  if (none || first == pipeline.tables.end()) return std::nullopt;
+  return Note{
+      .severity = Severity::kOdd,
+      .text = fmt::format("some computations were measured with no clock set (unlocked) and "
+                          "{} of stage {} was not, so no saving against it is stated; add "
+                          "its row",
+                          ComputationTypeName(first->type), first->stage),
+      .source = source};
+}
+
+}  // namespace
+
+std::optional<UnlockedIteration> UnlockedIterationOf(const CostedPipeline& pipeline) {
+  const std::vector<CostOption> options = UnlockedOptions(pipeline);
+  if (options.empty()) return std::nullopt;
+  const Timing timing = TimingOf(pipeline, options);
+  return UnlockedIteration{
+      .seconds = timing.iteration_time_seconds,
+      .joules = IterationEnergy(pipeline, options, Waiting::kSetClock, timing)};
+}
+
+UnlockedFigures AgainstUnlocked(const UnlockedIteration& iteration, const PlanFigures& plan) {
+  const auto percent = [](double part, double whole) { return whole > 0 ? 100 * part / whole : 0; };
+  return {.iteration_time_seconds = iteration.seconds,
+          .energy_joules = iteration.joules,
+          .slowdown_percent =
+              percent(plan.iteration_time_seconds - iteration.seconds, iteration.seconds),
+          .saving_percent = percent(iteration.joules - plan.energy_joules, iteration.joules)};
+}
+
+std::optional<Note> UnlockedNote(const CostedPipeline& pipeline, const std::string& source) {
+  const std::vector<CostOption> options = UnlockedOptions(pipeline);
+  if (options.empty()) return MissingRows(pipeline, source);
+  std::vector<CostOption> highest;
+  for (int i = 0; i < pipeline.dag.size(); ++i) highest.push_back(pipeline.TableOf(i).baseline);
+  const double seconds = TimingOf(pipeline, options).iteration_time_seconds;
+  const double locked = TimingOf(pipeline, highest).iteration_time_seconds;
+  const double least =
+      std::max(kClearlyFaster, kFasterSigmas * std::hypot(ErrorOf(options), ErrorOf(highest)));
+  if (!(seconds < (1 - least) * locked)) return std::nullopt;
+  return Note{
+      .severity = Severity::kOdd,
+      .text = fmt::format(
+          "with no clock set an iteration takes {:.4g} s, and at the profile's highest clock "
+          "{:.4g} s: a plan with no slowdown (1.0x) makes this job {:.2f} % slower than it is "
+          "without Perseus; if the GPU can be locked to higher clocks, add their rows",
+          seconds, locked, 100 * (locked / seconds - 1)),
+      .source = source};
+}
+
+}  // namespace perseus::model
