@@ -107,6 +107,52 @@ TEST(SimulatedGpuTest, BetweenClocksOfTheTableIsOnTheLine) {
   EXPECT_NEAR(gpus->RunKernel(0, {{1000, 0.1, 7}, {1100, 0.05, 8}})->seconds, 0.05, 1e-9);
 }
 
+// A card that boosts beyond the clocks that can be locked, as some do.
+TEST(SimulatedGpuTest, WithoutALockedClockItBoosts) {
+  const TemporaryDirectory folder;
+  const auto gpus = Make(folder, std::string(kTwoGpus) + "boost_mhz = 1600\n");
+  ASSERT_NE(gpus, nullptr);
+  const Kernel kernel = {{1000, 0.2, 20}, {1400, 0.1, 30}, {1600, 0.08, 32}};
+  EXPECT_EQ(gpus->Snapshot(0)->clock_mhz, 1600);
+  Result<KernelRun> run = gpus->RunKernel(0, kernel);
+  ASSERT_TRUE(run.has_value());
+  EXPECT_EQ(run->start_mhz, 1600);
+  EXPECT_NEAR(run->seconds, 0.08, 1e-9);
+  EXPECT_NEAR(run->joules, 32, 1e-6);
+  ASSERT_TRUE(gpus->LockClock(0, 1400).has_value());
+  while (gpus->Snapshot(0)->clock_mhz != 1400) std::this_thread::yield();
+  run = gpus->RunKernel(0, kernel);
+  EXPECT_NEAR(run->seconds, 0.1, 1e-9);
+  ASSERT_TRUE(gpus->ReleaseClock(0).has_value());
+  while (gpus->Snapshot(0)->clock_mhz != 1600) std::this_thread::yield();
+  run = gpus->RunKernel(0, kernel);
+  EXPECT_NEAR(run->seconds, 0.08, 1e-9);
+  EXPECT_FALSE(gpus->LockClock(0, 1600).has_value());  // It cannot be locked.
+  const Kernel modelled = gpus->ModelledKernel(0, 0.1, 1);
+  EXPECT_EQ(modelled.back().mhz, 1600);
+  EXPECT_NEAR(modelled.back().seconds, 0.0875, 1e-9);
+}
+
+// The limit is 350 W. The kernel would draw 400 W at 1400 MHz, and 300 W at 1200 MHz.
+TEST(SimulatedGpuTest, APowerCapSlowsWhatWouldDrawMore) {
+  const TemporaryDirectory folder;
+  const auto gpus = Make(folder, std::string(kTwoGpus) + "power_cap = true\nboost_mhz = 1600\n");
+  ASSERT_NE(gpus, nullptr);
+  const Kernel kernel = {{1000, 0.16, 32}, {1200, 0.12, 36}, {1400, 0.1, 40}, {1600, 0.09, 45}};
+  Result<KernelRun> run = gpus->RunKernel(0, kernel);
+  ASSERT_TRUE(run.has_value());
+  EXPECT_EQ(run->start_mhz, 1200);
+  EXPECT_NEAR(run->seconds, 0.12, 1e-9);
+  EXPECT_NEAR(run->joules, 36, 1e-6);
+  const Kernel light = {{1000, 0.1, 10}, {1400, 0.08, 12}, {1600, 0.07, 14}};
+  EXPECT_EQ(gpus->RunKernel(0, light)->start_mhz, 1600);
+  ASSERT_TRUE(gpus->LockClock(0, 1000).has_value());
+  while (gpus->Snapshot(0)->clock_mhz != 1000) std::this_thread::yield();
+  EXPECT_NEAR(gpus->RunKernel(0, kernel)->seconds, 0.16, 1e-9);  // Below the cap.
+  const TemporaryDirectory other;
+  EXPECT_NEAR(Make(other, kTwoGpus)->RunKernel(0, kernel)->seconds, 0.1, 1e-9);  // No cap.
+}
+
 TEST(SimulatedGpuTest, RefusesKernelsThatCannotBe) {
   const TemporaryDirectory folder;
   const auto gpus = Make(folder, kTwoGpus);

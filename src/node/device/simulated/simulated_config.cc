@@ -27,10 +27,6 @@ constexpr int kMostMhz = 10'000;
 constexpr double kMostWatts = 100'000;
 constexpr NumberRange kTime = {.least = 0, .most = 600'000};  // Milliseconds.
 
-// Below the highest clock a busy GPU draws idle + (busy - idle) x (clock / highest)^2.2:
-// about what the published curves of A100 and H100 do.
-constexpr double kPowerExponent = 2.2;
-
 constexpr std::string_view kGpuKeys[] = {"count",
                                          "uuid",
                                          "name",
@@ -38,6 +34,7 @@ constexpr std::string_view kGpuKeys[] = {"count",
                                          "min_clock_mhz",
                                          "max_clock_mhz",
                                          "clock_step_mhz",
+                                         "boost_mhz",
                                          "idle_watts",
                                          "busy_watts",
                                          "call_ms",
@@ -51,6 +48,7 @@ constexpr std::string_view kGpuKeys[] = {"count",
                                          "counter_duty",
                                          "power_limit_watts",
                                          "default_power_limit_watts",
+                                         "power_cap",
                                          "temperature_celsius",
                                          "power_floor_watts",
                                          "throttle_reasons",
@@ -127,6 +125,7 @@ void ReadClocks(const TreeCursor& gpu, ModelGpu* model) {
   }
   model->clock_count = static_cast<std::int32_t>(clocks.size());
   std::copy(clocks.begin(), clocks.end(), model->clocks_mhz.begin());
+  model->boost_mhz = IntegerOr(gpu, "boost_mhz", 1, kMostMhz, 0);
 }
 
 void ReadWatts(const TreeCursor& gpu, ModelGpu* model) {
@@ -265,6 +264,7 @@ SimulatedGpuConfig ReadGpu(const TreeCursor& gpu) {
   config.throttle_reasons =
       static_cast<std::uint64_t>(IntegerOr(gpu, "throttle_reasons", 0, 0xFFF, 0));
   ReadProfiles(gpu, &config.power_profiles);
+  config.capped = BoolOr(gpu, "power_cap", false) ? 1 : 0;
   config.mig = BoolOr(gpu, "mig", false) ? 1 : 0;
   config.refuse_sets = BoolOr(gpu, "refuse_sets", false) ? 1 : 0;
   config.lost = BoolOr(gpu, "lost", false) ? 1 : 0;

@@ -18,6 +18,9 @@
 namespace perseus::device {
 
 inline constexpr int kMaxSimulatedGpus = 256;
+// Below the highest clock a busy GPU draws idle + (busy - idle) x (clock / highest)^2.2:
+// about what the published curves of A100 and H100 do. Above it, where it boosts, the same.
+inline constexpr double kPowerExponent = 2.2;
 inline constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
 // Calls in which an error can be injected.
@@ -47,6 +50,7 @@ struct SimulatedGpuConfig {
   double temperature_celsius = 45;
   double power_floor_watts = kNoValue;  // NaN: no power smoothing.
   std::uint64_t throttle_reasons = 0;
+  std::int32_t capped = 0;  // Kernels run slower where they would draw more than the power limit.
   nvml::Mask255 power_profiles;
   std::int32_t mig = 0;
   // As it begins; can change.

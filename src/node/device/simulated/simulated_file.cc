@@ -31,7 +31,7 @@ namespace {
 
 constexpr std::array<char, 16> kMagic = {'p', 'e', 'r', 's', 'e', 'u', 's',
                                          ' ', 'g', 'p', 'u', 's', '\n'};
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 constexpr std::int64_t kNanoseconds = 1'000'000'000;
 // Nobody holds the mutex for more than microseconds, unless it was stopped.
 constexpr std::int64_t kMutexSeconds = 10;
@@ -69,7 +69,7 @@ std::string FirstBytes(const SimulatedConfig& config) {
     const SimulatedGpuConfig& gpu = config.gpus[i];
     std::memcpy(bytes.data() + ConfigsAt() + i * sizeof(gpu), &gpu, sizeof(gpu));
     ModelState state;
-    state.clock = gpu.model.highest();
+    state.clock = gpu.model.unlocked();
     state.slowdown = gpu.slowdown;
     const std::size_t at = GpusAt(count) + i * sizeof(SharedGpu) + offsetof(SharedGpu, states);
     std::memcpy(bytes.data() + at, &state, sizeof(state));
@@ -226,7 +226,9 @@ namespace {
 
 // Whether every index is inside its array, whatever wrote into the file.
 bool IsSane(const ModelGpu& gpu, const ModelState& state) {
-  const auto is_clock = [&](std::int32_t clock) { return clock >= 0 && clock < gpu.clock_count; };
+  const auto is_clock = [&](std::int32_t clock) {
+    return clock >= 0 && (clock < gpu.clock_count || clock == gpu.unlocked());
+  };
   if (!is_clock(state.clock) || state.locked >= gpu.clock_count) return false;
   if (state.kernel_slot < 0 || state.kernel_slot > 1) return false;
   if (state.pending_count < 0 || state.pending_count > kMaxPendingClocks) return false;

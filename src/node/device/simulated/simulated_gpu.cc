@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <utility>
 
 #include "device/nvml/nvml_names.h"
@@ -41,27 +42,48 @@ Result<void> CheckKernel(const Kernel& kernel) {
   return {};
 }
 
-// The costs at each clock of the GPU. `kernel` ascends.
-void FillKernel(const Kernel& kernel, const std::vector<int>& clocks_mhz, ModelKernel* costs) {
-  for (std::size_t i = 0; i < clocks_mhz.size(); ++i) {
-    const int mhz = clocks_mhz[i];
-    const auto above = std::find_if(kernel.begin(), kernel.end(),
-                                    [mhz](const KernelCost& cost) { return cost.mhz >= mhz; });
-    const KernelCost& high = above == kernel.end() ? kernel.back() : *above;
-    const KernelCost& low = above == kernel.begin() || high.mhz <= mhz ? high : *(above - 1);
-    const double share =
-        high.mhz == low.mhz ? 0 : static_cast<double>(mhz - low.mhz) / (high.mhz - low.mhz);
-    costs->seconds[i] = std::lerp(low.seconds, high.seconds, share);
-    costs->joules[i] = std::lerp(low.joules, high.joules, share);
-  }
+// The cost at a clock. `kernel` ascends.
+KernelCost CostAt(const Kernel& kernel, int mhz) {
+  const auto above = std::find_if(kernel.begin(), kernel.end(),
+                                  [mhz](const KernelCost& cost) { return cost.mhz >= mhz; });
+  const KernelCost& high = above == kernel.end() ? kernel.back() : *above;
+  const KernelCost& low = above == kernel.begin() || high.mhz <= mhz ? high : *(above - 1);
+  const double share =
+      high.mhz == low.mhz ? 0 : static_cast<double>(mhz - low.mhz) / (high.mhz - low.mhz);
+  return {mhz, std::lerp(low.seconds, high.seconds, share),
+          std::lerp(low.joules, high.joules, share)};
+}
+
+// The costs at each clock of the GPU. Where the kernel would draw more than `most_watts`, those at
+// the highest lower clock at which it does not, or at the lowest of all.
+void FillKernel(const Kernel& kernel, const ModelGpu& gpu, double most_watts, ModelKernel* costs) {
+  const auto set = [&](int clock, KernelCost cost) {
+    for (int lower = gpu.highest(); lower >= 0 && cost.joules > most_watts * cost.seconds;
+         --lower) {
+      if (gpu.MhzOf(lower) < cost.mhz) cost = CostAt(kernel, gpu.MhzOf(lower));
+    }
+    const auto i = static_cast<std::size_t>(clock);
+    costs->seconds[i] = cost.seconds;
+    costs->joules[i] = cost.joules;
+    costs->mhz[i] = cost.mhz;
+  };
+  for (int clock = 0; clock < gpu.clock_count; ++clock)
+    set(clock, CostAt(kernel, gpu.MhzOf(clock)));
+  if (gpu.boost_mhz != 0) set(gpu.unlocked(), CostAt(kernel, gpu.boost_mhz));
 }
 
 // At any clock, at least.
 bool DrawsIdlePower(const ModelKernel& kernel, const ModelGpu& gpu, double slowdown) {
-  for (std::size_t i = 0; i < static_cast<std::size_t>(gpu.clock_count); ++i) {
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(gpu.unlocked()); ++i) {
     if (kernel.joules[i] < gpu.idle_watts * kernel.seconds[i] * slowdown) return false;
   }
   return true;
+}
+
+// A card at its power cap runs a kernel at a lower clock than is set.
+int MhzNow(const ModelGpu& gpu, const ModelKernel& kernel, const ModelState& state) {
+  return state.busy != 0 ? kernel.mhz[static_cast<std::size_t>(state.clock)]
+                         : gpu.MhzOf(state.clock);
 }
 
 std::string UuidStem(const std::string& path) {
@@ -136,7 +158,7 @@ Result<SimulatedSnapshot> SimulatedGpus::Snapshot(int gpu) {
   const std::vector<int>& clocks = info(gpu).clocks_mhz;
   SimulatedSnapshot snapshot;
   snapshot.at_seconds = state.at_seconds;
-  snapshot.clock_mhz = clocks[static_cast<std::size_t>(state.clock)];
+  snapshot.clock_mhz = MhzNow(hold->model(), hold->kernel(), state);
   if (state.locked >= 0) snapshot.locked_mhz = clocks[static_cast<std::size_t>(state.locked)];
   snapshot.joules = state.joules;
   snapshot.counter_joules = state.counter_joules;
@@ -146,6 +168,12 @@ Result<SimulatedSnapshot> SimulatedGpus::Snapshot(int gpu) {
   snapshot.set_calls = calls[static_cast<std::size_t>(SimulatedCall::kSetClock)];
   snapshot.reset_calls = calls[static_cast<std::size_t>(SimulatedCall::kResetClock)];
   return snapshot;
+}
+
+double SimulatedGpus::MostWatts(int gpu) const {
+  const double limit = file_->shared(gpu).power_limit_milliwatts * 1e-3;
+  return file_->config(gpu).capped != 0 && limit > 0 ? limit
+                                                     : std::numeric_limits<double>::infinity();
 }
 
 GpuConditions SimulatedGpus::Conditions(int gpu) const {
@@ -197,14 +225,14 @@ Result<KernelLaunch> SimulatedGpus::LaunchKernel(int gpu, const Kernel& kernel,
       ModelState& state = hold->state();
       if (state.busy == 0) {
         ModelKernel& costs = hold->free_kernel();
-        FillKernel(sorted, info(gpu).clocks_mhz, &costs);
+        FillKernel(sorted, hold->model(), MostWatts(gpu), &costs);
         // Not where that would take energy back that somebody may have read.
         if (ready_seconds && DrawsIdlePower(costs, hold->model(), state.slowdown)) {
           hold->GoBack(*ready_seconds);
         }
         KernelLaunch launch;
         launch.id = BeginModelKernel(hold->FreeSlot(), &state, work == SimulatedWork::kTransfer);
-        launch.start_mhz = info(gpu).clocks_mhz[static_cast<std::size_t>(state.clock)];
+        launch.start_mhz = MhzNow(hold->model(), costs, state);
         hold->Commit();
         return launch;
       }
@@ -264,6 +292,14 @@ Kernel SimulatedGpus::ModelledKernel(int gpu, double seconds_at_highest_clock,
     const double seconds =
         seconds_at_highest_clock * (compute_share * slower + (1 - compute_share));
     kernel.push_back({clocks[i], seconds, seconds * model.busy_watts[i]});
+  }
+  if (model.boost_mhz > clocks.back()) {
+    const double slower = static_cast<double>(clocks.back()) / model.boost_mhz;
+    const double seconds =
+        seconds_at_highest_clock * (compute_share * slower + (1 - compute_share));
+    const double busy = model.busy_watts[clocks.size() - 1] - model.idle_watts;
+    const double watts = model.idle_watts + busy * std::pow(1 / slower, kPowerExponent);
+    kernel.push_back({model.boost_mhz, seconds, seconds * watts});
   }
   return kernel;
 }

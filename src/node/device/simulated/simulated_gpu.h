@@ -129,6 +129,7 @@ class SimulatedGpus {
  private:
   explicit SimulatedGpus(std::unique_ptr<SimulatedFile> file);
   Result<void> Request(int gpu, int clock);
+  double MostWatts(int gpu) const;  // That a kernel may draw.
 
   std::unique_ptr<SimulatedFile> file_;
   std::vector<GpuInfo> infos_;

@@ -137,10 +137,10 @@ double RequestClock(const ModelGpu& gpu, int clock, ModelState* state, double fr
       std::max({state->at_seconds, state->calls_end_seconds, free_seconds}) + gpu.call_seconds;
   state->calls_end_seconds = end;
   state->locked = clock;
-  const int target = clock < 0 ? gpu.highest() : clock;
+  const int target = clock < 0 ? gpu.unlocked() : clock;
   const double draw = WordHash(gpu.seed).With(++state->calls).StandardDraw();
-  const double settles = end + std::max(0.0, gpu.settle_seconds[static_cast<std::size_t>(target)] +
-                                                 gpu.settle_spread_seconds * draw);
+  const double settles =
+      end + std::max(0.0, gpu.SettleSecondsOf(target) + gpu.settle_spread_seconds * draw);
   // What was asked for before and would come later never comes.
   while (state->pending_count > 0 &&
          state->pending[static_cast<std::size_t>(state->pending_count - 1)].at_seconds > settles) {

@@ -5,6 +5,7 @@
 #define PERSEUS_DEVICE_SIMULATED_SIMULATED_MODEL_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace perseus::device {
@@ -14,6 +15,8 @@ namespace perseus::device {
 // that processes share. Time is in seconds since the file was made.
 
 inline constexpr int kMaxSimulatedClocks = 256;
+// The clocks that can be locked, and the one at which the card runs while none is.
+inline constexpr int kMaxModelClocks = kMaxSimulatedClocks + 1;
 inline constexpr int kMaxPendingClocks = 16;
 inline constexpr int kKeptKernels = 16;
 inline constexpr int kKeptCounts = 64;  // Readings of the counter that are not shown yet.
@@ -27,8 +30,10 @@ struct ModelGpu {
   double call_seconds = 0;  // How long a call that sets a clock blocks.
   // From its end until the clock at this index is in effect, on average.
   std::array<double, kMaxSimulatedClocks> settle_seconds = {};
-  double settle_spread_seconds = 0;   // Its standard deviation, drawn for each call.
-  std::uint64_t seed = 0;             // Of these draws.
+  double settle_spread_seconds = 0;  // Its standard deviation, drawn for each call.
+  std::uint64_t seed = 0;            // Of these draws.
+  // While no clock is locked, kernels run at this one; 0: at the highest that can be locked.
+  std::int32_t boost_mhz = 0;
   double call_stall_seconds = 0;      // Each call stops kernels for so long, ...
   double transfer_stall_seconds = 0;  // ... and transfers.
   double counter_period_seconds = 0;  // 0: the energy counter is continuous.
@@ -36,12 +41,22 @@ struct ModelGpu {
   double counter_duty = 1;            // The share of each period, its end, in which it looks.
 
   int highest() const { return clock_count - 1; }
+  // The index of the clock at which it runs while none is locked. One beyond the others if it is
+  // none of them.
+  int unlocked() const { return boost_mhz == 0 ? highest() : clock_count; }
+  int MhzOf(int clock) const {
+    return clock == clock_count ? boost_mhz : clocks_mhz[static_cast<std::size_t>(clock)];
+  }
+  double SettleSecondsOf(int clock) const {
+    return settle_seconds[static_cast<std::size_t>(clock == clock_count ? highest() : clock)];
+  }
 };
 
 // A computation on one GPU: what the whole of it takes at each clock.
 struct ModelKernel {
-  std::array<double, kMaxSimulatedClocks> seconds = {};
-  std::array<double, kMaxSimulatedClocks> joules = {};
+  std::array<double, kMaxModelClocks> seconds = {};
+  std::array<double, kMaxModelClocks> joules = {};
+  std::array<std::int32_t, kMaxModelClocks> mhz = {};  // At which the card runs it, by its cap.
 };
 
 struct PendingClock {
@@ -63,7 +78,7 @@ struct ModelState {
   double counted_joules = 0;  // As the counter counts them: those while it looks, scaled up.
   double counter_joules = 0;  // What it shows.
   std::array<double, kKeptCounts> counts = {};  // `counted_joules` at its steps, by their number.
-  std::int32_t clock = 0;                       // Index into clocks_mhz: in effect.
+  std::int32_t clock = 0;                       // In effect; see ModelGpu::MhzOf.
   std::int32_t locked = -1;                     // The last that was asked for; -1: released.
   std::int32_t pending_count = 0;
   std::array<PendingClock, kMaxPendingClocks> pending = {};  // Ascending in time.
