@@ -83,7 +83,8 @@ class Rank {
 
   void BeginIteration(double begin) {
     const int wanted = sweep_.done() ? 0 : sweep_.clock_mhz();
-    if (wanted != 0 && (wanted != asked_ || !sweep_.clock_in_effect())) {
+    const bool wants = wanted != 0 || sweep_.measures_unlocked();
+    if (wants && (wanted != asked_ || !sweep_.clock_in_effect())) {
       asked_ = wanted;
       change_ = {begin + pipeline_.change_seconds, wanted};
       in_effect_ = begin + pipeline_.change_seconds;
@@ -198,11 +199,18 @@ class Rank {
 double WaitingWatts(const SimulatedPipeline& pipeline, double mhz) {
   double highest = 1;
   for (const Knob& knob : pipeline.truth.knobs) highest = std::max(highest, knob.number);
+  if (mhz == kUnlockedMhz) mhz = highest;
   const double below = 1 - std::pow(mhz / highest, pipeline.waiting_power);
   return pipeline.blocking_watts * (1 - pipeline.waiting_share * below);
 }
 
 std::optional<Option> TruthOf(const SimulatedPipeline& pipeline, const Estimate& row) {
+  if (row.mhz == kUnlockedMhz) {
+    const UnlockedCost* cost = pipeline.truth.FindUnlocked(row.kind.stage, row.kind.type);
+    if (cost == nullptr) return std::nullopt;
+    return Option{.time_seconds = cost->time_seconds * pipeline.scale,
+                  .energy_joules = cost->energy_joules * pipeline.scale};
+  }
   const OptionTable* table = pipeline.truth.Find(row.kind.stage, row.kind.type);
   if (table == nullptr) return std::nullopt;
   for (Option option : table->options) {
@@ -244,6 +252,11 @@ Result<SimulatedResult> SimulateSweep(const SimulatedPipeline& pipeline) {
           std::lround(pipeline.truth.knobs[static_cast<std::size_t>(option.knob)].number));
       truth[{row.kind, row.mhz}] = TruthOf(pipeline, row).value_or(option);
     }
+  }
+  for (const UnlockedCost& cost : pipeline.truth.unlocked) {
+    Estimate row;
+    row.kind = {cost.type, cost.stage};
+    truth[{row.kind, kUnlockedMhz}] = TruthOf(pipeline, row).value();
   }
   std::vector<Rank> ranks;
   ranks.reserve(static_cast<std::size_t>(dag->num_ranks));

@@ -21,7 +21,9 @@ namespace perseus::measure {
 // known: every rank has a Sweep of its own, which sees begins, ends and a
 // counter that steps, and nothing else.
 struct SimulatedPipeline {
-  Profile truth;  // Of clocks; times and energies are multiplied by `scale`.
+  // Of clocks; times and energies are multiplied by `scale`. With sweep.unlocked all kinds need a
+  // cost with no clock set.
+  Profile truth;
   double scale = 1;
   std::string schedule = "1f1b";
   int microbatches = 12;

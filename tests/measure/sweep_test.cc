@@ -23,9 +23,10 @@ constexpr std::int64_t kMillisecond = 1'000'000;
 // its own, and the counter steps every `period_ns_`.
 class SweepTest : public testing::Test {
  protected:
-  void Make(const std::vector<int>& clocks, int iterations) {
+  void Make(const std::vector<int>& clocks, int iterations, bool unlocked = false) {
     SweepSettings settings;
     settings.iterations = iterations;
+    settings.unlocked = unlocked;
     sweep_.emplace(clocks, settings);
   }
 
@@ -49,11 +50,15 @@ class SweepTest : public testing::Test {
 
   // 30 and 60 ms at 1000 MHz and a work of 1.
   void Compute(ComputationType type) {
-    const double mhz = std::min(sweep_->clock_mhz() > 0 ? sweep_->clock_mhz() : 1000, most_mhz_);
+    const double mhz =
+        sweep_->measures_unlocked()
+            ? boost_mhz_
+            : std::min(sweep_->clock_mhz() > 0 ? sweep_->clock_mhz() : 1000, most_mhz_);
     const double work = works_ ? 1 + 0.2 * ((++computations_ * 7) % 5 - 2) : 1;
     if (works_) sweep_->SetWork(work * 2048);
     sweep_->Begin({type, 2}, now_);
     sweep_->AddClock(seen_mhz_ > 0 ? seen_mhz_ : sweep_->clock_mhz());
+    if (sweep_->measures_unlocked()) sweep_->AddConditions({}, true);  // At its power cap.
     const double ms = (type == ComputationType::kForward ? 30 : 60) * (0.25 + 0.75 * work);
     Pass(static_cast<std::int64_t>(ms * 1e6 * 1000 / mhz), Watts(type, mhz));
     sweep_->End(now_);
@@ -74,7 +79,7 @@ class SweepTest : public testing::Test {
   // Until it is done; how many iterations that took.
   int Run(int most = 1000) {
     int iterations = 0;
-    int mhz = 0;
+    int mhz = -1;
     while (!sweep_->ended() && iterations < most) {
       if (sweep_->clock_mhz() != mhz) {
         mhz = sweep_->clock_mhz();
@@ -104,7 +109,8 @@ class SweepTest : public testing::Test {
   bool works_ = false;
   int computations_ = 0;
   int seen_mhz_ = 0;
-  int most_mhz_ = 5000;  // The card goes no higher, and does not say so.
+  int boost_mhz_ = 1100;  // With no clock set.
+  int most_mhz_ = 5000;   // The card goes no higher, and does not say so.
   double joules_ = 1000;
   double counter_ = 1000;
   std::map<std::pair<ComputationType, int>, Estimate> rows_;
@@ -253,6 +259,74 @@ TEST_F(SweepTest, ClocksAtWhichTheCardIsNoFasterAreDoubtful) {
   }
   ASSERT_EQ(notes_.size(), 1U);
   EXPECT_NE(notes_[0].find("from 1100 MHz up"), std::string::npos) << notes_[0];
+}
+
+// The card boosts above its table, and is at its power cap. Neither makes it doubtful, nor changes
+// what is measured at clocks.
+TEST_F(SweepTest, LastOfAllItMeasuresWithNoClockSet) {
+  Make({800, 900, 1000}, 6);
+  Run();
+  const auto locked = rows_;
+  rows_.clear();
+  Make({800, 900, 1000}, 6, true);
+  now_ = 5'000 * kMillisecond;
+  joules_ = counter_ = 1000;
+  counted_period_ = 0;
+  // As long as the highest clock, and an iteration to settle.
+  EXPECT_EQ(Run(), 12 + 6 + 6 + 3 + 12 + 1);
+  ASSERT_EQ(rows_.size(), 8U);
+  for (const ComputationType type : {ComputationType::kForward, ComputationType::kBackward}) {
+    const Estimate& row = rows_.at({type, kUnlockedMhz});
+    const double seconds = (type == ComputationType::kForward ? 0.030 : 0.060) / 1.1;
+    EXPECT_EQ(row.samples, 12 * 4);
+    EXPECT_NEAR(row.seconds, seconds, 1e-3 * seconds);
+    EXPECT_NEAR(row.joules, Watts(type, 1100) * seconds, 0.01 * row.joules);
+    EXPECT_GT(row.joules_std, 0);
+    EXPECT_FALSE(row.throttled);
+    EXPECT_FALSE(IsDoubtful(row));
+  }
+  for (const auto& [key, row] : locked) {
+    EXPECT_NEAR(rows_.at(key).seconds, row.seconds, 1e-4 * row.seconds);
+    EXPECT_NEAR(rows_.at(key).joules, row.joules, 5e-3 * row.joules);
+  }
+  EXPECT_TRUE(notes_.empty()) << notes_.front();
+}
+
+TEST_F(SweepTest, WithNoClockSetIsMeasuredAfterTheClocksThatAreMeasuredAgain) {
+  std::vector<int> clocks;
+  for (int mhz = 500; mhz <= 1200; mhz += 100) clocks.push_back(mhz);
+  Make(clocks, 2, true);
+  boost_mhz_ = 1150;
+  EXPECT_EQ(Run(), 11 * 3 + 5);
+  EXPECT_EQ(rows_.size(), 18U);
+  const Estimate& row = rows_.at({ComputationType::kBackward, kUnlockedMhz});
+  EXPECT_NEAR(row.seconds, 0.060 / 1.15, 1e-3 * row.seconds);
+  EXPECT_NEAR(row.joules, Watts(ComputationType::kBackward, 1150) * row.seconds, 0.02 * row.joules);
+}
+
+TEST_F(SweepTest, WhatWasReportedBeforeARestartIsLeftOut) {
+  Make({800, 900, 1000}, 2, true);
+  sweep_->Leave({800, 900, 1000});
+  EXPECT_TRUE(sweep_->measures_unlocked());
+  EXPECT_EQ(Run(), 2 * 2 + 1);
+  ASSERT_EQ(rows_.size(), 2U);
+  EXPECT_NEAR(rows_.at({ComputationType::kForward, kUnlockedMhz}).seconds, 0.030 / 1.1, 1e-4);
+  Make({800, 900, 1000}, 2, true);
+  sweep_->Leave({800, 900, 1000, kUnlockedMhz});
+  EXPECT_TRUE(sweep_->ended());
+  Make({800, 900, 1000}, 2, true);
+  sweep_->Leave({900, kUnlockedMhz});
+  rows_.clear();
+  Run();
+  EXPECT_EQ(rows_.size(), 4U);  // At 1000 and at 800 MHz.
+}
+
+TEST_F(SweepTest, WhoseClocksCannotBeSetIsNotMeasuredTwice) {
+  Make({800, 900, 1000}, 4, true);
+  sweep_->StayAtDriverClocks("not allowed");
+  Run();
+  EXPECT_EQ(rows_.size(), 2U);
+  EXPECT_FALSE(rows_.contains({ComputationType::kForward, kUnlockedMhz}));
 }
 
 TEST_F(SweepTest, DeviceTimesReplaceTheHosts) {

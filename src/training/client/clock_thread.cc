@@ -165,7 +165,9 @@ void ClockThread::BeginSweep() {
   if (wish.number == profile_asked_ || (sweep_ && !sweep_reported_)) return;
   profile_asked_ = wish.number;
   sweep_reported_ = false;
-  sweep_.emplace(caller_.info().clocks_mhz, state_->settings().sweep, wish.left_mhz);
+  measure::SweepSettings settings = state_->settings().sweep;
+  settings.unlocked = true;
+  sweep_.emplace(caller_.info().clocks_mhz, settings, wish.left_mhz);
   // The sweep's clocks are not its plan's, nor late ones. Follow() resumes it.
   follower_.Pause();
   if (state_->settings().shadow) {
@@ -181,6 +183,7 @@ void ClockThread::SetSweepClock(std::int64_t now_ns, bool quiet) {
     return;
   }
   const int mhz = sweep_->clock_mhz();
+  if (sweep_->measures_unlocked()) return SweepUnlocked(now_ns);
   if (mhz == 0) return;
   if (sweep_->at_driver_clocks()) {
     if (!sweep_->clock_in_effect()) sweep_->ClockInEffect(MonotonicNs());
@@ -199,6 +202,20 @@ void ClockThread::SetSweepClock(std::int64_t now_ns, bool quiet) {
     }
   } else if (holds_clock_ && now_ns >= next_release_ns_) {
     Call(0);  // Until then the clock is the last plan's, and not the driver's.
+  }
+}
+
+void ClockThread::SweepUnlocked(std::int64_t now_ns) {
+  if (sweep_->clock_in_effect()) return;
+  if (follower_.clock_mhz() == 0 && !holds_clock_) {
+    sweep_->ClockInEffect(MonotonicNs());
+  } else if (now_ns >= next_release_ns_) {
+    if (Call(0)) {
+      sweep_->ClockInEffect(MonotonicNs() + caller_.latency().settling_ns());
+    } else {
+      sweep_->GiveUp(
+          "the clock was not given back, so nothing was measured with no clock set (unlocked)");
+    }
   }
 }
 

@@ -43,6 +43,7 @@ class ClockThread {
   // Sets the clock that the sweep wants, or none while the trainer sends no events. Returns when to
   // decide again.
   void BeginSweep();
+  void SweepUnlocked(std::int64_t now_ns);
   void SetSweepClock(std::int64_t now_ns, bool quiet);
   bool Call(int mhz);
   void GiveBack();

@@ -32,6 +32,7 @@ class Profiler {
   void Look(ClockCaller* caller);
 
   int clock_mhz() const { return sweep_.clock_mhz(); }  // The clock to lock now; 0: none.
+  bool measures_unlocked() const { return sweep_.measures_unlocked(); }
   void ClockInEffect(std::int64_t at_ns) { sweep_.ClockInEffect(at_ns); }
   bool clock_in_effect() const { return sweep_.clock_in_effect(); }
   void ClockLost() { sweep_.ClockLost(); }

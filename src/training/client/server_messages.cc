@@ -49,11 +49,10 @@ Json BusyByType(const IterationRecord& record) {
 }
 
 Json MeasuredRow(const measure::Estimate& row) {
-  Json json = {{"stage", row.kind.stage},
-               {"instruction", ComputationTypeName(row.kind.type)},
-               {"frequency", row.mhz},
-               {"time", row.seconds},
-               {"energy", row.joules}};
+  Json json = {{"stage", row.kind.stage}, {"instruction", ComputationTypeName(row.kind.type)}};
+  if (row.mhz != measure::kUnlockedMhz) json["frequency"] = row.mhz;
+  json["time"] = row.seconds;
+  json["energy"] = row.joules;
   if (row.samples > 0) {
     json["samples"] = row.samples;
   } else {
@@ -212,18 +211,30 @@ Result<ReportedRows> ParseReportedRows(std::string_view json) {
     reported.rows.push_back({row.Get("instruction").String(), row.Get("stage").Integer(-1),
                              row.Get("frequency").Integer(1, kMostMhz)});
   }
+  if (const auto unlocked = root.Find("unlocked")) {
+    for (std::size_t i = 0; i < unlocked->Size() && !reader.failed(); ++i) {
+      const TreeCursor row = unlocked->At(i);
+      reported.rows.push_back(
+          {row.Get("instruction").String(), row.Get("stage").Integer(-1), measure::kUnlockedMhz});
+    }
+  }
   if (reader.failed()) return tl::unexpected(*reader.error());
   return reported;
 }
 
 std::string FormatMeasurements(int rank, const ProfileReport& report) {
   Json rows = Json::array();
-  for (const measure::Estimate& row : report.rows) rows.push_back(MeasuredRow(row));
+  Json unlocked = Json::array();
+  for (const measure::Estimate& row : report.rows) {
+    (row.mhz == measure::kUnlockedMhz ? unlocked : rows).push_back(MeasuredRow(row));
+  }
   Json notes = Json::array();
   for (const std::string& note : report.notes) {
     if (notes.size() < kMostReportedNotes) notes.push_back(note.substr(0, kMostReportedNoteBytes));
   }
   Json json = {{"rank", rank}, {"rows", std::move(rows)}};
+  // A list of its own, which older servers do not read.
+  if (!unlocked.empty()) json["unlocked"] = std::move(unlocked);
   json["blocking_power_w"] = report.blocking ? Json(report.blocking->watts) : Json();
   if (report.blocking) json["blocking_power_std_w"] = report.blocking->watts_std;
   for (const measure::WaitingRow& row : report.waiting) {

@@ -197,7 +197,8 @@ class Problem {
     std::vector<Place> places = {{.column = kWaitingColumn, .unknown = kWaitingColumn},
                                  {.column = kRestColumn, .unknown = kRestColumn}};
     if (pauses_.by_clock()) {
-      const auto shape = WaitingShape(records_[record].mhz, follows_mhz_);
+      const int mhz = records_[record].mhz;
+      const auto shape = WaitingShape(mhz == kUnlockedMhz ? follows_mhz_ : mhz, follows_mhz_);
       for (std::size_t i = 0; i < kWaitingSpreads.size(); ++i) {
         places.push_back(
             {.column = kWaitingColumn, .unknown = kFirstSlope + i, .weight = shape[i + 1]});
@@ -312,9 +313,11 @@ WaitingCurve CurveOf(const Problem::Solution& solution, int highest_mhz) {
 }  // namespace
 
 CurvePoint PointOf(const ClockRecord& record, std::size_t kind, int highest_mhz) {
+  const bool unlocked = record.mhz == kUnlockedMhz;
   return {.curve = kind,
-          .below = 1 - static_cast<double>(record.mhz) / highest_mhz,
+          .below = unlocked ? 0 : 1 - static_cast<double>(record.mhz) / highest_mhz,
           .apart = record.throttled,
+          .unlocked = unlocked,
           .visit = record.visit};
 }
 

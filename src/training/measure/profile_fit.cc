@@ -140,7 +140,8 @@ std::vector<Target> TargetsOf(const std::vector<ClockRecord>& records, std::size
 std::set<int, std::greater<>> MeasuredClocks(const std::vector<ClockRecord>& records) {
   std::set<int, std::greater<>> clocks;
   for (const ClockRecord& record : records) {
-    if (!record.predicted && !record.throttled && record.stretches.stretches > 0)
+    const bool unlocked = record.mhz == kUnlockedMhz;
+    if (!record.predicted && !record.throttled && !unlocked && record.stretches.stretches > 0)
       clocks.insert(record.mhz);
   }
   return clocks;

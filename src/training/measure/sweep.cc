@@ -36,12 +36,21 @@ std::vector<TimeSummary> SummariesOf(const std::vector<std::vector<Iteration>>& 
 
 Sweep::Sweep(const std::vector<int>& clocks_mhz, const SweepSettings& settings)
     : settings_(settings), order_(clocks_mhz, settings.order) {
-  ended_ = order_.clock_mhz() == 0;
+  ended_ = order_.clock_mhz() == 0;  // A card without clocks.
 }
 
 void Sweep::Leave(const std::vector<int>& clocks_mhz) {
   order_.Leave(clocks_mhz);
-  ended_ = order_.clock_mhz() == 0;
+  left_unlocked_ =
+      std::find(clocks_mhz.begin(), clocks_mhz.end(), kUnlockedMhz) != clocks_mhz.end();
+  EndIfAllIsMeasured();
+}
+
+// What a card does whose clocks cannot be set was measured as its highest clock.
+void Sweep::EndIfAllIsMeasured() {
+  if (clock_mhz() != 0) return;
+  ended_ = unlocked_ || !settings_.unlocked || left_unlocked_ || at_driver_clocks_;
+  unlocked_ = !ended_;
 }
 
 void Sweep::ClockInEffect(std::int64_t at_ns) { in_effect_ns_ = at_ns; }
@@ -148,14 +157,16 @@ void Sweep::Count(const Recorded& recorded) {
 
 // The highest clock is what savings and deadlines are measured against, and costs nothing. Where
 // the sweep comes back to it, it is not measured for longer the first time: the card may be cold.
+// Savings are measured against no clock, too, to which the sweep never comes back.
 int Sweep::WantedIterations() const {
   const bool only_once = order_.clocks() < kFewestToGoBack && again_.empty();
-  return (clock_mhz() == order_.highest_mhz() && only_once ? 2 : 1) * settings_.iterations;
+  const bool longer = unlocked_ || (clock_mhz() == order_.highest_mhz() && only_once);
+  return (longer ? 2 : 1) * settings_.iterations;
 }
 
 // Seen at another clock than was asked for, most of the time.
 bool Sweep::ClockDidNotTake() {
-  if (at_driver_clocks_) return false;
+  if (at_driver_clocks_ || unlocked_) return false;
   int looks = 0;
   std::pair<int, int> most = {0, 0};
   for (const auto& [mhz, count] : clocks_seen_) {
@@ -174,7 +185,7 @@ void Sweep::MeasuredClock() {
   ClockRecord record;
   record.mhz = clock_mhz();
   record.visit = static_cast<double>(visits_++);
-  record.throttled = throttled_;
+  record.throttled = throttled_ && !unlocked_;  // A power cap is a part of how it runs then.
   if (celsius_count_ > 0) record.temperature_celsius = celsius_sum_ / celsius_count_;
   record.times = SummariesOf(windows_, kinds_.size());
   std::vector<KindScale> scales;
@@ -187,7 +198,7 @@ void Sweep::MeasuredClock() {
   if (clock_mhz() == order_.highest_mhz() && !at_highest_) at_highest_ = at_clock_;
   if (enough) {
     fruitless_ = 0;
-    if (throttled_) {
+    if (record.throttled) {
       Note(fmt::format("clock {} was measured while the card was throttled", clock_mhz()));
     }
     const bool took = !ClockDidNotTake();
@@ -204,10 +215,13 @@ void Sweep::MeasuredClock() {
     NextClock(fit);
     return;
   }
-  Note(
-      fmt::format("at {} MHz the energy counter said too little in {} iterations; this clock is "
-                  "not in the profile",
-                  clock_mhz(), whole_iterations_));
+  Note(unlocked_
+           ? fmt::format("with no clock set the energy counter said too little in {} iterations, "
+                         "so no saving against that is stated",
+                         whole_iterations_)
+           : fmt::format("at {} MHz the energy counter said too little in {} iterations; this "
+                         "clock is not in the profile",
+                         clock_mhz(), whole_iterations_));
   NextClock(FitProfile(kinds_, records_, false));
   if (++fruitless_ < kFruitlessToStop || ended_) return;
   GiveUp(
@@ -230,7 +244,9 @@ void Sweep::LearnHabit() {
 }
 
 void Sweep::NextClock(const ProfileFit& fit) {
-  if (again_.empty()) {
+  if (unlocked_) {
+    // That was the last.
+  } else if (again_.empty()) {
     order_.Next(fit.rows, fit.blocking, fit.jump);
     if (order_.rough()) {
       Note("times jump from clock to clock on this card, so every clock is measured");
@@ -244,7 +260,7 @@ void Sweep::NextClock(const ProfileFit& fit) {
   } else {
     again_.erase(again_.begin());
   }
-  ended_ = clock_mhz() == 0;
+  EndIfAllIsMeasured();
   ForgetClock();
 }
 
@@ -268,7 +284,9 @@ void Sweep::GoBack(const ProfileFit& fit) {
 // Where the card did not say so, times and powers do. Returns the highest measured clock that the
 // card follows.
 int Sweep::MarkThrottled() {
-  const std::vector<int> clocks = ThrottledClocks(FitProfile(kinds_, records_, false).rows);
+  std::vector<Estimate> rows = FitProfile(kinds_, records_, false).rows;
+  std::erase_if(rows, [](const Estimate& row) { return row.mhz == kUnlockedMhz; });
+  const std::vector<int> clocks = ThrottledClocks(rows);
   int follows_mhz = 0;
   for (ClockRecord& record : records_) {
     if (clocks.empty() || record.mhz < clocks.back()) {
