@@ -39,7 +39,7 @@ rows = {
     kind: [
         (mhz, seconds * (0.3 + 0.7 * 1410 / mhz),
          seconds * (0.3 + 0.7 * 1410 / mhz) * (85 + 295 * (mhz / 1410) ** 2.2))
-        for mhz in (1410, 1260, 1110, 960)
+        for mhz in (2010, 1410, 1260, 1110, 960)  # The first can be no more than boosted to.
     ]
     for kind, seconds in (("forward", 0.010), ("backward", 0.020))
 }
@@ -64,11 +64,12 @@ with perseus.Job(
 """
 
 
-def test_a_job_of_one_stage_profiles_itself(server: str, tmp_path: Path) -> None:
-    """Though its GPUs never wait: it ends in a plan, and says what it does not know."""
+def train_whole_model(server: str, tmp_path: Path, more: str = "") -> dict[str, Any]:
+    """Run two ranks until they follow their plan; returns the job."""
     simulate.create(
         tmp_path / "gpus",
-        "[[gpus]]\ncount = 2\nclocks_mhz = [960, 1110, 1260, 1410]\ncall_ms = 3\nsettle_ms = 0\n",
+        "[[gpus]]\ncount = 2\nclocks_mhz = [960, 1110, 1260, 1410]\ncall_ms = 3\nsettle_ms = 0\n"
+        + more,
     )
     ranks = [
         subprocess.Popen(
@@ -87,11 +88,54 @@ def test_a_job_of_one_stage_profiles_itself(server: str, tmp_path: Path) -> None
             rank.kill()
             rank.wait()
     (job,) = jobs(server)
+    return job
+
+
+def test_a_job_of_one_stage_profiles_itself(server: str, tmp_path: Path) -> None:
+    """Though its GPUs never wait: it ends in a plan, and says what it does not know."""
+    job = train_whole_model(server, tmp_path)
     assert (job["state"], job["name"]) == ("running", "whole")
     # Nothing else is odd: of a profile that cannot be believed no saving is shown.
+    assert len(job["notes"]) == 1, job["notes"]
     (note,) = job["notes"]
     assert "never waits" in note["text"]
     assert note["severity"] == "odd"
+
+
+def test_a_card_that_boosts_above_its_clocks_is_warned_of(server: str, tmp_path: Path) -> None:
+    """The fastest plan makes such a job slower than it is without Perseus."""
+    job = train_whole_model(server, tmp_path, "boost_mhz = 2010\n")
+    (warning,) = (note["text"] for note in job["notes"] if "no clock set" in note["text"])
+    # By 26 %, as its table says. A busy machine makes times seem longer.
+    said = float(warning.split(" % slower")[0].rsplit(" ", 1)[1])
+    assert 5 < said < 60
+    unlocked = job["plan"]["unlocked"]
+    assert unlocked["slowdown_percent"] > 5
+    baseline = job["frontier"]["baseline_s"]
+    assert 100 * (baseline / unlocked["iteration_time_s"] - 1) == pytest.approx(said, abs=0.01)
+    shown = subprocess.run(
+        [BINARY, "job", "show", job["id"], "--server", server],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "unlocked" in shown
+    assert "longer" in shown
+    assert "no clock set" in shown
+    exported = subprocess.run(
+        [BINARY, "profile", "list", "--json", "--server", server],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    (profile,) = json.loads(exported)["profiles"]
+    csv = subprocess.run(
+        [BINARY, "profile", "export", profile["id"], "--server", server],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert csv.count(",unlocked,") == 2
 
 
 # A loop of one's own that is told what to do wrong. It trains until it complains, and a little

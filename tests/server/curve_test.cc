@@ -3,6 +3,7 @@
 
 #include "server/planning/curve.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,6 +70,27 @@ TEST_F(CurveTest, SaysWhatThePlannerSays) {
     EXPECT_EQ(*curve_->TargetSeconds(target), *planner->TargetSeconds(target)) << text;
   }
   EXPECT_FALSE(curve_->TargetSeconds(*ParsePlanTarget("0.5x")));
+}
+
+TEST_F(CurveTest, PlansAreComparedWithNoClockSetWhereTheProfileSaysIt) {
+  for (const CurvePlan& plan : curve_->plans()) EXPECT_FALSE(plan.unlocked);
+  std::string rows;
+  for (const OptionTable& table : job_->profile.tables) {
+    const Option& highest = table.options[static_cast<std::size_t>(table.baseline)];
+    rows += fmt::format("{},{},unlocked,{},{}\n", table.stage, ComputationTypeName(table.type),
+                        0.9 * highest.time_seconds, 1.2 * highest.energy_joules);
+  }
+  const auto job = JobOf(kSmallSettings, kSmallProfile + rows);
+  const auto curve = *Curve::Make(job, RecordOf(job));
+  EXPECT_EQ(curve->baseline_energy_joules(), curve_->baseline_energy_joules());
+  ASSERT_EQ(curve->plans().size(), curve_->plans().size());
+  for (const CurvePlan& plan : curve->plans()) {
+    ASSERT_TRUE(plan.unlocked);
+    EXPECT_GT(plan.unlocked->slowdown_percent,
+              100 * (plan.iteration_time_seconds / curve->baseline_time_seconds() - 1));
+    EXPECT_GT(plan.unlocked->saving_percent, plan.saving_percent);
+    EXPECT_EQ(curve->Document(plan).unlocked, plan.unlocked);
+  }
 }
 
 TEST_F(CurveTest, LooksUpTheSlowestPlanThatEndsInTime) {

@@ -103,6 +103,24 @@ TEST(ProfileTableTest, WaitingByClockIsInTheProfile) {
   EXPECT_TRUE(profile->SaysWaiting());
 }
 
+TEST(ProfileTableTest, WhatWasMeasuredWithNoClockSetIsInTheProfile) {
+  ProfileTable table;
+  store::Measurements measured = Waits(0, 0, 80, 50);
+  measured.rows.push_back(
+      {.stage = 0, .clock_mhz = store::kUnlockedMhz, .time_seconds = 0.9, .energy_joules = 500});
+  measured.done = true;
+  table.Add(measured, 0);
+  EXPECT_NE(table.Csv().find("\n0,forward,unlocked,0.9,500,0,0\n"), std::string::npos);
+  const auto profile = ParseProfile(table.Csv(), "csv");
+  ASSERT_TRUE(profile) << profile.error().message;
+  ASSERT_EQ(profile->unlocked.size(), 1);
+  EXPECT_EQ(profile->unlocked[0].energy_joules, 500);
+  EXPECT_EQ(profile->knobs.size(), 1);
+  EXPECT_TRUE(table.HasOneClock(0));
+  EXPECT_EQ(ProfileKeyText({.clock_mhz = store::kUnlockedMhz}),
+            "stage 0 forward with no clock set");
+}
+
 TEST(ProfileTableTest, RowsOfWaitingHaveAllColumns) {
   ProfileTable table;
   store::Measurements measured = Waits(0, 0, 80, 50);

@@ -96,6 +96,17 @@ std::string SavingsText(const Json& savings) {
                          FormatPercent(*saving, 2),
                          FormatSignedPercent(NumberOf(promised, "time_percent").value_or(0), 2),
                          is_estimated ? ": what would be saved; in shadow mode nothing is" : ""));
+    if (const auto unlocked = UnlockedOf(promised)) {
+      text +=
+          Line("", fmt::format("saving {}, slowdown {}, against one with no clock set, which is "
+                               "what a comparison measures",
+                               FormatPercent(unlocked->saving_percent, 2),
+                               FormatSignedPercent(unlocked->slowdown_percent, 2)));
+    } else if (MemberText(savings, "baseline") == "unlocked" && !is_estimated) {
+      text += Line("",
+                   "no clock set is not measured: where GPUs boost or are capped, the saving "
+                   "against it differs");
+    }
   }
   const std::string measured = SecondsOf(savings, "measured_at_maximum_s");
   if (is_estimated && !measured.empty()) {
@@ -104,7 +115,7 @@ std::string SavingsText(const Json& savings) {
   const Json& blocks = ObjectOf(savings, "comparison");
   if (!blocks.empty()) {
     text += Line("comparison",
-                 fmt::format("of every {} iterations {} run at maximum clocks",
+                 fmt::format("of every {} iterations {} run with no clock set",
                              MemberText(blocks, "every"), MemberText(blocks, "iterations")));
   }
   if (blocks.empty() && ListOf(savings, "realised").empty() && !is_estimated) {

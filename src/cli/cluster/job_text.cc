@@ -269,6 +269,13 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
       line("saving", saving.empty() || !is_straggling
                          ? saving + IntervalOf(plan)
                          : saving + " against maximum clocks with the same straggler");
+      const auto unlocked = UnlockedOf(plan);
+      if (unlocked && !is_straggling) {
+        const std::string iteration =
+            fmt::format("{} and {}", FormatSeconds(unlocked->iteration_time_seconds),
+                        FormatJoules(unlocked->energy_joules));
+        line("unlocked", report::UnlockedText(*unlocked, iteration, "as its profile says"));
+      }
     }
     const Json& pipelines = ObjectOf(plan, "pipelines");
     for (const auto& [pipeline, own] : pipelines.items()) {

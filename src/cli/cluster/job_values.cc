@@ -51,6 +51,19 @@ std::string LabelFilter(const JobLabels& labels) {
   return text;
 }
 
+std::optional<UnlockedFigures> UnlockedOf(const Json& plan) {
+  const Json& unlocked = ObjectOf(plan, "unlocked");
+  const auto seconds = NumberOf(unlocked, "iteration_time_s");
+  const auto joules = NumberOf(unlocked, "energy_j");
+  const auto slowdown = NumberOf(unlocked, "slowdown_percent");
+  const auto saving = NumberOf(unlocked, "saving_percent");
+  if (!seconds || !joules || !slowdown || !saving) return std::nullopt;
+  return UnlockedFigures{.iteration_time_seconds = *seconds,
+                         .energy_joules = *joules,
+                         .slowdown_percent = *slowdown,
+                         .saving_percent = *saving};
+}
+
 std::string StateOf(const Json& job) {
   return MemberText(job, "state") +
          (HasEnded(job) && MemberText(job, "state") != "finished" ? ", ended" : "");

@@ -5,9 +5,11 @@
 #define PERSEUS_CLI_CLUSTER_JOB_VALUES_H_
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "common/labels.h"
+#include "perseus/plan.h"
 
 // What a server's answer says of a job, as lists and descriptions of jobs show it.
 namespace perseus::cli {
@@ -26,6 +28,9 @@ std::string LabelsOf(const nlohmann::ordered_json& job);
 
 // The same for a query: "project:x,team:vision".
 std::string LabelFilter(const JobLabels& labels);
+
+// A plan against iterations with no clock set; nothing where that was not measured.
+std::optional<UnlockedFigures> UnlockedOf(const nlohmann::ordered_json& plan);
 
 // "profiling"; "profiling, ended".
 std::string StateOf(const nlohmann::ordered_json& job);

@@ -109,11 +109,14 @@ struct RankRecord {
   std::vector<int> clocks_mhz = {};
 };
 
+// The clock of what was measured with no clock set.
+inline constexpr int kUnlockedMhz = 0;
+
 // One kind of computation at one clock, as one rank measured it.
 struct MeasuredRow {
   int stage = 0;
   ComputationType type = ComputationType::kForward;
-  int clock_mhz = 0;
+  int clock_mhz = 0;  // Or kUnlockedMhz.
   double time_seconds = 0;
   double energy_joules = 0;  // Of one GPU.
   int samples = 1;

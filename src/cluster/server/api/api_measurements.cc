@@ -40,10 +40,10 @@ constexpr std::size_t kMostSources = 64;
 constexpr std::size_t kMostWaiting = 1000;
 constexpr NumberRange kWatts = {.least = 0, .most = 1e6};
 
-constexpr Member kMeasuredRowMembers[] = {
+constexpr Member kMeasuredRowMembers[] = {Integer("frequency").Says("MHz")};
+constexpr Member kMeasuredCostMembers[] = {
     Integer("stage"),
     Choice("instruction", kComputationTypeNames),
-    Integer("frequency").Says("MHz"),
     Number("time").In(kPositive),
     Number("energy").In({.least = 0}).Says("Of one GPU"),
     Integer("samples").In({.least = 1}).Sometimes().Says("Computations that the row is of."),
@@ -88,6 +88,10 @@ constexpr Member kMeasuredWaitingMembers[] = {
 constexpr Member kMeasurementsMembers[] = {
     Integer("rank"),
     Object("rows", "MeasuredRow").List().Sometimes(),
+    Object("unlocked", "MeasuredCost")
+        .List()
+        .Optional()
+        .Says("What was measured with no clock set, as the job runs without Perseus."),
     Number("blocking_power_w").Optional(),
     Boolean("done").Optional().Says("The rank's sweep has ended."),
     Number("blocking_power_std_w")
@@ -113,11 +117,21 @@ constexpr Member kMeasurementsMembers[] = {
         .Optional()
         .Says("Sentences on what was odd; each becomes an event of the job.")};
 constexpr Member kMeasuredMembers[] = {Integer("rows")};
-constexpr Member kReportedMembers[] = {Object("rows", "ProfileCell").List(), Boolean("done")};
+constexpr Member kUnlockedCellMembers[] = {Integer("stage"),
+                                           Choice("instruction", kComputationTypeNames)};
+constexpr Member kReportedMembers[] = {
+    Object("rows", "ProfileCell").List(),
+    Object("unlocked", "UnlockedCell").List().Sometimes().Says("Rows with no clock set."),
+    Boolean("done")};
 constexpr ObjectSchema kMeasurementSchemas[] = {
-    {"MeasuredRow", kMeasuredRowMembers}, {"MeasuredWaiting", kMeasuredWaitingMembers},
-    {"SweepCost", kSweepCostMembers},     {"Measurements", kMeasurementsMembers},
-    {"Measured", kMeasuredMembers},       {"Reported", kReportedMembers}};
+    {"MeasuredCost", kMeasuredCostMembers},
+    {.name = "MeasuredRow", .members = kMeasuredRowMembers, .base = "MeasuredCost"},
+    {"MeasuredWaiting", kMeasuredWaitingMembers},
+    {"SweepCost", kSweepCostMembers},
+    {"Measurements", kMeasurementsMembers},
+    {"Measured", kMeasuredMembers},
+    {"UnlockedCell", kUnlockedCellMembers},
+    {"Reported", kReportedMembers}};
 
 std::vector<double> ReadSources(const TreeCursor& row, std::string_view key) {
   std::vector<double> sources;
@@ -133,7 +147,8 @@ std::vector<double> ReadSources(const TreeCursor& row, std::string_view key) {
   return sources;
 }
 
-store::MeasuredRow ReadRow(const TreeCursor& row) {
+// All but its clock.
+store::MeasuredRow ReadCost(const TreeCursor& row) {
   store::MeasuredRow measured;
   measured.stage = RankNumber(row, "stage");
   const TreeCursor instruction = row.Get("instruction");
@@ -142,7 +157,6 @@ store::MeasuredRow ReadRow(const TreeCursor& row) {
   } else {
     instruction.FailExpected(kComputationTypeList);
   }
-  measured.clock_mhz = RankNumber(row, "frequency");
   measured.time_seconds = row.Get("time").Number();
   measured.energy_joules = row.Get("energy").Number();
   if (const auto samples = FindSet(row, "samples")) {
@@ -161,6 +175,13 @@ store::MeasuredRow ReadRow(const TreeCursor& row) {
       FindNumber(row, "time_residual_std", kSomeSeconds).value_or(0);
   measured.energy_residual_std_joules =
       FindNumber(row, "energy_residual_std", kSomeJoules).value_or(0);
+  return measured;
+}
+
+store::MeasuredRow ReadRow(const TreeCursor& row) {
+  store::MeasuredRow measured = ReadCost(row);
+  measured.clock_mhz = RankNumber(row, "frequency");
+  if (measured.clock_mhz == store::kUnlockedMhz) row.Get("frequency").FailExpected("MHz above 0");
   return measured;
 }
 
@@ -223,6 +244,14 @@ Outcome<store::Measurements> ReadMeasurements(const std::string& body) {
       const std::size_t count = rows->Size();
       for (std::size_t i = 0; i < count; ++i) measured.rows.push_back(ReadRow(rows->At(i)));
     }
+    if (const auto unlocked = FindSet(root, "unlocked")) {
+      const std::size_t count = unlocked->Size();
+      for (std::size_t i = 0; i < count; ++i) {
+        measured.rows.push_back(ReadCost(unlocked->At(i)));
+        measured.rows.back().clock_mhz = store::kUnlockedMhz;
+        measured.rows.back().throttled = false;  // A power cap is a part of how it runs then.
+      }
+    }
     measured.blocking_power_watts = FindNumber(root, "blocking_power_w");
     measured.blocking_power_std_watts =
         FindNumber(root, "blocking_power_std_w", kWatts).value_or(0);
@@ -254,8 +283,14 @@ void ShowMeasurements(const JobPointer& job, const CallPointer& call) {
     WithRank(job, call, number, [job, call](const RankPlace& rank) {
       const ManagedJob::ReportedRows reported = job->RowsOf(rank.rank);
       nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-      for (const ProfileKey& key : reported.rows) rows.push_back(ProfileKeyJson(key));
-      call->responder.Send(JsonAnswer(200, {{"rows", std::move(rows)}, {"done", reported.done}}));
+      nlohmann::ordered_json unlocked = nlohmann::ordered_json::array();
+      for (const ProfileKey& key : reported.rows) {
+        (key.clock_mhz == store::kUnlockedMhz ? unlocked : rows).push_back(ProfileKeyJson(key));
+      }
+      // A list of its own, as older clients expect clocks.
+      nlohmann::ordered_json answer = {{"rows", std::move(rows)}, {"done", reported.done}};
+      if (!unlocked.empty()) answer["unlocked"] = std::move(unlocked);
+      call->responder.Send(JsonAnswer(200, std::move(answer)));
     });
   });
 }

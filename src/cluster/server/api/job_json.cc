@@ -36,6 +36,11 @@ constexpr Member kWholeJobMembers[] = {
     Boolean("straggling").Sometimes()};
 constexpr Member kSavingIntervalMembers[] = {Number("least_percent").Says("As in plan.json."),
                                              Number("most_percent")};
+constexpr Member kUnlockedMembers[] = {
+    Number("iteration_time_s").Says("With no clock set, as the job runs without Perseus."),
+    Number("energy_j").Says("Of one pipeline, then."),
+    Number("slowdown_percent").Says("Of the plan. Below 0: the plan is faster."),
+    Number("saving_percent").Says("Of the plan.")};
 constexpr Member kPipelinePlanMembers[] = {Number("requested_time_s"), Number("iteration_time_s"),
                                            Number("energy_j"), Number("saving_percent")};
 constexpr Member kPlanShownMembers[] = {
@@ -48,6 +53,7 @@ constexpr Member kPlanShownMembers[] = {
     Number("energy_j").Sometimes(),
     Number("saving_percent").Sometimes(),
     Object("saving_interval", "SavingInterval").Sometimes(),
+    Object("unlocked", "AgainstUnlocked").Sometimes(),
     Object("whole_job", "WholeJob").Sometimes(),
     Object("pipelines")
         .Sometimes()
@@ -158,6 +164,9 @@ constexpr Member kJobListMembers[] = {
 constexpr ObjectSchema kJobSchemas[] = {
     {"WholeJob", kWholeJobMembers},
     {"SavingInterval", kSavingIntervalMembers},
+    {"AgainstUnlocked", kUnlockedMembers,
+     "The plan against iterations with no clock set, where the profile says their cost; without "
+     "stragglers."},
     {"PipelinePlan", kPipelinePlanMembers},
     {"PlanShown", kPlanShownMembers,
      "Its figures are those of the pipelines that do not straggle, an iteration of one pipeline "
@@ -226,6 +235,7 @@ Json PublishedJson(const PublishedPlan& published, int pipelines) {
   if (const CurvePlan* const plan = published.curve->Find(published.version.plan)) {
     json.update(CurvePlanJson(*plan));
     if (plan->saving_interval) json["saving_interval"] = SavingIntervalJson(*plan->saving_interval);
+    if (plan->unlocked) json["unlocked"] = UnlockedJson(*plan->unlocked);
     json["whole_job"] = WholeJobJson(published, pipelines);
   }
   Json exceptions = Json::object();
@@ -361,6 +371,10 @@ Json StragglerJson(const store::StragglerRecord& straggler) {
 
 Json SavingIntervalJson(const SavingInterval& interval) {
   return Json::parse("{" + formats::FigureMembers(interval) + "}");
+}
+
+Json UnlockedJson(const UnlockedFigures& unlocked) {
+  return Json::parse("{" + formats::FigureMembers(unlocked) + "}");
 }
 
 Json RankJson(const store::RankRecord& rank) {

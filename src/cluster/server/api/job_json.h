@@ -21,6 +21,7 @@ nlohmann::ordered_json JobJson(const JobView& view);
 nlohmann::ordered_json StragglerJson(const store::StragglerRecord& straggler);
 // As in plan.json.
 nlohmann::ordered_json SavingIntervalJson(const SavingInterval& interval);
+nlohmann::ordered_json UnlockedJson(const UnlockedFigures& unlocked);
 nlohmann::ordered_json RankJson(const store::RankRecord& rank);
 
 // The JSON text of a rank's plan in two parts. `own` comes first. `shared` follows; all ranks with

@@ -67,12 +67,13 @@ Outcome<void> CheckRank(const Situation& on, const store::RankRecord& rank) {
   return {};
 }
 
-Outcome<void> CheckRow(const store::MeasuredRow& row, std::size_t number,
+// `list`, `number`: where it was sent.
+Outcome<void> CheckRow(const store::MeasuredRow& row, std::string_view list, std::size_t number,
                        const Result<Measurable>& measurable) {
   const auto wrong = [&](std::string_view field, std::string_view expected) {
     return Fail(FailureCode::kInvalid,
                 fmt::format("{} of row {} must be {}", field, number, expected),
-                fmt::format("rows[{}].{}", number, field));
+                fmt::format("{}[{}].{}", list, number, field));
   };
   if (row.stage < 0)
     return wrong("stage", "0 or more: the trainer must say of which stage a computation is");
@@ -85,7 +86,7 @@ Outcome<void> CheckRow(const store::MeasuredRow& row, std::size_t number,
                      ? "forward or backward: the job's schedule runs no recompute"
                      : "forward or backward, which the job's schedule does not split");
   }
-  if (row.clock_mhz <= 0) return wrong("frequency", "a clock in MHz, above 0");
+  if (row.clock_mhz < 0) return wrong("frequency", "a clock in MHz, above 0");
   if (!IsPositive(row.time_seconds)) return wrong("time", "seconds, above 0");
   if (!std::isfinite(row.energy_joules) || row.energy_joules < 0) {
     return wrong("energy", "joules, 0 or more");
@@ -120,8 +121,13 @@ Outcome<void> CheckMeasurements(const Situation& on, const store::Measurements& 
                 "rows");
   }
   const Result<Measurable> measurable = MeasurableOf(on.job.record.settings_json);
-  for (std::size_t i = 0; i < measured.rows.size(); ++i) {
-    if (auto good = CheckRow(measured.rows[i], i, measurable); !good) return good;
+  std::size_t locked = 0;
+  std::size_t unlocked = 0;
+  for (const store::MeasuredRow& row : measured.rows) {
+    const bool is_locked = row.clock_mhz != store::kUnlockedMhz;
+    const std::size_t number = is_locked ? locked++ : unlocked++;
+    auto good = CheckRow(row, is_locked ? "rows" : "unlocked", number, measurable);
+    if (!good) return good;
   }
   const auto power = measured.blocking_power_watts;
   if (power && (!std::isfinite(*power) || *power < 0)) {

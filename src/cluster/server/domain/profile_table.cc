@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "profile/error_sources.h"
+#include "profile/knobs.h"
 
 namespace perseus::server {
 namespace {
@@ -80,8 +81,10 @@ std::vector<double> Said(const std::vector<const Report*>& reports, float Report
 }  // namespace
 
 std::string ProfileKeyText(const ProfileKey& key) {
-  return fmt::format("stage {} {} at {} MHz", key.stage, ComputationTypeName(key.type),
-                     key.clock_mhz);
+  const std::string at = key.clock_mhz == store::kUnlockedMhz
+                             ? "with no clock set"
+                             : fmt::format("at {} MHz", key.clock_mhz);
+  return fmt::format("stage {} {} {}", key.stage, ComputationTypeName(key.type), at);
 }
 
 void ProfileTable::Add(const store::Measurements& measured, int pp_rank) {
@@ -139,10 +142,11 @@ std::vector<ProfileKey> ProfileTable::RowsOf(int rank) const {
 bool ProfileTable::HasOneClock(int rank) const {
   const auto found = rows_of_rank_.find(rank);
   if (found == rows_of_rank_.end() || found->second.empty() || !IsDone(rank)) return false;
-  const std::vector<ProfileKey>& rows = found->second;
-  return std::all_of(rows.begin(), rows.end(), [&](const ProfileKey& key) {
-    return key.clock_mhz == rows.front().clock_mhz;
-  });
+  std::set<int> clocks;
+  for (const ProfileKey& key : found->second) {
+    if (key.clock_mhz != store::kUnlockedMhz) clocks.insert(key.clock_mhz);
+  }
+  return clocks.size() <= 1;
 }
 
 bool ProfileTable::IsThrottled(const Cell& cell) {
@@ -248,7 +252,9 @@ std::string ProfileTable::Csv() const {
     const Estimate time = Combine(times, time_errors);
     const Estimate energy = Combine(energies, energy_errors);
     fmt::format_to(out, "{},{},{},{},{},{},{}", key.stage, ComputationTypeName(key.type),
-                   key.clock_mhz, time.value, energy.value, time.std, energy.std);
+                   key.clock_mhz == store::kUnlockedMhz ? std::string(profile::kUnlockedCell)
+                                                        : std::to_string(key.clock_mhz),
+                   time.value, energy.value, time.std, energy.std);
     if (has_work) {
       fmt::format_to(out, ",{},{},{}", CellText(Said(reports, &Report::work)),
                      CellText(Said(reports, &Report::seconds_per_work)),

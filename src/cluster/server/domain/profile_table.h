@@ -23,7 +23,7 @@ namespace perseus::server {
 struct ProfileKey {
   int stage = 0;
   ComputationType type = ComputationType::kForward;
-  int clock_mhz = 0;
+  int clock_mhz = 0;  // Or store::kUnlockedMhz.
   friend auto operator<=>(const ProfileKey&, const ProfileKey&) = default;
 };
 
@@ -59,7 +59,7 @@ class ProfileTable {
   // The cells that one rank has reported, in the order of its reports.
   std::vector<ProfileKey> RowsOf(int rank) const;
   bool IsDone(int rank) const { return done_.contains(rank); }
-  // Whether all that a rank has reported, done with its sweep, is of one clock.
+  // Whether all that a rank has reported, done with its sweep, is of one clock (or of none).
   bool HasOneClock(int rank) const;
 
   // The profile as CSV, with rows `blocking` where ranks know waiting by clock. Energies are of one

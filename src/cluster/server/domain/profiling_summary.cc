@@ -40,9 +40,9 @@ ProfilingSummary SummaryOf(const ProfileTable& table, int pipeline_parallel) {
 }
 
 Json ProfileKeyJson(const ProfileKey& key) {
-  return {{"stage", key.stage},
-          {"instruction", ComputationTypeName(key.type)},
-          {"frequency", key.clock_mhz}};
+  Json json = {{"stage", key.stage}, {"instruction", ComputationTypeName(key.type)}};
+  if (key.clock_mhz != store::kUnlockedMhz) json["frequency"] = key.clock_mhz;
+  return json;
 }
 
 Json ProfilingJson(const ProfilingSummary& summary) {

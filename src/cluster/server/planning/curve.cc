@@ -19,6 +19,7 @@
 
 #include "common/belief.h"
 #include "model/saving_interval.h"
+#include "model/unlocked.h"
 #include "perseus/computation.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/pipeline.h"
@@ -94,7 +95,19 @@ Result<std::shared_ptr<const Curve>> Curve::Make(std::shared_ptr<const Job> job,
   curve->believable_ =
       AreBelievable(curve->job_->NotesAt(curve->frontier_, curve->frontier_.fastest_seconds));
   curve->FindInterval();
+  curve->CompareWithUnlocked();
   return curve;
+}
+
+void Curve::CompareWithUnlocked() {
+  const auto iteration = model::UnlockedIterationOf(job_->pipeline);
+  if (!iteration || expected_baseline_) return;
+  for (CurvePlan& plan : plans_) {
+    PlanFigures figures;
+    figures.iteration_time_seconds = plan.iteration_time_seconds;
+    figures.energy_joules = plan.energy_joules;
+    plan.unlocked = model::AgainstUnlocked(*iteration, figures);
+  }
 }
 
 // Of the plan that the job follows as long as nothing straggles: it takes hundreds of replays.

@@ -38,6 +38,8 @@ struct CurvePlan {
   double saving_percent = 0;
   // Only of the plan for the target, of a profile that says its errors, and without conditions.
   std::optional<SavingInterval> saving_interval;
+  // Where the profile says what all computations cost with no clock set, and without conditions.
+  std::optional<UnlockedFigures> unlocked;
   std::vector<std::uint16_t> knobs;  // [computation]
   Waiting waiting = Waiting::kSetClock;
   // Only for a job with conditions. The figures above then hold under these conditions.
@@ -119,6 +121,7 @@ class Curve {
   Result<void> AddPlan(const store::PlanRecord& record,
                        const std::optional<ExpectedFigures>& expected, Waiting waiting);
   void FindInterval();
+  void CompareWithUnlocked();
   std::set<std::int64_t> StalePlans() const;
 
   std::shared_ptr<const Job> job_;

@@ -44,6 +44,7 @@ function timeFigures(job: Job): Figure[] {
 
 function savingFigures(job: Job): Figure[] {
   const interval = job.plan?.saving_interval;
+  const unlocked = job.plan?.whole_job?.straggling === true ? undefined : job.plan?.unlocked;
   const realised = job.realised;
   return [
     { name: 'Saved', value: percent(realised?.mean), source: 'measured',
@@ -55,7 +56,10 @@ function savingFigures(job: Job): Figure[] {
     { name: 'Saving planned', value: percent(promisedSaving(job)), source: 'promised',
       details: job.believable
         ? [interval === undefined ? 'against maximum clocks'
-          : `${between(interval.least_percent, interval.most_percent)}, as sure as its profile`]
+          : `${between(interval.least_percent, interval.most_percent)}, as sure as its profile`,
+        ...(unlocked === undefined ? []
+          : [`${percent(unlocked.saving_percent)} against no clock set, and ` +
+             `${signedPercent(unlocked.slowdown_percent)} of its time`])]
         : ['n/a: the notes on its profile say why'] },
   ];
 }

@@ -74,14 +74,17 @@ function savings(job: Job): Child[] {
   const parts: Child[] = [];
   if (promised !== null) {
     parts.push(h('p', {}, `Promised: ${percent(promised.saving_percent)} of the energy, ` +
-        `${signedPercent(promised.time_percent)} time, against maximum clocks.`));
+        `${signedPercent(promised.time_percent)} time, against maximum clocks.`,
+    promised.unlocked === undefined ? null
+      : ` Against no clock set: ${percent(promised.unlocked.saving_percent)} and ` +
+        `${signedPercent(promised.unlocked.slowdown_percent)} time.`));
   }
   parts.push(h('p', {}, comparison === null
-    ? 'No iterations run at maximum clocks, so nothing is measured. To begin: '
-    : `Of every ${comparison.every} iterations ${comparison.iterations} run at maximum clocks.`,
+    ? 'No iterations run with no clock set, so nothing is measured. To begin: '
+    : `Of every ${comparison.every} iterations ${comparison.iterations} run with no clock set.`,
   comparison === null ? h('code', {}, `perseus job compare ${job.id}`) : null));
   if (realised.length > 0) {
-    parts.push(table('Measured against maximum clocks, with 95 % intervals', [
+    parts.push(table('Measured against no clock set, with 95 % intervals', [
       { head: 'Plan', cell: (each) => String(each.plan_version) },
       { head: 'Saved', isNumber: true, cell: (each) => estimate(each.saving_percent) },
       { head: 'Time', isNumber: true, cell: (each) => estimate(each.time_percent) },

@@ -18,12 +18,21 @@ export interface PipelinePlan {
   saving_percent: number;
 }
 
+// The plan against iterations with no clock set, where that was measured.
+export interface Unlocked {
+  iteration_time_s: number;
+  energy_j: number;
+  slowdown_percent: number;
+  saving_percent: number;
+}
+
 export interface Plan extends Partial<PipelinePlan> {
   version: number;
   reason: string;
   at: number;
   sentence?: string;
   saving_interval?: Interval;
+  unlocked?: Unlocked;
   whole_job?: {
     iteration_time_s: number;
     energy_j: number;
@@ -129,6 +138,7 @@ export interface Savings {
     time_percent: number;
     saving_percent: number;
     saving_interval?: Interval;
+    unlocked?: Unlocked;
   } | null;
   comparison: { every: number; iterations: number } | null;
   realised: Realised[];
