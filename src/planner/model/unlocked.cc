@@ -88,6 +88,7 @@ std::optional<Note> UnlockedNote(const CostedPipeline& pipeline, const std::stri
   const std::vector<CostOption> options = UnlockedOptions(pipeline);
   if (options.empty()) return MissingRows(pipeline, source);
   std::vector<CostOption> highest;
+  highest.reserve(pipeline.table_of.size());
   for (int i = 0; i < pipeline.dag.size(); ++i) highest.push_back(pipeline.TableOf(i).baseline);
   const double seconds = TimingOf(pipeline, options).iteration_time_seconds;
   const double locked = TimingOf(pipeline, highest).iteration_time_seconds;

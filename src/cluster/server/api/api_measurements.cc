@@ -290,7 +290,7 @@ void ShowMeasurements(const JobPointer& job, const CallPointer& call) {
       // A list of its own, as older clients expect clocks.
       nlohmann::ordered_json answer = {{"rows", std::move(rows)}, {"done", reported.done}};
       if (!unlocked.empty()) answer["unlocked"] = std::move(unlocked);
-      call->responder.Send(JsonAnswer(200, std::move(answer)));
+      call->responder.Send(JsonAnswer(200, answer));
     });
   });
 }
