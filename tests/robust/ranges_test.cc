@@ -172,11 +172,13 @@ TEST(ProfileErrorsTest, LoweredClocksTakeTheirTrueTime) {
             ReplayJob(pipeline, baseline, Waiting::kSetClock, {}, 1, 1, 0).seconds);
 }
 
-// The same, with a profile that states errors of its times at lowered clocks.
-Planner WithErrors(const Planner& sure, double error) {
+// The same, with a profile that states errors of its times at lowered clocks; and of the baseline,
+// which are 0, unless `of_baseline` is false.
+Planner WithErrors(const Planner& sure, double error, bool of_baseline = true) {
   CostedPipeline pipeline = sure.pipeline();
   for (const CostTable& table : pipeline.tables) {
     for (const CostOption& option : table.all_options) {
+      if (option.knob == table.baseline.knob && !of_baseline) continue;
       pipeline.errors.push_back({.stage = table.stage,
                                  .type = table.type,
                                  .knob = option.knob,
@@ -205,7 +207,7 @@ TEST(ProfileErrorsTest, NoiseWithinAJobIsNotTakenForADifferenceOfJobs) {
   ASSERT_GT(figures.slowdown_error_percent, 0.001);
   const double margin = trials.Judge(lowered).slower_percent - figures.slowdown_percent;
   EXPECT_GT(margin, 1.5 * figures.slowdown_error_percent);
-  EXPECT_LT(margin, 4 * figures.slowdown_error_percent);
+  EXPECT_LT(margin, 7 * figures.slowdown_error_percent);  // It would be 9.4.
 }
 
 // Errors of a few tenths of a per cent leave most of the saving, also where the accepted slowdown
@@ -217,8 +219,10 @@ TEST(ProfileErrorsTest, SmallErrorsTakeLittleOfTheSaving) {
     RobustPlanSpec spec = SpecFor(0.01, 0.0);
     spec.conditions.max_slowdown = 0.001;
     const double most = PlanFor(sure, spec).expected.saving_percent;
-    const double least = PlanFor(WithErrors(sure, 0.004), spec).expected.saving_percent;
-    EXPECT_GE(least, 0.75 * most) << seed;
+    for (const bool of_baseline : {false, true}) {
+      const Planner planner = WithErrors(sure, 0.004, of_baseline);
+      EXPECT_GE(PlanFor(planner, spec).expected.saving_percent, 0.75 * most) << seed;
+    }
   }
 }
 

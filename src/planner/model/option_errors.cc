@@ -55,15 +55,16 @@ double TimeErrorBesideBaseline(const CostedPipeline& pipeline, const CostTable& 
   if (knob == table.baseline.knob) return 0;
   const OptionErrors* const errors = ErrorsOf(pipeline.errors, table, knob);
   const OptionErrors* const base = ErrorsOf(pipeline.errors, table, table.baseline.knob);
-  if (errors == nullptr || base == nullptr) return 0;
-  double variance = std::pow(OwnError(errors->time_std, errors->time_sources), 2) +
-                    std::pow(OwnError(base->time_std, base->time_sources), 2);
-  const std::size_t sources = std::max(errors->time_sources.size(), base->time_sources.size());
+  const OptionErrors none;
+  const OptionErrors& own = errors == nullptr ? none : *errors;
+  const OptionErrors& beside = base == nullptr ? none : *base;
+  double variance = std::pow(OwnError(own.time_std, own.time_sources), 2) +
+                    std::pow(OwnError(beside.time_std, beside.time_sources), 2);
   const auto at = [](const std::vector<double>& of, std::size_t k) {
     return k < of.size() ? of[k] : 0.0;
   };
-  for (std::size_t k = 0; k < sources; ++k) {
-    variance += std::pow(at(errors->time_sources, k) - at(base->time_sources, k), 2);
+  for (std::size_t k = 0; k < std::max(own.time_sources.size(), beside.time_sources.size()); ++k) {
+    variance += std::pow(at(own.time_sources, k) - at(beside.time_sources, k), 2);
   }
   return std::sqrt(variance);
 }

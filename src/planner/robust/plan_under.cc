@@ -48,7 +48,8 @@ TrialSize SizeOfTrials(const CostedPipeline& pipeline, const Conditions& conditi
   const std::int64_t all = std::clamp<std::int64_t>(fits, 32, most);
   // Few iterations tell what is drawn in each of them from what is drawn once.
   constexpr std::int64_t kOfJob = 4;
-  return once ? TrialSize{.jobs = static_cast<int>(std::max<std::int64_t>(32, all / kOfJob)),
+  constexpr std::int64_t kReplayed = kOfJob + Trials::kSkippedIterations;
+  return once ? TrialSize{.jobs = static_cast<int>(std::max<std::int64_t>(32, all / kReplayed)),
                           .iterations = kOfJob}
               : TrialSize{.jobs = 4, .iterations = all / 4};
 }

@@ -148,8 +148,9 @@ NoiseEstimate::Fit NoiseEstimate::FitAt(const Moments& moments, double correlati
 NoiseEstimate::Fit NoiseEstimate::FitOf(const Moments& moments) {
   double least = 0;
   Fit best = FitAt(moments, 0, &least);
-  // Three unknowns need three distances besides the first.
-  if (moments.counts[3] <= 0) return best;
+  // Three unknowns need three distances besides the first. And what follows from one computation to
+  // the next shows in those next to each other.
+  if (moments.counts[1] <= 0 || moments.counts[3] <= 0) return best;
   int farthest = 0;
   for (std::size_t k = 0; k < kLags.size(); ++k) {
     if (moments.counts[k] > 0) farthest = kLags[k];
@@ -218,7 +219,6 @@ std::optional<NoiseFigures> NoiseEstimate::Figures() const {
   figures.rank_variance = {fit.rank_variance, error_of(&Fit::rank_variance)};
   // Of a sum of independent pairs; those are rare, so what they add has no mean to be taken off.
   figures.rare_variance = {rare / differences, std::sqrt(rare_squares) / differences};
-  // From one computation to the next: some have to be next to each other.
   const bool is_told =
       fit.variance > 2 * figures.variance.error && all.counts[1] > 0 && all.counts[3] > 0;
   if (is_told) {

@@ -16,18 +16,16 @@ OptionTable::OptionTable(const CostedPipeline& pipeline)
       const CostOption& taken = option != nullptr ? *option : table.all_options.front();
       cells_.push_back(
           {{taken.time_seconds, EffectiveEnergy(table, taken)}, /*counts=*/option != nullptr});
-      as_measured_.push_back(taken.time_seconds);
+      as_measured_.push_back(
+          {taken.time_seconds, model::TimeErrorBesideBaseline(pipeline, table, taken.knob)});
     }
   }
 }
 
 void OptionTable::SetGuard(double errors) {
-  std::size_t cell = 0;
-  for (const CostTable& table : pipeline_.tables) {
-    for (std::size_t knob = 0; knob < num_knobs_; ++knob, ++cell) {
-      const double error = model::TimeErrorBesideBaseline(pipeline_, table, static_cast<int>(knob));
-      cells_[cell].option.seconds = as_measured_[cell] * (1 + errors * error);
-    }
+  for (std::size_t cell = 0; cell < cells_.size(); ++cell) {
+    const Measured& measured = as_measured_[cell];
+    cells_[cell].option.seconds = measured.seconds * (1 + errors * measured.error);
   }
 }
 

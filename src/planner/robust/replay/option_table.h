@@ -40,14 +40,19 @@ class OptionTable {
     Option option;
     bool counts = true;
   };
+  // Without a guard.
+  struct Measured {
+    double seconds = 0;
+    double error = 0;  // Standard error beside the baseline, relative.
+  };
   const Cell& CellOf(int computation, int knob) const {
     return cells_[static_cast<std::size_t>(pipeline_.table_of[computation]) * num_knobs_ + knob];
   }
 
   const CostedPipeline& pipeline_;
   std::size_t num_knobs_;
-  std::vector<Cell> cells_;          // [table x knobs + knob]
-  std::vector<double> as_measured_;  // The same: seconds without a guard.
+  std::vector<Cell> cells_;            // [table x knobs + knob]
+  std::vector<Measured> as_measured_;  // The same.
 };
 
 }  // namespace perseus::robust

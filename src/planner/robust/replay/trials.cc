@@ -105,13 +105,14 @@ Trials::Replayed Trials::Replay(const Corner& corner, const std::vector<CostOpti
                                 Waiting waiting) const {
   if (!Varies(corner)) return ReplaySettled(corner, options, waiting);
   const std::vector<double> as_measured;
+  const std::int64_t skipped = jobs_ > 1 && once() ? kSkippedIterations : 0;
   Replayed found;
   for (int job = 0; job < jobs_; ++job) {
     const ReplayedRun run = ReplayJob(pipeline_, options, waiting, corner.conditions, pipelines_,
-                                      iterations_, WordHash(seed_).With(job).value(),
+                                      skipped + iterations_, WordHash(seed_).With(job).value(),
                                       true_times_.empty() ? as_measured : true_times_[job]);
     found.calls += run.clock_calls / jobs_;
-    for (std::size_t k = 0; k < run.seconds.size(); ++k) {
+    for (auto k = static_cast<std::size_t>(skipped); k < run.seconds.size(); ++k) {
       found.iterations.push_back({run.seconds[k], run.joules[k]});
     }
   }
@@ -147,7 +148,7 @@ Trials::Compared Trials::Compare(const Corner& corner, const Replayed& run) cons
   Compared compared;
   // What jobs differ by, and by how much their mean is off. Not by how much the mean of a job's
   // few iterations is off: a real job has many.
-  const double jobs = together > 1 ? jobs_ : 0;
+  const double jobs = once() && Varies(corner) ? jobs_ : 0;
   const double variance = slower.error * slower.error;
   compared.margin_percent = 100 * Quantile(corner.conditions.confidence) / base_seconds *
                             std::sqrt(variance + std::max(0.0, variance * jobs - within));

@@ -24,6 +24,10 @@ namespace perseus::robust {
 // whichever is slower.
 class Trials {
  public:
+  // Of each of several jobs in which something is drawn once: the first iterations, in which clocks
+  // settle, would weigh much among few. They are replayed besides.
+  static constexpr std::int64_t kSkippedIterations = 2;
+
   // `jobs` of `iterations` each, under seeds that follow from `seed`. All must
   // outlive it.
   Trials(const CostedPipeline& pipeline, const std::vector<CostOption>& baseline,

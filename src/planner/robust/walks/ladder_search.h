@@ -73,8 +73,8 @@ class LadderSearch {
     double correction = 0;        // Of the accepted time, in per cent.
     // By how many standard errors of the profile the lanes' computations take longer.
     double guard = 0;
-    double guard_before = 0;   // What it was,
-    double excess_before = 0;  // and by how much choices were late then, in per cent; 0: unknown.
+    double guard_before = 0;   // The guard before this one.
+    double excess_before = 0;  // How late choices were with that, in per cent; 0: unknown.
     // Choices that keep to the prices for so many changes: where the second round may begin.
     std::vector<std::vector<int>> along = {};
     std::vector<int> added = {};  // Runs one by one: the same.
