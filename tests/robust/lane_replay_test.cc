@@ -31,14 +31,19 @@ using robust_testing::ShortestSeconds;
 
 bool Near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(1.0, std::abs(b)); }
 
-RC_GTEST_PROP(LaneReplayProperty, WhatIsTriedIsWhatAFreshReplayFinds, ()) {
-  std::mt19937 random(*rc::gen::inRange(0, 1 << 30));
-  const Planner planner = RandomPlanner(random, 3, 4, 4);
-  const CostedPipeline& pipeline = planner.pipeline();
+ClockSwitching RandomSwitching(std::mt19937& random, const CostedPipeline& pipeline) {
   ClockSwitching switching;
   switching.call_ahead = static_cast<CallAhead>(random() % 3);
   switching.latency_seconds = (random() % 5) * 0.5 * ShortestSeconds(pipeline);
   switching.stall_seconds = (random() % 2) * 0.1 * ShortestSeconds(pipeline);
+  return switching;
+}
+
+RC_GTEST_PROP(LaneReplayProperty, WhatIsTriedIsWhatAFreshReplayFinds, ()) {
+  std::mt19937 random(*rc::gen::inRange(0, 1 << 30));
+  const Planner planner = RandomPlanner(random, 3, 4, 4);
+  const CostedPipeline& pipeline = planner.pipeline();
+  const ClockSwitching switching = RandomSwitching(random, pipeline);
   TimeNoise noise;
   noise.per_computation = (random() % 2) * 0.05;
   noise.per_gpu = (random() % 2) * 0.05;
@@ -72,10 +77,7 @@ RC_GTEST_PROP(LaneReplayProperty, WidthOfRegistersChangesNothing, ()) {
   std::mt19937 random(*rc::gen::inRange(0, 1 << 30));
   const Planner planner = RandomPlanner(random, 3, 4, 4);
   const CostedPipeline& pipeline = planner.pipeline();
-  ClockSwitching switching;
-  switching.call_ahead = static_cast<CallAhead>(random() % 3);
-  switching.latency_seconds = (random() % 5) * 0.5 * ShortestSeconds(pipeline);
-  switching.stall_seconds = (random() % 2) * 0.1 * ShortestSeconds(pipeline);
+  const ClockSwitching switching = RandomSwitching(random, pipeline);
   TimeNoise noise;
   noise.per_computation = 0.05;
   constexpr int kLanes = 16;

@@ -107,8 +107,6 @@ class SharedState {
   // Since when a clock call has been in the driver; 0: there is none.
   std::atomic<std::int64_t>& call_begin_ns() { return call_begin_ns_; }
 
-  // What the node's agent said last; none: there is no agent, or it did not answer.
-
   void SetStats(const perseus_client_stats& stats);
   perseus_client_stats stats() const;
   void CountServerError();

@@ -193,9 +193,20 @@ TimeCorrection CorrectTimes(const CostedPipeline& profiled, const std::vector<Me
     correction.most = correction.stages == 0 ? factor : std::max(correction.most, factor);
     ++correction.stages;
   }
+  const auto factor_of = [&](int stage) {
+    const auto factor = factors.find(stage);
+    return factor == factors.end() ? common : factor->second;
+  };
   for (OptionTable& table : profile->tables) {
-    const auto factor = factors.find(table.stage);
-    Correct(factor == factors.end() ? common : factor->second, all, &table, profile);
+    Correct(factor_of(table.stage), all, &table, profile);
+  }
+  // Else plans would be compared with what other GPUs do with no clock set.
+  for (UnlockedCost& cost : profile->unlocked) {
+    const double factor = factor_of(cost.stage);
+    cost.time_seconds *= factor;
+    cost.time_std_seconds *= factor;
+    cost.energy_joules *= factor;
+    cost.energy_std_joules *= factor;
   }
   return correction;
 }

@@ -40,9 +40,9 @@ struct TimeCorrection {
 // computations, as its GPUs are faster or slower than those of the profile; a stage that was not
 // measured has what is common to the others. Where the profile states standard errors
 // (OptionErrors), an option that training has run also takes the mean of both, by their errors.
-// Energies keep their power. A time that is more than kMostOff off corrects nothing: there is
-// another cause, which "drift" tells. Nor does one of a kind whose work differs between
-// microbatches.
+// What was measured with no clock set has the factor of its stage, too. Energies keep their power.
+// A time that is more than kMostOff off corrects nothing: there is another cause, which "drift"
+// tells. Nor does one of a kind whose work differs between microbatches.
 TimeCorrection CorrectTimes(const CostedPipeline& profiled, const std::vector<MeasuredTime>& times,
                             Profile* profile);
 inline constexpr double kMostOff = 0.05;
