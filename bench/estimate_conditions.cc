@@ -4,7 +4,9 @@
 // What a job's ranks and its server make of times and calls: the client's estimates of each rank,
 // combined and judged as the server does. bench/goal_run.py writes the input:
 //
-//   time RANK ITERATION ROW MHZ NANOSECONDS STAGE TYPE   a computation whose clock was in effect
+//   time RANK ITERATION ROW MHZ NANOSECONDS STAGE TYPE STEADY
+//                                                        a computation whose clock was in effect;
+//                                                        1: as that of its row nearly always is
 //   call RANK NANOSECONDS                                a clock call, until the clock was in
 //   effect
 //   row RANK ITERATION ROW BEGIN_NS END_NS CHANGES       a row of a rank's timeline; 1: the plan
@@ -59,13 +61,14 @@ server::RankFigure FigureOf(const client::Estimated& estimated) {
 
 server::RankConditions ConditionsOf(const Rank& rank) {
   server::RankConditions told;
-  if (const auto figures = rank.noise.Figures()) {
-    const client::NoiseFigures noise = client::WithRare(*figures);
-    told.noise_variance = FigureOf(noise.variance);
-    told.rank_noise_variance = FigureOf(noise.rank_variance);
-    if (noise.correlation) told.noise_correlation = FigureOf(*noise.correlation);
-    told.iterations = noise.iterations;
-    told.computations = noise.computations;
+  if (const auto noise = rank.noise.Figures()) {
+    told.noise_variance = FigureOf(noise->variance);
+    told.rank_noise_variance = FigureOf(noise->rank_variance);
+    if (noise->correlation) told.noise_correlation = FigureOf(*noise->correlation);
+    told.rare_noise_variance = FigureOf(noise->rare_variance);
+    told.rare_noise_share = FigureOf(noise->rare_share);
+    told.iterations = noise->iterations;
+    told.computations = noise->computations;
   }
   if (const auto latency = rank.latency.Figures()) {
     told.latency_seconds = FigureOf(latency->seconds);
@@ -149,7 +152,8 @@ int Run(std::istream& input, char** arguments) {
     client::NoiseEstimate::Time time;
     server::ProfileKey key;
     std::string type;
-    input >> iteration >> time.row >> time.mhz >> time.ns >> key.stage >> type;
+    int is_steady = 0;
+    input >> iteration >> time.row >> time.mhz >> time.ns >> key.stage >> type >> is_steady;
     key.type = ParseComputationType(type).value_or(ComputationType::kForward);
     key.clock_mhz = time.mhz;
     if (!input) {
@@ -161,10 +165,10 @@ int Run(std::istream& input, char** arguments) {
     rank.times.push_back(time);
     if (iteration != kinds_iteration) report_kinds();
     kinds_iteration = iteration;
-    if (time.row == 0) continue;  // As the client.
+    if (is_steady == 0) continue;
     server::KindReport& report = kinds[key];
     report.key = key;
-    report.is_steady = true;  // goal_run.py tells only these.
+    report.is_steady = true;
     ++report.count;
     report.time_seconds += 1e-9 * time.ns;
   }

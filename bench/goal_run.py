@@ -7,8 +7,9 @@ Eight jobs of measured tables run on the independent simulator of tests/oracle, 
 effect of Effects at once. A sweep of GPUs of this kind makes the profile. A job's first plan is for
 what the server assumes. Its ranks' times and clock calls then go through the client's and the
 server's own estimators, and its next plan is for what these say, with the profile as the server
-corrects it by these times; then once more. Each plan runs for 200 iterations with new draws, beside
-all maximum clocks with the same draws. Then one job runs with each effect alone.
+corrects it by these times; then once more. Each plan runs for 200 iterations with new draws, and
+the last for 1000, beside all maximum clocks with the same draws. Then one job runs with each effect
+alone.
 
     ninja -C build/release perseus estimate_conditions swept_profile
     PYTHONPATH=tests python bench/goal_run.py [--effort 0.25] [--iterations 200] [--jobs NAME,...]
@@ -51,12 +52,16 @@ NAMES = (
     "switch_latency",
     "switch_latency_spread",
     "switch_stall",
+    "rare_noise",
+    "rare_noise_share",
 )
 # What the client does: docs/reference/client.md.
 CLIENT_INTERVAL = 0.010
 SETTLING = 20  # Iterations that nobody counts: the plan is new.
 TIMELINE_EVERY = 10  # The client tells when the rows of every tenth iteration ran.
-STEADY = 0.95  # The client counts rows whose clock is in effect in so many iterations.
+STEADY = 0.95  # The client counts rows whose clock is in effect in so many iterations,
+ENOUGH = 4  # if there are so many, and all rows else.
+LEAST_CALL = 0.005  # A call lasts as long, even where its clock is in effect at once.
 
 
 @dataclass(frozen=True)
@@ -197,11 +202,15 @@ class Machine(Simulator):
             if n % TIMELINE_EVERY == 0:
                 self._keep_rows(rank, order, run, n)
             for row, i in enumerate(order):
-                if len(run.pieces[i]) == 1:  # One clock, from begin to end.
-                    piece = run.pieces[i][0]
-                    length = piece.end - piece.start
-                    self.seen.append((rank, n, row, float(piece.option.knob), length))
+                pieces = run.pieces[i]
+                if len(pieces) == 1 and not self._calls_during(rank, pieces[0]):
+                    length = pieces[0].end - pieces[0].start
+                    self.seen.append((rank, n, row, float(pieces[0].option.knob), length))
         return super()._computing(run, factors)
+
+    def _calls_during(self, rank: int, piece: Any) -> bool:
+        until = piece.end + max(self._effects.latency, LEAST_CALL)
+        return any(piece.start < at < until for at, _ in self._clocks[0][rank].past[1:])
 
     def _keep_rows(self, rank: int, order: list[int], run: Any, n: int) -> None:
         # Ranks begin an iteration when they are ready, and each has its own clock.
@@ -325,6 +334,9 @@ class Run:
         flags += ["--rank-noise", repr(conditions["rank_noise"])]
         if conditions["noise"] > 0:
             flags += ["--noise-correlation", repr(conditions["noise_correlation"])]
+        if min(conditions["rare_noise"], conditions["rare_noise_share"]) > 0:
+            flags += ["--rare-noise", repr(conditions["rare_noise"])]
+            flags += ["--rare-noise-share", repr(conditions["rare_noise_share"])]
         spread = min(conditions["switch_latency_spread"], conditions["switch_latency"])
         flags += ["--switch-latency", f"{conditions['switch_latency']!r}s"]
         flags += ["--switch-latency-spread", f"{spread!r}s", "--call-ahead", "predicted"]
@@ -365,9 +377,9 @@ class Run:
         )
         return Machine(effects, self.ranks, self.pipeline, scenario, lambda _: plan, self.curve)
 
-    def realised(self, plan: list[Option], seed: int) -> tuple[Realised, Machine]:
+    def realised(self, plan: list[Option], seed: int, iterations: int) -> tuple[Realised, Machine]:
         """Run a plan, and maximum clocks with the same draws."""
-        count = SETTLING + self.options.iterations
+        count = SETTLING + iterations
         machine = self.machine(plan, seed, count)
         with Recorder(machine.calls):
             ours = machine.run().iterations[SETTLING:]
@@ -382,16 +394,22 @@ class Run:
         """Return what ranks and server measured, and what they plan for."""
         dag = self.pipeline.dag
         whole = Counter((rank, row) for rank, _, row, _, _ in machine.seen)
-        steady = {key for key, count in whole.items() if count >= STEADY * machine.iterations}
+        steady = {
+            (rank, row)
+            for (rank, row), count in whole.items()
+            if row > 0 and count >= STEADY * machine.iterations
+        }
+        counted = Counter(rank for rank, _ in steady)
         for rank, n, row, mhz, length in sorted(machine.seen):
-            if (rank, row) not in steady:
+            is_steady = (rank, row) in steady
+            if not is_steady and counted[rank] >= ENOUGH:
                 continue
             action = dag.steps[dag.rank_order[rank][row]][0]
             self.lines.append(
                 f"time {rank} {self.iterations + n} {row} {mhz:.0f} {1e9 * length!r} "
-                f"{action.stage} {action.type}"
+                f"{action.stage} {action.type} {int(is_steady)}"
             )
-        self.iterations += SETTLING + self.options.iterations
+        self.iterations += machine.iterations
         lines = self.lines + machine.rows
         lines += [f"call {rank} {int(1e9 * length)}" for rank, length in machine.calls]
         tool = REPOSITORY / "build/release/bench/estimate_conditions"
@@ -421,7 +439,7 @@ class Run:
         return {r[0]: float(r[1]) for r in rows}, {r[0]: float(r[3]) for r in rows}
 
 
-ASSUMED = dict(zip(NAMES, (0.01, 0.0, 0.0, 0.020, 0.005, 0.0), strict=True))
+ASSUMED = dict(zip(NAMES, (0.01, 0.0, 0.0, 0.020, 0.005, 0.0, 0.0, 0.0), strict=True))
 
 
 def rows_of(job: Job, effects: Effects, options: Any) -> Iterator[tuple[str, str]]:
@@ -429,9 +447,11 @@ def rows_of(job: Job, effects: Effects, options: Any) -> Iterator[tuple[str, str
     with tempfile.TemporaryDirectory() as folder:
         run = Run(job, effects, Path(folder), options)
         conditions = measured = ASSUMED
-        for turn, name in enumerate(("assumed", "measured", "measured again")):
+        turns = {"assumed": options.iterations, "measured": options.iterations}
+        turns["measured again"] = options.last
+        for turn, (name, iterations) in enumerate(turns.items()):
             plan, document = run.plan(conditions)
-            result, machine = run.realised(plan, 1000 + turn)
+            result, machine = run.realised(plan, 1000 + turn, iterations)
             promised = document["expected"]["saving_percent"]
             cells = (
                 f"{promised:.2f} | {result.saving:.2f} | {result.saving - promised:+.2f} | "
@@ -447,6 +467,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--effort", type=float, default=0.25)
     parser.add_argument("--iterations", type=int, default=200)
+    parser.add_argument("--last", type=int, default=1000, help="iterations of the last plan")
     parser.add_argument("--jobs", default="", help="only jobs whose names contain one of these")
     parser.add_argument("--alone", default="BERT", help="the job that has each effect alone")
     parser.add_argument("--seed", type=int, default=1, help="of the sweep")

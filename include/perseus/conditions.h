@@ -30,9 +30,14 @@ struct TimeNoise {
   // Of per_computation: between a computation and the next of its rank in an iteration, 0 to below
   // 1. Each iteration begins anew.
   double correlation = 0;
+  // Now and then a computation takes much longer: a share `rare_share` of all, by rare_length of
+  // their time in the mean and three times that at most. The mean of all stays as it is.
+  double rare_length = 0;
+  double rare_share = 0;
 
   bool any() const { return each_iteration() || once(); }
-  bool each_iteration() const { return per_computation > 0 || per_rank > 0; }
+  bool each_iteration() const { return per_computation > 0 || per_rank > 0 || has_rare(); }
+  bool has_rare() const { return rare_length > 0 && rare_share > 0; }
   bool once() const { return per_stage > 0 || per_gpu > 0; }
   friend bool operator==(const TimeNoise&, const TimeNoise&) = default;
 };

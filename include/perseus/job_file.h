@@ -96,6 +96,8 @@ struct JobFile {
   std::optional<double> gpu_noise = {};
   std::optional<ValueRange> rank_noise = {};
   std::optional<double> noise_correlation = {};
+  std::optional<double> rare_noise = {};
+  std::optional<double> rare_noise_share = {};
   std::optional<ValueRange> switch_latency_seconds = {};
   std::optional<double> switch_latency_spread_seconds = {};
   std::optional<double> switch_stall_seconds = {};

@@ -22,6 +22,8 @@ class Conditions(TypedDict, total=False):
     gpu_noise: _Quantity
     rank_noise: _Quantity
     noise_correlation: _Quantity
+    rare_noise: _Quantity
+    rare_noise_share: _Quantity
     switch_latency: _Quantity
     switch_latency_spread: _Quantity
     switch_stall: _Quantity

@@ -79,6 +79,9 @@ TEST(CommandLineTest, ReadsTheEmulateCommand) {
                                         "--rank-noise=0.4%",
                                         "--noise-correlation",
                                         "0.9",
+                                        "--rare-noise=5%",
+                                        "--rare-noise-share",
+                                        "1.5%",
                                         "--switch-latency",
                                         "15ms",
                                         "--switch-stall",
@@ -120,6 +123,8 @@ TEST(CommandLineTest, ReadsTheEmulateCommand) {
   EXPECT_EQ(given.gpu_noise, 0.03);
   EXPECT_EQ(given.rank_noise, 0.4 / 100);
   EXPECT_EQ(given.noise_correlation, 0.9);
+  EXPECT_EQ(given.rare_noise, 5.0 / 100);
+  EXPECT_EQ(given.rare_noise_share, 1.5 / 100);
   EXPECT_EQ(given.switch_latency_seconds, 15 * 1e-3);
   EXPECT_EQ(given.switch_stall_seconds, 2 * 1e-3);
   EXPECT_EQ(given.call_ahead, CallAhead::kEnd);

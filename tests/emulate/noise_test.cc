@@ -90,6 +90,38 @@ TEST(IterationNoiseTest, DrawsFollowTheOneBeforeOnTheRank) {
   }
 }
 
+TEST(IterationNoiseTest, RareComputationsTakeMuchLongerAndTheMeanStays) {
+  constexpr double kLength = 0.05;
+  constexpr double kShare = 0.02;
+  constexpr int kCount = 400'000;
+  const std::vector<double> factors =
+      Factors({.rare_length = kLength, .rare_share = kShare}, 2, kCount);
+  double sum = 0;
+  double longer = 0;
+  double squares = 0;
+  int count = 0;
+  for (const double factor : factors) {
+    sum += factor - 1;
+    const double off = factor - 1 + kLength * kShare;
+    EXPECT_LT(off, 3 * kLength + 1e-12);
+    if (off < 1e-9) continue;
+    ++count;
+    longer += off;
+    squares += off * off;
+  }
+  EXPECT_NEAR(sum / (2 * kCount), 0, 2e-5);
+  EXPECT_NEAR(count / (2.0 * kCount), kShare, 1e-3);
+  EXPECT_NEAR(longer / count, kLength, 2e-3);
+  EXPECT_NEAR(squares / count, model::kRareSecondMoment * kLength * kLength, 3e-4);
+  // They come beside what else is drawn, and change nothing of it.
+  const std::vector<double> alone = Factors({.per_computation = 0.01}, 2, 50);
+  const std::vector<double> both =
+      Factors({.per_computation = 0.01, .rare_length = kLength, .rare_share = kShare}, 2, 50);
+  for (std::size_t i = 0; i < both.size(); ++i) {
+    EXPECT_NEAR(both[i], alone[i] + factors[i] - 1, 1e-15);
+  }
+}
+
 TEST(IterationNoiseTest, CorrelationKeepsSpreadAndCutOff) {
   constexpr double kCorrelation = 0.9;
   constexpr int kCount = 200'000;

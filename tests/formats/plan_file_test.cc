@@ -109,7 +109,9 @@ TEST(PlanFile, KeepsConditionsAndWhatIsExpectedUnderThem) {
                       .per_stage = 0.02,
                       .per_gpu = 0.03,
                       .per_rank = 0.04,
-                      .correlation = 0.5};
+                      .correlation = 0.5,
+                      .rare_length = 0.06,
+                      .rare_share = 0.07};
   conditions.switching = {.latency_seconds = 0.015,
                           .latency_spread_seconds = 0.002,
                           .stall_seconds = 0.001,

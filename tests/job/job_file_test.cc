@@ -245,6 +245,8 @@ stage_noise = 0.02
 gpu_noise = "0.5 %"
 rank_noise = 0.003
 noise_correlation = 0.75
+rare_noise = "5%"
+rare_noise_share = 0.015
 switch_latency = "15ms"
 switch_latency_spread = 0.002
 switch_stall = "1ms"
@@ -266,7 +268,9 @@ TEST(JobFile, ConditionsAreATable) {
                     .per_stage = 0.02,
                     .per_gpu = 0.005,
                     .per_rank = 0.003,
-                    .correlation = 0.75};
+                    .correlation = 0.75,
+                    .rare_length = 0.05,
+                    .rare_share = 0.015};
   expected.switching = {.latency_seconds = 15 * 1e-3,
                         .latency_spread_seconds = 0.002,
                         .stall_seconds = 1e-3,

@@ -26,6 +26,7 @@ from .emulation_noise import (
     draw,
     following,
     hash_words,
+    rare,
     standard,
 )
 from .emulation_run import PipelineRun, Run
@@ -289,13 +290,13 @@ class Simulator:
         factors = [0.0] * len(dag.steps)
         for rank, order in enumerate(dag.rank_order):
             of_rank = draw(scenario.rank_noise, scenario.seed, RANK_WORD, p, n, rank)
-            fresh = [
-                standard(scenario.seed, COMPUTATION_WORD, p, n, self._numbers[i]) for i in order
-            ]
+            words = {i: (COMPUTATION_WORD, p, n, self._numbers[i]) for i in order}
+            fresh = [standard(scenario.seed, *words[i]) for i in order]
             for i, own in zip(order, following(scenario.correlation, fresh), strict=True):
                 stage = draw(scenario.stage_noise, scenario.seed, STAGE_WORD, dag.steps[i][0].stage)
                 factor = stage * per_gpu[rank] * slow[rank] * of_rank
-                factors[i] = factor * (1 + scenario.computation_noise * own)
+                longer = rare(scenario.rare_length, scenario.rare_share, scenario.seed, *words[i])
+                factors[i] = factor * (1 + scenario.computation_noise * own + longer)
         return factors
 
     def _iteration(self, n: int, now: float, target: float) -> Iteration:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 SPREAD = math.sqrt(3)
 COMPUTATION_WORD, STAGE_WORD, GPU_WORD, STRAGGLER_WORD, LATENCY_WORD = 1, 2, 3, 4, 5
-RANK_WORD = 6
+RANK_WORD, RARE_WORD = 6, 7
 MOST = 2 * SPREAD  # No draw is further from 0.
 _MASK = (1 << 64) - 1
 
@@ -46,6 +46,15 @@ def standard(seed: int, *words: int) -> float:
     h = hash_words(seed, *words)
     u = sum((((h >> shift) & 0xFFFF) + 0.5) / 65536 for shift in (0, 16, 32, 48))
     return SPREAD * (u - 2)
+
+
+def rare(length: float, share: float, seed: int, *words: int) -> float:
+    """Return what a computation adds to its factor because some take much longer; mean 0."""
+    if length == 0 or share == 0:
+        return 0.0
+    uniform = (hash_words(seed, *words, RARE_WORD) >> 11) / 2**53
+    own = 3 * (uniform / share) ** 2 if uniform < share else 0.0
+    return length * (own - share)
 
 
 def following(correlation: float, draws: list[float]) -> list[float]:

@@ -44,6 +44,8 @@ class Scenario:
     gpu_noise: float = 0.0
     rank_noise: float = 0.0
     correlation: float = 0.0
+    rare_length: float = 0.0
+    rare_share: float = 0.0
     latency: float = 0.0
     stall: float = 0.0
     latency_spread: float = 0.0

@@ -55,6 +55,10 @@ def _add_noise(rng: random.Random, made: RandomEmulation) -> None:
         made.flags += ["--rank-noise", f"{rank}%"]
         scenario.correlation = rng.choice((0.0, 0.3, 0.9, 0.99)) if computation else 0.0
         made.flags += ["--noise-correlation", str(scenario.correlation)]
+    if rng.random() < 0.5:
+        length, share = rng.choice((1, 25)), rng.choice((2, 25))
+        scenario.rare_length, scenario.rare_share = length / 100, share / 100
+        made.flags += ["--rare-noise", f"{length}%", "--rare-noise-share", f"{share}%"]
 
 
 def _add_switching(rng: random.Random, made: RandomEmulation) -> None:

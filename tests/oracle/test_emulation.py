@@ -216,6 +216,7 @@ MUTATIONS: dict[str, tuple[ModuleType, str, object]] = {
     "stage word": (emulation, "STAGE_WORD", 5),
     "GPU word": (emulation, "GPU_WORD", 5),
     "rank word": (emulation, "RANK_WORD", 5),
+    "rare word": (emulation_noise, "RARE_WORD", 5),
     "cut-off": (emulation_noise, "MOST", 1.0),
 }
 
@@ -231,6 +232,8 @@ def test_an_error_is_found(
     made.flags += ["--noise", "1%", "--stage-noise", "1%", "--gpu-noise", "1%"]
     made.scenario.rank_noise, made.scenario.correlation = 0.01, 0.5
     made.flags += ["--rank-noise", "1%", "--noise-correlation", "0.5"]
+    made.scenario.rare_length, made.scenario.rare_share = 0.05, 0.2
+    made.flags += ["--rare-noise", "5%", "--rare-noise-share", "20%"]
     plans, result = Plans(made), emulate(made)
     assert compare(made, result, simulate(made, plans, [])) == []
     module, name, value = MUTATIONS[mutation]

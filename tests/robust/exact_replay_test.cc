@@ -37,6 +37,10 @@ RC_GTEST_PROP(ExactReplayProperty, IsTheEmulator, ()) {
   if (random() % 3 == 0) conditions.noise.per_gpu = 0.1 * share();
   if (random() % 3 == 0) conditions.noise.per_rank = 0.1 * share();
   if (random() % 2 == 0) conditions.noise.correlation = 0.99 * share();
+  if (random() % 3 == 0) {
+    conditions.noise.rare_length = 0.2 * share();
+    conditions.noise.rare_share = 0.2 * share();
+  }
   conditions.switching.call_ahead = static_cast<CallAhead>(random() % 3);
   if (random() % 4 != 0) {
     conditions.switching.latency_seconds = 2 * share() * ShortestSeconds(pipeline);

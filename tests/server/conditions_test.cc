@@ -82,6 +82,57 @@ TEST(ConditionsWatch, ItsIntervalsHoldTheTruth) {
   EXPECT_GE(latency_held, 0.9 * kTries);
 }
 
+// 1.5 % of all computations take 5 % longer in the mean: what these add to the variance says that.
+TEST(ConditionsWatch, RareComputationsAreShareAndLength) {
+  constexpr double kLength = 0.05;
+  constexpr double kShare = 0.015;
+  constexpr double kVariance = kShare * 1.8 * kLength * kLength;
+  ConditionsWatch watch;
+  for (int rank = 0; rank < 4; ++rank) {
+    RankConditions told = Measured(0.01, 0.02);
+    told.rare_noise_variance = RankFigure{kVariance, 0.1 * kVariance};
+    told.rare_noise_share = RankFigure{kShare, 0.1 * kShare};
+    watch.Take(rank, told);
+  }
+  const MeasuredConditions all = watch.Combined();
+  EXPECT_NEAR(all.Of(Condition::kRareNoise).value, kLength, 1e-12);
+  EXPECT_NEAR(all.Of(Condition::kRareNoise).error, 0.1 / std::sqrt(2.0) / 2 * kLength, 1e-12);
+  EXPECT_NEAR(all.Of(Condition::kRareNoiseShare).value, kShare, 1e-12);
+  EXPECT_EQ(all.Of(Condition::kRareNoise).ranks, 4);
+  const PlannedConditions plan = PlannedFor({}, all);
+  JobFile settings;
+  SetConditions(plan, &settings);
+  EXPECT_NEAR(*settings.rare_noise, kLength, 1e-12);
+  EXPECT_NEAR(*settings.rare_noise_share, kShare, 1e-12);
+  JobFile on_paper;
+  SetMeasured(all, &on_paper);
+  EXPECT_EQ(on_paper.rare_noise_share, settings.rare_noise_share);
+  JobFile given;
+  given.rare_noise = given.rare_noise_share = 0.1;
+  SetMeasured(all, &given);
+  EXPECT_EQ(given.rare_noise, 0.1);
+}
+
+// Too few to tell: a share of none, and so no length either, which nobody could plan for alone.
+TEST(ConditionsWatch, FewRareComputationsAreNone) {
+  ConditionsWatch watch;
+  RankConditions told = Measured(0.01, 0.02);
+  told.rare_noise_variance = RankFigure{1e-8, 1e-9};
+  told.rare_noise_share = RankFigure{1e-4, 1e-4};
+  watch.Take(0, told);
+  JobFile settings;
+  SetConditions(PlannedFor({}, watch.Combined()), &settings);
+  EXPECT_EQ(settings.rare_noise, 0);
+  EXPECT_EQ(settings.rare_noise_share, 0);
+  // And a rank that tells nonsense asks for nothing that a plan could not be made for.
+  told.rare_noise_variance = RankFigure{1e12, 0};
+  told.rare_noise_share = RankFigure{1, 0};
+  watch.Take(0, told);
+  const MeasuredConditions all = watch.Combined();
+  EXPECT_LE(all.Of(Condition::kRareNoise).value, 0.25);
+  EXPECT_LE(all.Of(Condition::kRareNoiseShare).value, 0.25);
+}
+
 TEST(ConditionsWatch, SaysWhatIsNotKnown) {
   ConditionsWatch watch;
   EXPECT_FALSE(watch.TakeNews());
@@ -204,7 +255,7 @@ TEST(Hysteresis, WhatBecomesSureIsPlannedForAtOnceAndOnlyOnce) {
 TEST(ConditionsState, IsReadAsItWasWritten) {
   ConditionsState state;
   EXPECT_EQ(ParseConditionsState(FormatConditionsState(state)), state);
-  state.plan = {.values = {0.01, 0.002, 0.3, 0.0151, 1.0 / 3}};
+  state.plan = {.values = {0.01, 0.002, 0.3, 0.0151, 1.0 / 3, 0.0001, 0.05, 0.015}};
   state.next = {.values = {0.1, 0, 0, 0.5, 0}, .measured = {true, false, false, true, false}};
   state.planned_at_seconds = 1.7e9;
   state.measured.figures[2] = {0.1, 0.02, 64};

@@ -37,6 +37,8 @@ std::string PlannedText(const std::string& source, const Json& from) {
 std::string FigureName(const std::string& name) {
   if (name == "rank_noise") return "noise of a rank";
   if (name == "noise_correlation") return "correlation";
+  if (name == "rare_noise") return "rare computations take longer by";
+  if (name == "rare_noise_share") return "their share";
   if (name == "switch_latency") return "latency";
   if (name == "switch_stall") return "pause when the clock changes";
   return name == "switch_latency_spread" ? "its spread" : name;

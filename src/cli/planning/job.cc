@@ -113,6 +113,18 @@ Result<void> CheckPairs(const JobFile& settings, bool replays, bool has_lengths)
         fmt::format("{} is for {}; give both", NameAndPlaceOf(settings, "noise_correlation"),
                     settings.places.contains("noise_correlation") ? "'noise'" : "--noise"));
   }
+  if ((settings.rare_noise.value_or(0) > 0) != (settings.rare_noise_share.value_or(0) > 0)) {
+    const bool has_length = settings.rare_noise.value_or(0) > 0;
+    const std::string_view given = has_length ? "rare_noise" : "rare_noise_share";
+    const std::string_view other = has_length ? "rare_noise_share" : "rare_noise";
+    return InvalidInput(fmt::format("{} says {}; give {}, too", NameAndPlaceOf(settings, given),
+                                    has_length
+                                        ? "how much longer some computations take, but not how many"
+                                        : "how many computations take longer, but not by how much",
+                                    settings.places.contains(given) ? fmt::format("'{}'", other)
+                                    : has_length                    ? "--rare-noise-share"
+                                                                    : "--rare-noise"));
+  }
   if (settings.max_early_loss && settings.call_ahead != CallAhead::kPredicted) {
     return InvalidInput(
         fmt::format("{} is for {} predicted; give both", NameAndPlaceOf(settings, "max_early_loss"),

@@ -63,6 +63,10 @@ void DescribeNoise(const TimeNoise& noise, const ConditionRanges& ranges,
   if (noise.per_stage > 0) kinds.push_back(Percent(noise.per_stage) + " a stage");
   if (noise.per_rank > 0)
     kinds.push_back(PercentOf(noise.per_rank, ranges.rank_noise) + " a rank and iteration");
+  if (noise.has_rare()) {
+    kinds.push_back(fmt::format("{} more for {} of the computations", Percent(noise.rare_length),
+                                Percent(noise.rare_share)));
+  }
   if (noise.per_gpu > 0) kinds.push_back(Percent(noise.per_gpu) + " a GPU");
   if (!kinds.empty()) parts->push_back(fmt::format("noise of {}", fmt::join(kinds, ", ")));
 }

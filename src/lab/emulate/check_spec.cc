@@ -157,6 +157,10 @@ Result<void> CheckSpec(const CostedPipeline& pipeline, const EmulationSpec& spec
   if (auto r = CheckNumber("the noise per stage", noise.per_stage, 0, kMostNoise); !r) return r;
   if (auto r = CheckNumber("the noise per GPU", noise.per_gpu, 0, kMostNoise); !r) return r;
   if (auto r = CheckNumber("the noise per rank", noise.per_rank, 0, kMostNoise); !r) return r;
+  if (auto r = CheckNumber("the length of rare noise", noise.rare_length, 0, kMostNoise); !r)
+    return r;
+  if (auto r = CheckNumber("the share of rare noise", noise.rare_share, 0, kMostNoise); !r)
+    return r;
   if (!(noise.correlation >= 0 && noise.correlation < 1)) {
     return InvalidInput(
         fmt::format("the correlation of the noise is {}; expected a number from 0 to below 1",

@@ -171,6 +171,10 @@ class Page {
       text += fmt::format(", {:.4g} % per rank and iteration", 100 * noise.per_rank);
     }
     if (noise.correlation > 0) text += fmt::format(", correlation {:.4g}", noise.correlation);
+    if (noise.has_rare()) {
+      text += fmt::format(", {:.4g} % take {:.4g} % longer", 100 * noise.rare_share,
+                          100 * noise.rare_length);
+    }
     return fmt::format("{}, seed {}", text, spec_.seed);
   }
 

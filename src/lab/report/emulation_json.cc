@@ -98,6 +98,10 @@ Json ScenarioToJson(const EmulationReportInput& input) {
                    {"reaction_delay_s", spec.control.delay_seconds}};
   if (noise.per_rank > 0) scenario["rank_noise"] = noise.per_rank;
   if (noise.correlation > 0) scenario["noise_correlation"] = noise.correlation;
+  if (noise.has_rare()) {
+    scenario["rare_noise"] = noise.rare_length;
+    scenario["rare_noise_share"] = noise.rare_share;
+  }
   return scenario;
 }
 

@@ -75,6 +75,10 @@ std::string ConditionsJson(const Conditions& conditions) {
       conditions.change_joules, conditions.max_slowdown, conditions.confidence);
   if (noise.per_rank > 0) json += fmt::format(", \"rank_noise\": {}", noise.per_rank);
   if (noise.correlation > 0) json += fmt::format(", \"noise_correlation\": {}", noise.correlation);
+  if (noise.has_rare()) {
+    json += fmt::format(", \"rare_noise\": {}, \"rare_noise_share\": {}", noise.rare_length,
+                        noise.rare_share);
+  }
   if (conditions.max_changes) json += fmt::format(", \"max_changes\": {}", *conditions.max_changes);
   if (!conditions.profile_errors) json += ", \"profile_errors\": false";
   if (conditions.ranges.any()) {
@@ -99,6 +103,8 @@ Conditions ReadConditions(const TreeCursor& object) {
   Set(object, "rank_noise", kNoise, &conditions.noise.per_rank);
   Set(object, "noise_correlation", {.least = 0, .most = 1, .below_most = true},
       &conditions.noise.correlation);
+  Set(object, "rare_noise", kNoise, &conditions.noise.rare_length);
+  Set(object, "rare_noise_share", kNoise, &conditions.noise.rare_share);
   ClockSwitching& switching = conditions.switching;
   Set(object, "switch_latency_s", kNotNegative, &switching.latency_seconds);
   if (const auto found = object.Find("switch_latency_spread_s")) {

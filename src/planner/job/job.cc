@@ -183,6 +183,8 @@ void ApplyConditions(const JobFile& settings, Conditions* conditions) {
   set(settings.gpu_noise, &noise.per_gpu);
   set_range(settings.rank_noise, &noise.per_rank, &ranges.rank_noise);
   set(settings.noise_correlation, &noise.correlation);
+  set(settings.rare_noise, &noise.rare_length);
+  set(settings.rare_noise_share, &noise.rare_share);
   ClockSwitching& switching = conditions->switching;
   set_range(settings.switch_latency_seconds, &switching.latency_seconds,
             &ranges.switch_latency_seconds);

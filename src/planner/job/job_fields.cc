@@ -153,6 +153,14 @@ const Field kFields[] = {
      Group::kConditions, false, "--noise-correlation", "SHARE",
      "With --noise: how much the noise of a computation follows that of the one before it on the "
      "rank, from 0 (default) to below 1 (0.9). Each iteration begins anew."},
+    {"rare_noise", &JobFile::rare_noise, Unit::kShare, kNoise, Group::kConditions, false,
+     "--rare-noise", "P%",
+     "With --rare-noise-share: some computations take much longer, by this much of their time in "
+     "the "
+     "mean."},
+    {"rare_noise_share", &JobFile::rare_noise_share, Unit::kShare, kNoise, Group::kConditions,
+     false, "--rare-noise-share", "P%",
+     "With --rare-noise: how many of all computations these are."},
     {"switch_latency", &JobFile::switch_latency_seconds, Unit::kSeconds, kSeconds,
      Group::kConditions, false, "--switch-latency", "TIME[-TIME]",
      "How long after the call a new clock is in effect, for example 15ms. Until then, work goes on "

@@ -20,6 +20,11 @@ inline constexpr std::uint64_t kGpuNoise = 3;
 inline constexpr std::uint64_t kStragglerDraw = 4;
 inline constexpr std::uint64_t kLatencyDraw = 5;
 inline constexpr std::uint64_t kRankNoise = 6;
+inline constexpr std::uint64_t kRareNoise = 7;  // The last word, after those of a computation.
+
+// How much longer rare computations take is TimeNoise::rare_length times three squares of a uniform
+// draw. That has a mean of 1 and, as its square, this mean.
+inline constexpr double kRareSecondMoment = 1.8;
 
 // What a rank's call of an iteration, by its number, draws its latency from.
 inline WordHash LatencyDraws(std::uint64_t seed, int pipeline, std::int64_t iteration, int rank) {
@@ -62,11 +67,16 @@ class IterationNoise {
       if (noise_.correlation > 0) draw = Follow(rank, draw);
       factor += noise_.per_computation * draw;
     }
+    if (noise_.has_rare()) factor += Rare(of_computations_.With(computation).With(kRareNoise));
     return noise_.per_rank > 0 ? factor * of_rank_[rank] : factor;
   }
 
  private:
   double Follow(int rank, double draw);
+  double Rare(WordHash word) const {
+    const double draw = word.Share() / noise_.rare_share;
+    return noise_.rare_length * ((draw < 1 ? 3 * draw * draw : 0) - noise_.rare_share);
+  }
 
   TimeNoise noise_;
   double fresh_ = 1;  // How much of a draw is new.

@@ -42,6 +42,8 @@ Result<void> CheckConditions(const Conditions& conditions, int pipelines) {
       {"stage_noise", conditions.noise.per_stage, kShare, kMostNoise},
       {"gpu_noise", conditions.noise.per_gpu, kShare, kMostNoise},
       {"rank_noise", conditions.noise.per_rank, kShare, kMostNoise},
+      {"rare_noise", conditions.noise.rare_length, kShare, kMostNoise},
+      {"rare_noise_share", conditions.noise.rare_share, kShare, kMostNoise},
       {"switch_latency", switching.latency_seconds, kSeconds, kMostSeconds},
       {"switch_latency_spread", switching.latency_spread_seconds, kSeconds, kMostSeconds},
       {"switch_stall", switching.stall_seconds, kSeconds, kMostSeconds},

@@ -32,19 +32,6 @@ constexpr double kLeastDecay = 0.3;
 
 }  // namespace
 
-NoiseFigures WithRare(NoiseFigures figures) {
-  const double all = figures.variance.value + figures.rare_variance.value;
-  if (figures.correlation && all > 0) {
-    const double share = figures.variance.value / all;
-    figures.correlation->value *= share;
-    figures.correlation->error *= share;
-  }
-  figures.variance.value = all;
-  figures.variance.error = std::hypot(figures.variance.error, figures.rare_variance.error);
-  figures.rare_variance = {};
-  return figures;
-}
-
 void NoiseEstimate::Moments::Add(const Moments& other, double sign) {
   for (std::size_t k = 0; k < sums.size(); ++k) {
     sums[k] += sign * other.sums[k];
@@ -99,6 +86,7 @@ void NoiseEstimate::AddPair(const std::vector<Time>& first, const std::vector<Ti
     // One of the two iterations had all of it.
     const double excess = std::min(std::expm1(off * std::sqrt(2.0)), kMostRare);
     pair.rare += excess * excess / 2;
+    ++pair.rare_count;
     return true;
   });
   for (std::size_t k = 0; k < kLags.size(); ++k) {
@@ -184,6 +172,7 @@ std::optional<NoiseFigures> NoiseEstimate::Figures() const {
   std::size_t used = 0;
   double rare = 0;
   double rare_squares = 0;
+  double rare_count = 0;
   double differences = 0;
   for (const Pair& pair : pairs_) {
     if (std::abs(pair.median) > most || pair.scale > kOddSpread * usual) continue;
@@ -191,6 +180,7 @@ std::optional<NoiseFigures> NoiseEstimate::Figures() const {
     all.Add(pair.moments, 1);
     rare += pair.rare;
     rare_squares += pair.rare * pair.rare;
+    rare_count += pair.rare_count;
     differences += pair.differences;
   }
   if (used < kLeastPairs || all.counts[0] <= 0) return std::nullopt;
@@ -219,6 +209,9 @@ std::optional<NoiseFigures> NoiseEstimate::Figures() const {
   figures.rank_variance = {fit.rank_variance, error_of(&Fit::rank_variance)};
   // Of a sum of independent pairs; those are rare, so what they add has no mean to be taken off.
   figures.rare_variance = {rare / differences, std::sqrt(rare_squares) / differences};
+  // Half a computation each. None in so many is not yet that there are none.
+  figures.rare_share = {rare_count / (2 * differences),
+                        std::sqrt(rare_count + 1) / (2 * differences)};
   const bool is_told =
       fit.variance > 2 * figures.variance.error && all.counts[1] > 0 && all.counts[3] > 0;
   if (is_told) {

@@ -24,17 +24,14 @@ struct NoiseFigures {
   Estimated variance;                    // Drawn for each computation,
   Estimated rank_variance;               // and for all of an iteration together.
   std::optional<Estimated> correlation;  // From one computation to the next; none: not to be told.
-  // What computations add that now and then take much longer (or shorter); not in `variance`. What
-  // one is off counts up to a fifth of its time: a pause is no noise.
+  // What computations add that now and then take much longer (or shorter), and how many of all
+  // these are; not in `variance`. What one is off counts up to a fifth of its time: a pause is no
+  // noise.
   Estimated rare_variance;
+  Estimated rare_share;
   std::int64_t iterations = 0;
   std::int64_t computations = 0;
 };
-
-// The same with the rare ones in `variance` and `correlation`: what plans are made for. Of the same
-// variance, seldom and long makes iterations no later than often and short
-// (docs/evidence/goal.md).
-NoiseFigures WithRare(NoiseFigures figures);
 
 // Estimates the noise of a rank's computations from their times. Compares each computation with the
 // same one of the iteration before, so neither the work of each nor slow drift counts as noise. The
@@ -71,7 +68,8 @@ class NoiseEstimate {
   // Two iterations, one after the other.
   struct Pair {
     Moments moments;
-    double rare = 0;         // Sum of squares of the differences that stand out.
+    double rare = 0;         // Sum of squares of the differences that stand out,
+    double rare_count = 0;   // and how many these are.
     double differences = 0;  // All.
     double median = 0;
     double scale = 0;  // Of the differences around their median.

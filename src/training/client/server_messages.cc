@@ -105,10 +105,12 @@ void PutEstimated(const char* name, const std::optional<Estimated>& figure, Json
 Json ConditionsJson(const RankConditions& conditions) {
   Json json = Json::object();
   if (conditions.noise) {
-    const NoiseFigures noise = WithRare(*conditions.noise);
+    const NoiseFigures& noise = *conditions.noise;
     PutEstimated("noise_variance", noise.variance, &json);
     PutEstimated("rank_noise_variance", noise.rank_variance, &json);
     PutEstimated("noise_correlation", noise.correlation, &json);
+    PutEstimated("rare_noise_variance", noise.rare_variance, &json);
+    PutEstimated("rare_noise_share", noise.rare_share, &json);
     json["iterations"] = noise.iterations;
     json["computations"] = noise.computations;
   }

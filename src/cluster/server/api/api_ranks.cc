@@ -100,6 +100,15 @@ constexpr Member kRankConditionsMembers[] = {
         .Optional()
         .Says("From one computation to the next."),
     Number("noise_correlation_std").In({.least = 0}).Optional(),
+    Number("rare_noise_variance")
+        .Optional()
+        .Says("What computations add that stand out from the others."),
+    Number("rare_noise_variance_std").In({.least = 0}).Optional(),
+    Number("rare_noise_share")
+        .In({.least = 0, .most = 1})
+        .Optional()
+        .Says("How many of all computations these are."),
+    Number("rare_noise_share_std").In({.least = 0}).Optional(),
     Number("switch_latency_s")
         .In({.least = 0})
         .Optional()
@@ -320,6 +329,8 @@ RankConditions ReadConditions(const TreeCursor& json) {
   return {.noise_variance = FindFigure(json, "noise_variance", kVariances),
           .rank_noise_variance = FindFigure(json, "rank_noise_variance", kVariances),
           .noise_correlation = FindFigure(json, "noise_correlation", kCorrelations),
+          .rare_noise_variance = FindFigure(json, "rare_noise_variance", kVariances),
+          .rare_noise_share = FindFigure(json, "rare_noise_share", {.least = 0, .most = 1}),
           .latency_seconds = FindFigure(json, "switch_latency_s", kNotNegative),
           .latency_spread_seconds = FindFigure(json, "switch_latency_spread_s", kNotNegative),
           .iterations = count("iterations"),

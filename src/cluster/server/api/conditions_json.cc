@@ -100,7 +100,9 @@ PlannedConditions GivenConditions(const JobView& view, bool* is_given) {
                     conditions.noise.correlation,
                     conditions.switching.latency_seconds,
                     conditions.switching.latency_spread_seconds,
-                    conditions.switching.stall_seconds};
+                    conditions.switching.stall_seconds,
+                    conditions.noise.rare_length,
+                    conditions.noise.rare_share};
   return planned;
 }
 

@@ -30,10 +30,12 @@ constexpr std::int64_t kIterationsForAll = 200;
 // by more than this share of it, and by more than a plan feels.
 constexpr double kErrors = 3;
 constexpr double kShare = 1.0 / 3;
-constexpr std::array kFelt = {0.001, 0.001, 0.2, 0.002, 0.002, 0.000020};  // [Condition]
+constexpr std::array kFelt = {0.001, 0.001,    0.2,  0.002,
+                              0.002, 0.000020, 0.02, 0.002};  // [Condition]
 static_assert(kFelt.size() == kConditions);
 // A figure that is surer than this is planned for: else it says too little.
-constexpr std::array kSure = {0.002, 0.002, 0.15, 0.003, 0.003, 0.000020};  // [Condition]
+constexpr std::array kSure = {0.002, 0.002,    0.15, 0.003,
+                              0.003, 0.000020, 0.01, 0.002};  // [Condition]
 static_assert(kSure.size() == kConditions);
 
 // Whether the settings say how long transfers take.
@@ -58,8 +60,9 @@ bool TimesAskForPlans(const Phase& phase, const ConditionsState& state,
 }
 
 constexpr std::array kAllConditions = {
-    Condition::kNoise,   Condition::kRankNoise,     Condition::kNoiseCorrelation,
-    Condition::kLatency, Condition::kLatencySpread, Condition::kStall};
+    Condition::kNoise,     Condition::kRankNoise,     Condition::kNoiseCorrelation,
+    Condition::kLatency,   Condition::kLatencySpread, Condition::kStall,
+    Condition::kRareNoise, Condition::kRareNoiseShare};
 static_assert(kAllConditions.size() == kConditions);
 
 double At(const auto& list, Condition which) { return list[static_cast<std::size_t>(which)]; }
@@ -86,10 +89,14 @@ bool HasMoved(const PlannedConditions& plan, const MeasuredConditions& measured,
 // Whether what was measured is enough to make plans for.
 bool IsEnough(const MeasuredConditions& measured, std::size_t ranks) {
   if (2 * measured.ranks() < static_cast<std::int64_t>(ranks)) return false;
-  // A stall takes longer, and plans for it come by themselves.
+  // These take longer, and plans for them come by themselves.
+  const auto may_come_later = [](Condition which) {
+    return which == Condition::kStall || which == Condition::kRareNoise ||
+           which == Condition::kRareNoiseShare;
+  };
   const bool all_are_sure = std::all_of(
       kAllConditions.begin(), kAllConditions.end(),
-      [&](Condition which) { return which == Condition::kStall || IsSure(measured, which); });
+      [&](Condition which) { return may_come_later(which) || IsSure(measured, which); });
   return measured.iterations >= (all_are_sure ? kLeastIterations : kIterationsForAll);
 }
 

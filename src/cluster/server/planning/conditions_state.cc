@@ -121,6 +121,8 @@ bool CanBePlannedFor(const MeasuredConditions& measured) {
   return ValueOf(measured, Condition::kNoise) <= kMostNoise &&
          ValueOf(measured, Condition::kRankNoise) <= kMostNoise &&
          ValueOf(measured, Condition::kNoiseCorrelation) < 1 &&
+         ValueOf(measured, Condition::kRareNoise) <= kMostNoise &&
+         ValueOf(measured, Condition::kRareNoiseShare) <= kMostNoise &&
          std::all_of(measured.figures.begin(), measured.figures.end(),
                      [](const MeasuredCondition& figure) { return figure.value >= 0; });
 }
@@ -192,7 +194,8 @@ double ValueOf(const MeasuredConditions& measured, Condition which) {
   const MeasuredCondition& figure = measured.Of(which);
   if (which == Condition::kStall && figure.value < kFeltStallSeconds) return 0;
   const bool may_be_none = which == Condition::kRankNoise ||
-                           which == Condition::kNoiseCorrelation || which == Condition::kStall;
+                           which == Condition::kNoiseCorrelation || which == Condition::kStall ||
+                           which == Condition::kRareNoiseShare;
   return may_be_none && figure.value <= kErrorsAboveNone * figure.error ? 0 : figure.value;
 }
 
@@ -213,6 +216,12 @@ void SetMeasured(const MeasuredConditions& measured, JobFile* settings) {
   if (settings->noise.value_or(0).most > 0) {
     set(&JobFile::noise_correlation, Condition::kNoiseCorrelation);
   }
+  // Each means nothing without the other.
+  if (measured.Of(Condition::kRareNoise).ranks > 0 && !settings->rare_noise &&
+      !settings->rare_noise_share) {
+    settings->rare_noise = known.rare_noise;
+    settings->rare_noise_share = known.rare_noise_share;
+  }
   const double latency = settings->switch_latency_seconds.value_or(0).least;
   if (*known.switch_latency_spread_seconds <= latency) {
     set(&JobFile::switch_latency_spread_seconds, Condition::kLatencySpread);
@@ -229,6 +238,10 @@ void SetConditions(const PlannedConditions& planned, JobFile* settings) {
   // Means nothing, and may not be given, without noise; and a spread, without a latency.
   settings->noise_correlation =
       settings->noise->most > 0 ? planned.Of(Condition::kNoiseCorrelation) : 0;
+  const double rare = planned.Of(Condition::kRareNoise);
+  const double share = planned.Of(Condition::kRareNoiseShare);
+  settings->rare_noise = share > 0 ? rare : 0;
+  settings->rare_noise_share = rare > 0 ? share : 0;
   settings->switch_latency_seconds = planned.Of(Condition::kLatency);
   settings->switch_latency_spread_seconds =
       std::min(planned.Of(Condition::kLatencySpread), planned.Of(Condition::kLatency));

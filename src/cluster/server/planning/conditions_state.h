@@ -26,13 +26,15 @@ enum class Condition : std::uint8_t {
   kNoiseCorrelation,  // From one computation of a rank to the next.
   kLatency,
   kLatencySpread,
-  kStall,  // Of a rank, before a computation whose clock changes.
+  kStall,           // Of a rank, before a computation whose clock changes.
+  kRareNoise,       // By how much of their time rare computations take longer,
+  kRareNoiseShare,  // and how many of all these are.
 };
-inline constexpr std::size_t kConditions = 6;
+inline constexpr std::size_t kConditions = 8;
 // As job files call them.
 inline constexpr std::array<std::string_view, kConditions> kConditionNames = {
-    "noise",       "rank_noise", "noise_correlation", "switch_latency", "switch_latency_spread",
-    "switch_stall"};
+    "noise",        "rank_noise", "noise_correlation", "switch_latency", "switch_latency_spread",
+    "switch_stall", "rare_noise", "rare_noise_share"};
 
 // What was measured of one of them.
 struct MeasuredCondition {
@@ -63,7 +65,7 @@ struct MeasuredConditions {
 struct PlannedConditions {
   // [Condition]. At first assumed: noise of one per cent, clocks after 20 +- 5 ms, as in published
   // measurements.
-  std::array<double, kConditions> values = {0.01, 0, 0, 0.020, 0.005, 0};
+  std::array<double, kConditions> values = {0.01, 0, 0, 0.020, 0.005, 0, 0, 0};
   std::array<bool, kConditions> measured = {};  // [Condition] What is not is assumed.
   std::vector<MeasuredTime> times = {};         // That correct the profile.
   std::vector<MeasuredTransfer> transfers = {};

@@ -8,6 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "common/input_limits.h"
+#include "model/noise.h"
+
 namespace perseus::server {
 namespace {
 
@@ -52,6 +55,14 @@ MeasuredCondition RootOf(const MeasuredCondition& variance) {
       .value = value, .error = std::max(most - value, value - least) / 2, .ranks = variance.ranks};
 }
 
+// By how much of their time rare computations take longer, from what they add to the variance.
+MeasuredCondition RareLengthOf(const MeasuredCondition& variance, const MeasuredCondition& share) {
+  if (share.value <= 0 || variance.value <= 0) return {.ranks = variance.ranks};
+  const double length = std::sqrt(variance.value / share.value / model::kRareSecondMoment);
+  const double error = std::hypot(variance.error / variance.value, share.error / share.value) / 2;
+  return {.value = std::min(length, kMostNoise), .error = length * error, .ranks = variance.ranks};
+}
+
 }  // namespace
 
 void ConditionsWatch::Take(int rank, const RankConditions& conditions) {
@@ -79,6 +90,13 @@ MeasuredConditions ConditionsWatch::Combined() const {
       RootOf(mean(&RankConditions::rank_noise_variance, &RankConditions::iterations)));
   put(Condition::kNoiseCorrelation,
       mean(&RankConditions::noise_correlation, &RankConditions::computations));
+  const MeasuredCondition rare_share =
+      mean(&RankConditions::rare_noise_share, &RankConditions::computations);
+  put(Condition::kRareNoiseShare,
+      {std::min(rare_share.value, kMostNoise), rare_share.error, rare_share.ranks});
+  put(Condition::kRareNoise,
+      RareLengthOf(mean(&RankConditions::rare_noise_variance, &RankConditions::computations),
+                   rare_share));
   put(Condition::kLatency, mean(&RankConditions::latency_seconds, &RankConditions::calls));
   put(Condition::kLatencySpread,
       mean(&RankConditions::latency_spread_seconds, &RankConditions::calls));

@@ -28,6 +28,9 @@ struct RankConditions {
   std::optional<RankFigure> noise_variance = {};
   std::optional<RankFigure> rank_noise_variance = {};
   std::optional<RankFigure> noise_correlation = {};
+  // Of computations that stand out, and how many of all these are.
+  std::optional<RankFigure> rare_noise_variance = {};
+  std::optional<RankFigure> rare_noise_share = {};
   std::optional<RankFigure> latency_seconds = {};
   std::optional<RankFigure> latency_spread_seconds = {};
   std::int64_t iterations = 0;

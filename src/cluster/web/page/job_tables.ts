@@ -104,6 +104,7 @@ const conditionNames: Record<string, string> = {
   noise_correlation: 'Correlation of noise', switch_latency: 'Time that a clock call takes',
   switch_latency_spread: 'Spread of that time',
   switch_stall: 'Pause of a rank when its clock changes',
+  rare_noise: 'Rare computations take longer by', rare_noise_share: 'Share of these',
 };
 
 function conditionText(name: string, value: number | null): string {
