@@ -79,6 +79,8 @@ struct EmulationSpec {
   // longer where the trace would have over a million values.
   std::optional<double> power_interval_seconds = {};
   PowerShapeSpec power_shape = {};
+  // False: nobody looks at power over time, and Emulation::power and power_shape stay empty.
+  bool power_over_time = true;
   // The iteration whose timeline is kept. Without: the first with a straggler, else iteration 0.
   // At most `timeline_pipelines` pipelines are kept, stragglers first.
   std::optional<std::int64_t> timeline_iteration = {};
@@ -142,7 +144,7 @@ struct Emulation {
   EnergySplit energy = {};  // Of the job, over all iterations.
   std::int64_t gpus = 0;
   double average_watts = 0;  // Of the job.
-  double peak_watts = 0;     // Highest value of `power`; at least the average.
+  double peak_watts = 0;     // Highest value of `power`; at least the average, which it is without.
   double gpu_average_watts = 0;
   double gpu_peak_watts = 0;            // Highest mean power of one computation on one GPU.
   std::int64_t clock_calls = 0;         // Changes of clock asked of GPUs' ranks.

@@ -281,6 +281,23 @@ TEST(EmulateTest, NoisePerComputationIsDrawnForEach) {
   }
 }
 
+TEST(EmulateTest, WithoutPowerOverTimeAllElseIsTheSame) {
+  const Planner planner = Plans(TinyPipeline(1, 2));
+  const FakePolicy policy = Only(PlanWith(planner, {kFast}));
+  EmulationSpec spec = SpecOf(2, 3);
+  spec.noise.per_computation = 0.1;
+  const Emulation with = Emulated(planner, policy, spec);
+  ASSERT_FALSE(with.power.watts.empty());
+  spec.power_over_time = false;
+  const Emulation without = Emulated(planner, policy, spec);
+  EXPECT_TRUE(without.power.watts.empty());
+  EXPECT_FALSE(without.power_shape.ramp_1s);
+  EXPECT_EQ(without.time_seconds, with.time_seconds);
+  EXPECT_EQ(without.energy.total_joules(), with.energy.total_joules());
+  EXPECT_EQ(without.gpu_peak_watts, with.gpu_peak_watts);
+  EXPECT_EQ(without.peak_watts, without.average_watts);
+}
+
 TEST(EmulateTest, RefusesWhatCannotBeEmulated) {
   const Planner planner = Plans(TinyPipeline(1));
   const FakePolicy policy = Only(PlanWith(planner, {kFast}));

@@ -196,8 +196,10 @@ Result<void> JobEmulation::Step(std::int64_t iteration) {
   healthy_ = &limited_plans_.Get(reaction->plan, chooser_.plan(reaction->plan), {});
   if (iteration == 0) StartClocks();
 
-  power_.BeginIteration(start);
-  shape_.BeginIteration(start);
+  if (spec_.power_over_time) {
+    power_.BeginIteration(start);
+    shape_.BeginIteration(start);
+  }
   MakeGroups();
   double seconds = 0;
   for (Group& group : groups_) {
@@ -264,6 +266,7 @@ Result<void> JobEmulation::AddPower(std::span<const PowerSegment> segments, doub
                     "are too slow",
                     emulation_.iterations.size(), seconds, kLongestIteration));
   }
+  if (!spec_.power_over_time) return {};
   shape_.Add(segments, seconds, copies);
   if (power_.Add(segments, seconds, copies)) return {};
   return InvalidInput(
@@ -450,12 +453,14 @@ void JobEmulation::Finish() {
   emulation.average_watts = emulation.energy.total_joules() / emulation.time_seconds;
   emulation.gpu_average_watts = emulation.average_watts / static_cast<double>(emulation.gpus);
   emulation.stragglers = calendar_.came();
+  // An interval that reaches beyond the end is no peak, but the mean is one.
+  emulation.peak_watts = emulation.average_watts;
+  if (!spec_.power_over_time) return;
   emulation.power = power_.Finish(emulation.time_seconds);
   emulation.power_shape = shape_.Finish(emulation.time_seconds);
-  // An interval that reaches beyond the end is no peak, but the mean is one.
-  emulation.peak_watts =
-      std::max(emulation.average_watts,
-               *std::max_element(emulation.power.watts.begin(), emulation.power.watts.end()));
+  for (const double watts : emulation.power.watts) {
+    emulation.peak_watts = std::max(emulation.peak_watts, watts);
+  }
 }
 
 }  // namespace

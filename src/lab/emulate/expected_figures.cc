@@ -108,6 +108,7 @@ Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
                                               model::kIterationsOfPlan);
   spec.target_seconds = planner.baseline().iteration_time_seconds;
   spec.timeline_pipelines = 0;
+  spec.power_over_time = false;
   const auto is_baseline = [&](const Plan* plan) { return plan == &planner.baseline(); };
   const auto emulated = 1 + std::count_if(plans.begin(), plans.end(), std::not_fn(is_baseline));
   const std::vector<Conditions> corners = CornersOf(under.conditions);
