@@ -51,7 +51,12 @@ def test_a_profile_outlives_its_job_and_is_measured_again(server: Server) -> Non
     by_clock = [(1400, 20.0), (1000, 12.5)]
     waiting = [{"frequency": mhz, "power_w": w, "power_std_w": 0.5} for mhz, w in by_clock]
     for rank in range(RANKS):
-        body = {"rank": rank, "waiting": waiting}
+        kinds = [("forward", 0.011, 3.5), ("backward", 0.021, 7.5)]
+        unlocked = [
+            {"stage": rank % 2, "instruction": name, "time": seconds, "energy": joules}
+            for name, seconds, joules in kinds
+        ]
+        body = {"rank": rank, "waiting": waiting, "unlocked": unlocked}
         assert server.call("POST", other + "/measurements", body)[0] == 200
         sweep(server, other, rank, slow=1.5)
     again = await_running(server, other)
@@ -72,6 +77,10 @@ def test_a_profile_outlives_its_job_and_is_measured_again(server: Server) -> Non
     assert "A100" in shown
     assert "20.0 +- 0.0 W, by rank of the pipeline; taken as constant over the clocks" in shown
     assert "20.0 +- 0.4 W at 1400 MHz to 12.5 +- 0.4 W at 1000 MHz; " in perseus("show", new)
+    assert "no clock set" not in shown
+    _, table = perseus("show", new).split("\nWith no clock set:\n")
+    cells = [line.split() for line in table.splitlines()]
+    assert ["1", "forward", "11.0000", "0.0000", "3.500", "0.000"] in cells
     assert "\n1,blocking,1000,1,12.5,0," in perseus("export", new)
     assert "stage,instruction,frequency,time,energy,time_std" in perseus("export", old)
     compared = json.loads(perseus("compare", old, new, "--json"))

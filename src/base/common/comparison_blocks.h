@@ -8,7 +8,7 @@
 
 namespace perseus {
 
-// Decides which iterations of a job run at maximum clocks, to measure what its plan saves. It
+// Decides which iterations of a job run with no clock set, to measure what its plan saves. It
 // depends only on the number of the iteration, so all ranks and the server agree without any
 // messages.
 //

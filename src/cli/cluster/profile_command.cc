@@ -76,6 +76,21 @@ std::string RowsText(const Profile& profile, const Style& style) {
   return table.Format(style.rule());
 }
 
+// What each computation costs with no clock set. Empty: that was not measured.
+std::string UnlockedText(const Profile& profile, const Style& style) {
+  if (profile.unlocked.empty()) return "";
+  Table table(
+      {"stage", "computation", "time ms", "+- ms", "energy J", "+- J"},
+      {Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
+  for (const UnlockedCost& cost : profile.unlocked) {
+    table.AddRow({std::to_string(cost.stage), std::string(ComputationTypeName(cost.type)),
+                  WithThousands(cost.time_seconds * 1e3, 4),
+                  WithThousands(cost.time_std_seconds * 1e3, 4),
+                  WithThousands(cost.energy_joules, 3), WithThousands(cost.energy_std_joules, 3)});
+  }
+  return "\nWith no clock set:\n" + table.Format(style.rule());
+}
+
 class ProfileClient {
  public:
   ProfileClient(const ProfileFlags& flags, const Style& style) : flags_(flags), style_(style) {}
@@ -118,7 +133,7 @@ class ProfileClient {
     }
     const Result<Profile> profile = ParseProfile(answer.value("profile_csv", ""), id);
     if (!profile) return tl::unexpected(profile.error());
-    return shown + "\n" + RowsText(*profile, style_);
+    return shown + "\n" + RowsText(*profile, style_) + UnlockedText(*profile, style_);
   }
 
   Result<Printout> Compare(const std::string& one, const std::string& other) {

@@ -44,7 +44,7 @@ struct RankPlan {
   double saving_least_percent = kUnknown;  // Of its 95 % interval.
   double saving_most_percent = kUnknown;
   bool profile_wanted = false;  // The server wants the clocks swept (again).
-  ComparisonBlocks comparison;  // Iterations that run at maximum clocks to measure the saving.
+  ComparisonBlocks comparison;  // Iterations that run with no clock set to measure the saving.
   int waiting_mhz = 0;  // The clock at which the rank waits within an iteration; 0: none is set.
   std::vector<PlanRow> rows;  // In order of execution; empty: maximum clocks.
 

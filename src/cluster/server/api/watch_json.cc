@@ -103,7 +103,7 @@ constexpr ObjectSchema kWatchSchemas[] = {
     {"Finding", kFindingMembers},
     {.name = "Detection", .members = kDetectionMembers, .base = "DetectionSettings"},
     {"Comparison", kComparisonMembers,
-     "Of every so many iterations, so many in one stretch run at maximum clocks; "
+     "Of every so many iterations, so many in one stretch run with no clock set; "
      "docs/how-to/savings.md "
      "says which."},
     {"ComparisonNow", kComparisonNowMembers},

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a job's watch tells others: the comparison with maximum clocks, events, stragglers
+// What a job's watch tells others: the comparison with no clock set, events, stragglers
 // that plans should answer, and what is shown.
 
 #include <fmt/format.h>
@@ -36,8 +36,9 @@ void JobWatch::Compare(std::int64_t iteration, const std::vector<WatchedIteratio
   if (!version) return;
   const std::optional<Realised> realised = savings_.Of(*version);
   if (!realised || !realised->slowdown) return;
-  std::string sentence = fmt::format("plan {} against maximum clocks, {} pairs: time {:+.2f} %",
-                                     *version, realised->pairs, 100 * realised->slowdown->share);
+  std::string sentence =
+      fmt::format("plan {} against iterations with no clock set, {} pairs: time {:+.2f} %",
+                  *version, realised->pairs, 100 * realised->slowdown->share);
   if (realised->saving) {
     compared_[*version] = realised->saving->share;
     if (compared_.size() > RealisedSavings::kMostVersions) compared_.erase(compared_.begin());
@@ -49,7 +50,7 @@ void JobWatch::Compare(std::int64_t iteration, const std::vector<WatchedIteratio
   if (const auto longer = savings_.Longer()) {
     Announce("lengthened", {.iteration = iteration},
              fmt::format("a change of clocks still acts at the end of a stretch of {} iterations: "
-                         "from now on {} of every {} run at maximum clocks",
+                         "from now on {} of every {} run with no clock set",
                          savings_.blocks().iterations, longer->iterations, longer->every));
   }
 }

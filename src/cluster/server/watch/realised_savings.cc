@@ -125,7 +125,7 @@ RealisedSavings::Compared RealisedSavings::Compare(double Run::Logs::*value) con
   const Run& after = chain_[2];
   const std::int64_t settling =
       std::min(blocks_.iterations / 2, static_cast<int>(Run::kMostKept) / 2);
-  // Places count from the begin of the run at maximum clocks.
+  // Places count from the begin of the run with no clock set.
   const std::int64_t last = kept(before.last);
   const Part first =
       part_of(before.last, last - std::min(last, (before.length + 1) / 2), last, -last);
