@@ -121,9 +121,19 @@ TEST(ConditionsWatch, FewRareComputationsAreNone) {
   told.rare_noise_share = RankFigure{1e-4, 1e-4};
   watch.Take(0, told);
   JobFile settings;
-  SetConditions(PlannedFor({}, watch.Combined()), &settings);
+  const PlannedConditions plan = PlannedFor({}, watch.Combined());
+  SetConditions(plan, &settings);
   EXPECT_EQ(settings.rare_noise, 0);
   EXPECT_EQ(settings.rare_noise_share, 0);
+  // Those few being longer asks for no other plan; many of them do.
+  told.rare_noise_variance = RankFigure{1e-6, 1e-7};
+  told.rare_noise_share = RankFigure{1e-4, 0.55e-4};
+  watch.Take(0, told);
+  EXPECT_FALSE(HaveMoved(plan, watch.Combined(), kLater));
+  told.rare_noise_share = RankFigure{0.01, 1e-4};
+  told.rare_noise_variance = RankFigure{1e-4, 1e-5};
+  watch.Take(0, told);
+  EXPECT_TRUE(HaveMoved(plan, watch.Combined(), kLater));
   // And a rank that tells nonsense asks for nothing that a plan could not be made for.
   told.rare_noise_variance = RankFigure{1e12, 0};
   told.rare_noise_share = RankFigure{1, 0};

@@ -156,8 +156,7 @@ const Field kFields[] = {
     {"rare_noise", &JobFile::rare_noise, Unit::kShare, kNoise, Group::kConditions, false,
      "--rare-noise", "P%",
      "With --rare-noise-share: some computations take much longer, by this much of their time in "
-     "the "
-     "mean."},
+     "the mean."},
     {"rare_noise_share", &JobFile::rare_noise_share, Unit::kShare, kNoise, Group::kConditions,
      false, "--rare-noise-share", "P%",
      "With --rare-noise: how many of all computations these are."},

@@ -22,8 +22,8 @@ inline constexpr std::uint64_t kLatencyDraw = 5;
 inline constexpr std::uint64_t kRankNoise = 6;
 inline constexpr std::uint64_t kRareNoise = 7;  // The last word, after those of a computation.
 
-// How much longer rare computations take is TimeNoise::rare_length times three squares of a uniform
-// draw. That has a mean of 1 and, as its square, this mean.
+// A rare computation takes TimeNoise::rare_length x 3 u^2 longer, with u uniform from 0 to 1. The
+// mean of 3 u^2 is 1; this is the mean of its square.
 inline constexpr double kRareSecondMoment = 1.8;
 
 // What a rank's call of an iteration, by its number, draws its latency from.

@@ -82,6 +82,10 @@ bool HasMoved(const PlannedConditions& plan, const MeasuredConditions& measured,
       measured.Of(Condition::kNoise).value < At(kFelt, Condition::kNoise)) {
     return false;
   }
+  // Nor does it matter how long rare computations are where none can be told.
+  if (which == Condition::kRareNoise && ValueOf(measured, Condition::kRareNoiseShare) == 0) {
+    return false;
+  }
   return apart > kErrors * measured.Of(which).error && apart > kShare * planned &&
          apart > At(kFelt, which);
 }
