@@ -72,7 +72,8 @@ RC_GTEST_PROP(LaneReplayProperty, WhatIsTriedIsWhatAFreshReplayFinds, ()) {
   }
 }
 
-// Wide registers change no bit, and lanes know nothing of each other.
+// Wide registers change no bit. And lanes know nothing of each other, unless clocks are called for
+// ahead: see LaneReplay::Node::calling.
 RC_GTEST_PROP(LaneReplayProperty, WidthOfRegistersChangesNothing, ()) {
   std::mt19937 random(*rc::gen::inRange(0, 1 << 30));
   const Planner planner = RandomPlanner(random, 3, 4, 4);
@@ -93,6 +94,7 @@ RC_GTEST_PROP(LaneReplayProperty, WidthOfRegistersChangesNothing, ()) {
   widest.Reset(knobs);
   RC_ASSERT(widest.GroupSums() == twos.GroupSums());
   RC_ASSERT(widest.figures().effective_joules == twos.figures().effective_joules);
+  if (switching.call_ahead == CallAhead::kPredicted) return;
   for (int lane = 0; lane < kLanes; ++lane) {
     Samples alone = DrawSamples(pipeline, {}, 1, 1, 0);
     for (int i = 0; i < pipeline.dag.size(); ++i) alone.time[i] = samples.TimeOf(i)[lane];

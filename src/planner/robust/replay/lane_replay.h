@@ -89,9 +89,11 @@ class LaneReplay {
   struct Node {
     double effective_joules = 0;
     int end_row = 0;
-    int call_row = 0;      // When its rank's last call ends.
-    bool calling = false;  // In some lane a call outlasts the computation.
-    int old_knob = 0;      // In effect until then.
+    int call_row = 0;  // When its rank's last call ends.
+    // In some lane a call outlasts the computation. With kPredicted, the next call of every lane
+    // then waits for the lane's last one; else that one counts as over, though it may not be.
+    bool calling = false;
+    int old_knob = 0;  // In effect until then.
   };
 
   int KnobBefore(int computation) const { return knobs_[previous_[computation]]; }
