@@ -584,6 +584,7 @@ def test_a_loop_of_ones_own_makes_its_job(monkeypatch: pytest.MonkeyPatch) -> No
             pp_rank=rank,
             dp_rank=0,
             settings={"at": "1.1x"},
+            labels={"team": "vision"},
         )
     first, second = (one["job"] for one in opened)
     assert first == second
@@ -596,6 +597,7 @@ def test_a_loop_of_ones_own_makes_its_job(monkeypatch: pytest.MonkeyPatch) -> No
         "tp": 1,
         "at": "1.1x",
     }
+    assert first["labels"] == {"team": "vision"}
     assert first["client_key"].startswith("a-")
     assert opened[1]["rank"] == 1
     assert [one["gpu_index"] for one in opened] == [5, 5]

@@ -105,9 +105,10 @@ def test_a_job_has_the_labels_of_its_environment(monkeypatch: pytest.MonkeyPatch
     }
     assert layout.labels_of_run({}) == {}
 
-    def body() -> dict[str, object]:
+    def body(labels: dict[str, str] | None = None) -> dict[str, object]:
+        order = {"schedule": "1f1b"}
         return layout.job_body(
-            layout.Layout(), schedule={"schedule": "1f1b"}, stages=1, microbatches=2, run="mine"
+            layout.Layout(), schedule=order, stages=1, microbatches=2, run="mine", labels=labels
         )
 
     monkeypatch.delenv("PERSEUS_LABELS", raising=False)
@@ -115,6 +116,11 @@ def test_a_job_has_the_labels_of_its_environment(monkeypatch: pytest.MonkeyPatch
     assert "labels" not in bare
     monkeypatch.setenv("PERSEUS_LABELS", "team=vision")
     assert body() == bare | {"labels": {"team": "vision"}}
+    # What the trainer's code says comes before what its environment says.
+    both = {"team": "speech", "project": "x"}
+    assert body({"team": "speech", "project": "x"}) == bare | {"labels": both}
+    monkeypatch.setenv("PERSEUS_LABELS", "project=x")
+    assert body({"team": "speech"}) == bare | {"labels": both}
 
 
 @pytest.mark.parametrize(("text", "word"), [("team", "'team'"), ("a=1,a=2", "'a' is there twice")])

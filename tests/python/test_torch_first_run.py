@@ -148,10 +148,12 @@ ORDER = "0F0,0F1,0F2,0B0,0F3,0B2,0B1,0B3\n1F0,1B0,1F1,1F2,1B2,1B1,1F3,1B3\n"
 
 def test_an_order_of_ones_own_is_planned_and_followed(drill: Drill) -> None:
     """As the schedule itself tells it."""
-    drill.train(csv=ORDER, profile=str(drill.folder / "profile.csv"))
+    labels = {"team": "vision"}
+    drill.train(csv=ORDER, profile=str(drill.folder / "profile.csv"), labels=labels)
     drill.until_both(following, "nobody follows")
     drill.goes_on(20)
     assert drill.job()["settings"]["schedule_csv"] == ORDER
+    assert drill.job()["labels"] == labels
     last = drill.lines(0)[-1], drill.lines(1)[-1]
     assert [line["order_mismatches"] for line in last] == [0, 0]
     assert all(following(line) for line in last)

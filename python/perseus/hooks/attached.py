@@ -245,6 +245,7 @@ def open_job(
     job_id: str | None,
     profile: bool | str | os.PathLike[str],
     settings: Mapping[str, object] | None,
+    labels: Mapping[str, str] | None,
     strict: bool,
     options: dict[str, Any],
 ) -> Job:
@@ -256,7 +257,7 @@ def open_job(
         Says what a job says of the order, where one is made.
     device
         Of PyTorch, that computes; None: its current CUDA device, where there is CUDA.
-    server, name, run, job_id, profile, settings, strict, options
+    server, name, run, job_id, profile, settings, labels, strict, options
         As for `perseus.attach`.
     """
     body = None
@@ -271,6 +272,7 @@ def open_job(
             name=name,
             profile_csv=given,
             settings=settings,
+            labels=labels,
         )
     _add_device_options(device, place, options)
     gpu = tuple(options.get(key) for key in ("device", "gpu_uuid", "gpu_index"))

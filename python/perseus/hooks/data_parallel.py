@@ -44,6 +44,7 @@ def attach_ddp(
     job_id: str | None = None,
     profile: bool | str | os.PathLike[str] = True,
     settings: Mapping[str, object] | None = None,
+    labels: Mapping[str, str] | None = None,
     tokens: int | Callable[[], int] = 0,
     job: Job | None = None,
     strict: bool = False,
@@ -74,7 +75,7 @@ def attach_ddp(
         `run`.
     rank
         None: that of the default process group, else 0.
-    server, name, run, job_id, profile, settings, tokens, job, strict, options
+    server, name, run, job_id, profile, settings, labels, tokens, job, strict, options
         As for `perseus.attach`.
 
     Returns
@@ -111,6 +112,7 @@ def attach_ddp(
                 job_id=job_id,
                 profile=profile,
                 settings=settings,
+                labels=labels,
                 strict=strict,
                 options=options,
             )

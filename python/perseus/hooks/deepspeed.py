@@ -47,6 +47,7 @@ def attach_deepspeed(
     job_id: str | None = None,
     profile: bool | str | os.PathLike[str] = True,
     settings: Mapping[str, object] | None = None,
+    labels: Mapping[str, str] | None = None,
     tokens: int | Callable[[], int] = 0,
     job: Job | None = None,
     strict: bool = False,
@@ -61,7 +62,7 @@ def attach_deepspeed(
     ----------
     engine
         As `deepspeed.initialize` returns it for a `PipelineModule`.
-    server, name, run, job_id, profile, settings, tokens, job, strict, options
+    server, name, run, job_id, profile, settings, labels, tokens, job, strict, options
         As for `perseus.attach`.
 
     Returns
@@ -95,6 +96,7 @@ def attach_deepspeed(
                 job_id=job_id,
                 profile=profile,
                 settings=settings,
+                labels=labels,
                 strict=strict,
                 options=options,
             )

@@ -202,6 +202,7 @@ strict, ahead, options
         tp: int = 1,
         profile: bool | str | os.PathLike[str] = True,
         settings: Mapping[str, object] | None = None,
+        labels: Mapping[str, str] | None = None,
         server: str | None = None,
         device: str | None = None,
         **options: Any,
@@ -230,6 +231,9 @@ strict, ahead, options
             profile in CSV. False: neither.
         settings
             More of the job: ``{"blocking_power": 85, "at": "1.05x"}``; keys of job files.
+        labels
+            For accounts and lists: ``{"team": "vision"}``. They come before those of
+            `$PERSEUS_LABELS`.
         server, device
             None: `$PERSEUS_SERVER`, else http://127.0.0.1:7787; `$PERSEUS_DEVICE`, else the node's
             agent.
@@ -268,6 +272,7 @@ strict, ahead, options
             name=name,
             profile_csv=None if isinstance(profile, bool) else Path(profile).read_text("utf-8"),
             settings=settings,
+            labels=labels,
         )
         job = cls(
             server or os.environ.get("PERSEUS_SERVER") or DEFAULT_SERVER,

@@ -139,6 +139,7 @@ def job_body(
     name: str | None = None,
     profile_csv: str | None = None,
     settings: Mapping[str, object] | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
     """Return the body of ``POST /api/v1/jobs``: the same on all ranks.
 
@@ -156,10 +157,8 @@ def job_body(
         As in the body.
     settings
         More keys of the object "job": ``blocking_power``, ``at`` and so on.
-
-    Notes
-    -----
-    `$PERSEUS_LABELS` gives the job its labels: see `labels_of_run`.
+    labels
+        Of the job. They come before those of `$PERSEUS_LABELS`: see `labels_of_run`.
 
     Raises
     ------
@@ -177,8 +176,8 @@ def job_body(
     text = json.dumps([job, profile_csv], sort_keys=True)
     shape = hashlib.sha256(text.encode()).hexdigest()[:12]
     body: dict[str, object] = {"client_key": f"{run}-{shape}", "name": name or run, "job": job}
-    if labels := labels_of_run():
-        body["labels"] = labels
+    if all_labels := {**labels_of_run(), **(labels or {})}:
+        body["labels"] = all_labels
     if profile_csv is not None:
         body["profile_csv"] = profile_csv
     return body

@@ -41,6 +41,7 @@ def attach_megatron(
     job_id: str | None = None,
     profile: bool | str | os.PathLike[str] = True,
     settings: Mapping[str, object] | None = None,
+    labels: Mapping[str, str] | None = None,
     tokens: int | Callable[[], int] = 0,
     job: Job | None = None,
     strict: bool = False,
@@ -63,7 +64,7 @@ def attach_megatron(
     pg_collection
         The `ProcessGroupCollection` that the schedule gets. None: as `parallel_state` says; where
         that is not initialised, the model's own.
-    server, name, run, job_id, profile, settings, tokens, job, strict, options
+    server, name, run, job_id, profile, settings, labels, tokens, job, strict, options
         As for `perseus.attach`.
 
     Returns
@@ -108,6 +109,7 @@ def attach_megatron(
                 job_id=job_id,
                 profile=profile,
                 settings=settings,
+                labels=labels,
                 strict=strict,
                 options=options,
             )

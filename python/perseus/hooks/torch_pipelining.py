@@ -58,6 +58,7 @@ def attach(
     job_id: str | None = None,
     profile: bool | str | os.PathLike[str] = True,
     settings: Mapping[str, object] | None = None,
+    labels: Mapping[str, str] | None = None,
     tokens: int | Callable[[], int] = 0,
     work: Callable[[int], float] | None = None,
     planner: Planner | None = None,
@@ -97,6 +98,8 @@ def attach(
         profile in CSV. False: neither.
     settings
         More of the job: ``{"blocking_power": 85, "at": "1.05x"}``; keys of job files.
+    labels
+        For accounts and lists: ``{"team": "vision"}``. They come before those of `$PERSEUS_LABELS`.
     tokens
         Of an iteration on this rank, or a function that says how many the one had that ended.
     work
@@ -146,6 +149,7 @@ def attach(
                 job_id=job_id,
                 profile=profile,
                 settings=settings,
+                labels=labels,
                 strict=strict,
                 options=options,
             )
