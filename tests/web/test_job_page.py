@@ -293,6 +293,8 @@ def test_the_history_is_drawn_by_hour_and_day(surfer: Surfer, server: Server) ->
     assert status == 202
     while not server.call("GET", path + "/history")[1]["rows"]:
         page.wait_for_timeout(50)
+    # Nothing was there: the page looks again soon, not only after half a minute.
+    expect(history.locator(".plot")).to_have_count(3, timeout=20_000)
     page.select_option("#history-span", "day")
     assert "span=day" in page.url
     expect(history.locator(".plot")).to_have_count(3)

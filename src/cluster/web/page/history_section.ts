@@ -12,6 +12,7 @@ import type { History, HistoryRow } from './types';
 
 // Of a day there are 1,440 minutes to send.
 const restSeconds = { hour: 30, day: 300 };
+const emptyRestSeconds = 5;
 const lengths = { hour: 3600, day: 86400 };
 const mostRows = 24;  // Of the table.
 
@@ -68,6 +69,8 @@ export class HistorySection {
           `${jobPath(this.id)}/history?resolution=minute&since=${from}`, this.signal);
       if (wanted === this.span.value) {
         this.draw(history.rows, { from, to: now, each: history.span_s });
+        // What begins is to be seen soon.
+        if (history.rows.length === 0) this.readAt -= restSeconds[wanted] - emptyRestSeconds;
       }
     } catch (error) {
       this.readAt = 0;
