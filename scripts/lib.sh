@@ -126,13 +126,13 @@ test_failures() {
 # run_ctest PRESET [ARGUMENT...]: passes the tests of a build. Many tests are of processes and
 # threads, and a busy machine may starve one of them beyond its patience. Such a test passes alone,
 # and is a fault to be found all the same: what failed runs once more, one at a time, and is named.
-# What a sanitizer found is no matter of patience. Two tests more than there are cores: many wait.
+# What a sanitizer found is no matter of patience. One test more than there are cores: many wait.
 run_ctest() {
   local log=build/log/$1-ctest.log again=build/log/$1-ctest-again.log
   local command=("${fixed_addresses[@]}" ctest --preset "$1")
   shift
   mkdir -p build/log
-  if "${command[@]}" --parallel "$(($(nproc) + 2))" "$@" </dev/null >"$log" 2>&1; then
+  if "${command[@]}" --parallel "$(($(nproc) + 1))" "$@" </dev/null >"$log" 2>&1; then
     grep -E 'tests passed' "$log"
     return
   fi

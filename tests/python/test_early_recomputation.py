@@ -132,5 +132,7 @@ def test_recomputations_are_measured_planned_and_followed(drill: Drill, tmp_path
     assert told == [(rank, "following", 0, "") for rank in range(STAGES)]
     job = drill.job()
     assert (job["ranks_measured"], job["profile_source"]) == (STAGES, "measured")
-    assert job["notes"] == []  # None that recomputes are taken to cost what forwards do.
+    # None that recomputes are taken to cost what forwards do. On a busy machine the host's times of
+    # a few ms differ from one minute to the next, which another note may say.
+    assert not [note for note in job["notes"] if "recompute" in note["text"]]
     assert job["plan"]["saving_percent"] > 0
