@@ -334,6 +334,10 @@ TEST(PlanUnderTest, SaysWhatIsOutOfRange) {
   EXPECT_EQ(PlanUnder(planner, seconds, spec).error().message,
             "'noise' is 0.5; expected a share (0.01 is 1 %) from 0 to 0.25");
   spec = {};
+  spec.conditions.noise.rare_length = 0.05;
+  EXPECT_EQ(PlanUnder(planner, seconds, spec).error().message,
+            "'rare_noise' is 0.05 and 'rare_noise_share' is 0; give both above 0, or neither");
+  spec = {};
   spec.conditions.confidence = 1;
   EXPECT_EQ(PlanUnder(planner, seconds, spec).error().code, ErrorCode::kInvalidInput);
   spec = {};

@@ -89,6 +89,12 @@ Result<void> CheckConditions(const Conditions& conditions, int pipelines) {
         fmt::format("'noise_correlation' is {}; expected a share from 0 to below 1 (0.9 is 90 %)",
                     correlation));
   }
+  const TimeNoise& noise = conditions.noise;
+  if ((noise.rare_length > 0) != (noise.rare_share > 0)) {
+    return InvalidInput(fmt::format(
+        "'rare_noise' is {} and 'rare_noise_share' is {}; give both above 0, or neither",
+        noise.rare_length, noise.rare_share));
+  }
   if (!ParseCallAhead(CallAheadName(switching.call_ahead))) {
     return InvalidInput("'call_ahead' is none; expected none, end or predicted");
   }
