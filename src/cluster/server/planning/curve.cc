@@ -99,9 +99,15 @@ Result<std::shared_ptr<const Curve>> Curve::Make(std::shared_ptr<const Job> job,
   return curve;
 }
 
+// Conditions lengthen an iteration with no clock set as they do one at maximum clocks: neither
+// changes a clock.
 void Curve::CompareWithUnlocked() {
-  const auto iteration = model::UnlockedIterationOf(job_->pipeline);
-  if (!iteration || expected_baseline_) return;
+  auto iteration = model::UnlockedIterationOf(job_->pipeline);
+  if (!iteration) return;
+  if (expected_baseline_ && planned_baseline_.energy_joules > 0) {
+    iteration->seconds *= baseline_time_seconds_ / planned_baseline_.iteration_time_seconds;
+    iteration->joules *= baseline_energy_joules_ / planned_baseline_.energy_joules;
+  }
   for (CurvePlan& plan : plans_) {
     PlanFigures figures;
     figures.iteration_time_seconds = plan.iteration_time_seconds;

@@ -38,7 +38,8 @@ struct CurvePlan {
   double saving_percent = 0;
   // Only of the plan for the target, of a profile that says its errors, and without conditions.
   std::optional<SavingInterval> saving_interval;
-  // Where the profile says what all computations cost with no clock set, and without conditions.
+  // Where the profile says what all computations cost with no clock set; under the conditions, if
+  // there are some.
   std::optional<UnlockedFigures> unlocked;
   std::vector<std::uint16_t> knobs;  // [computation]
   Waiting waiting = Waiting::kSetClock;
