@@ -121,6 +121,23 @@ TEST(ProfileTableTest, WhatWasMeasuredWithNoClockSetIsInTheProfile) {
             "stage 0 forward with no clock set");
 }
 
+// As where no clock that was asked for took, or where a kind came only at the end.
+TEST(ProfileTableTest, WhatWasMeasuredWithNoClockSetAloneIsLeftOut) {
+  ProfileTable table;
+  store::Measurements measured = {
+      .rows = {{.clock_mhz = 1400, .time_seconds = 1, .energy_joules = 400}}};
+  for (const auto type : {ComputationType::kForward, ComputationType::kBackward}) {
+    measured.rows.push_back({.type = type,
+                             .clock_mhz = store::kUnlockedMhz,
+                             .time_seconds = 0.9,
+                             .energy_joules = 500});
+  }
+  table.Add(measured, 0);
+  EXPECT_EQ(table.Csv(),
+            "stage,instruction,frequency,time,energy,time_std,energy_std\n"
+            "0,forward,unlocked,0.9,500,0,0\n0,forward,1400,1,400,0,0\n");
+}
+
 TEST(ProfileTableTest, RowsOfWaitingHaveAllColumns) {
   ProfileTable table;
   store::Measurements measured = Waits(0, 0, 80, 50);

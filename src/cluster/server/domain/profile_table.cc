@@ -209,6 +209,14 @@ double ProfileTable::BlockingErrorOf(int rank) const {
   return 0;
 }
 
+// What was measured with no clock set alone is not: plans need clocks, and its kind may have been
+// measured at none.
+bool ProfileTable::IsOfUse(const ProfileKey& key) const {
+  if (key.clock_mhz != store::kUnlockedMhz) return true;
+  const auto next = cells_.upper_bound(key);
+  return next != cells_.end() && next->first.stage == key.stage && next->first.type == key.type;
+}
+
 std::vector<ProfileKey> ProfileTable::Throttled() const {
   std::vector<ProfileKey> throttled;
   for (const auto& [key, cell] : cells_) {
@@ -238,6 +246,7 @@ std::string ProfileTable::Csv() const {
                  has_work ? ",work,time_per_work,energy_per_work" : "",
                  has_temperature ? ",temperature_c" : "", has_sources ? ",error_sources" : "");
   for (const auto& [key, cell] : cells_) {
+    if (!IsOfUse(key)) continue;
     const std::vector<const Report*> reports = Counted(cell);
     std::vector<double> times;
     std::vector<double> energies;

@@ -105,6 +105,7 @@ class ProfileTable {
   double BlockingErrorOf(int rank) const;  // Relative.
   static bool IsThrottled(const Cell& cell);
   static std::vector<const Report*> Counted(const Cell& cell);
+  bool IsOfUse(const ProfileKey& key) const;
 
   std::map<ProfileKey, Cell> cells_;
   std::map<int, std::vector<ProfileKey>> rows_of_rank_;
