@@ -268,6 +268,12 @@ TEST(JobClientTextTest, EventsAreLines) {
   EXPECT_EQ(EventLine("detection", {{"job", "j-1"}, {"sentence", "Rank 3 is slow."}}, {}),
             "detection  j-1: Rank 3 is slow.\n");
   EXPECT_EQ(EventLine("job", {{"job", "j-1"}, {"deleted", true}}, {}), "job        j-1: deleted\n");
+  EXPECT_EQ(EventLine("job", {{"job", "j-1"}, {"labels", {{"team", "vision"}}}}, {}),
+            "job        j-1: labels team=vision\n");
+  EXPECT_EQ(EventLine("job", {{"job", "j-1"}, {"labels", nlohmann::ordered_json::object()}}, {}),
+            "job        j-1: has no labels\n");
+  EXPECT_EQ(EventLine("state", {{"job", "j-1"}, {"labels", {{"team", "vision"}}}}, {}),
+            "state      j-1\n");
 }
 
 // Nobody need guess whether a watcher works while nothing happens.

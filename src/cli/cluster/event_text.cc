@@ -72,6 +72,10 @@ std::string EventLine(const std::string& name, const Json& data, const Json& job
   if (data.value("deleted", Json()) == true) return text + ": deleted\n";
   text += part(": ", MemberText(data, "sentence"));
   text += part(": straggler ", MemberText(data, "straggler_id"));
+  if (name == "job" && data.contains("labels")) {  // They changed.
+    const std::string labels = LabelsOf(data);
+    text += labels.empty() ? ": has no labels" : ": labels " + labels;
+  }
   text += part(": ", MemberText(job, "state"));
   text += part(", ", MemberText(job, "reason"));
   const Json& plan = ObjectOf(job, "plan");
