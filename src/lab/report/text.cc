@@ -117,7 +117,7 @@ std::string IntervalText(const SavingInterval& interval) {
 }
 
 std::string_view ProfileOrigin(std::string_view modelled) {
-  return modelled.empty() ? "measured" : "modelled";
+  return modelled.empty() ? "as the profile says" : "modelled";
 }
 
 std::string UnlockedText(const UnlockedFigures& unlocked, std::string_view iteration,

@@ -39,9 +39,10 @@ DisplayUnit PowerUnit(double watts);
 std::string ChangePercent(double change_percent, int decimals);
 // "95 %: 10.30 to 10.80 %, by the errors of the profile"
 std::string IntervalText(const SavingInterval& interval);
-// What a figure of a profile is; `modelled`: Profile::modelled.
+// Who says a figure that follows from a profile, which nobody measured as such; `modelled`:
+// Profile::modelled.
 std::string_view ProfileOrigin(std::string_view modelled);
-// "with no clock set one iteration takes 5.2 s and 2,195 J (measured); the plan uses 12.3 % less
+// "with no clock set one iteration takes 5.2 s and 2,195 J (modelled); the plan uses 12.3 % less
 // energy and takes 0.4 % longer". `iteration`: its time and energy; `origin`: who says so.
 std::string UnlockedText(const UnlockedFigures& unlocked, std::string_view iteration,
                          std::string_view origin);
