@@ -12,7 +12,7 @@ namespace perseus {
 // depends only on the number of the iteration, so all ranks and the server agree without any
 // messages.
 //
-// A cycle has `every` iterations. A stretch of `iterations` of them runs at maximum clocks: either
+// A cycle has `every` iterations. A stretch of `iterations` of them runs with no clock set: either
 // at the beginning or at the end of the cycle, as a hash of the cycle's number decides. Both are
 // equally likely, so the comparison is not biased by a trend (a room that warms up), by periodic
 // events (a checkpoint), or by noise that lasts longer than a stretch.

@@ -40,7 +40,7 @@ std::optional<double> Kwh(const Json& row, const char* key) {
   return joules ? std::optional(*joules / kJoulesPerKwh) : std::nullopt;
 }
 
-// How much of the energy was compared with maximum clocks.
+// How much of the energy was compared with no clock set.
 std::optional<double> ComparedShare(const Json& row) {
   const std::optional<double> all = NumberOf(row, "energy_j");
   const std::optional<double> compared = NumberOf(row, "compared_energy_j");
@@ -126,13 +126,13 @@ std::string Quoted(std::string text) {
 std::string NotesText(const Json& total, const ReportFlags& flags) {
   std::string text =
       "\n\"covered\" is the share of the time, from the first iteration to the last, in which "
-      "ranks "
-      "reported iterations.\nThe rest is in no figure: pauses, time between iterations, and all "
-      "while no server was up.\nkWh is what the energy counters of the GPUs measured. \"measured\" "
-      "is the share of the "
-      "iterations that it is of;\nother iterations are in no figure to the right of it. A promised "
-      "saving holds if the plans keep what they\npromise. A measured saving is that of the share "
-      "\"compared\" of the energy: see 'perseus job compare'.\n";
+      "ranks reported iterations.\nThe rest is in no figure: pauses, time between iterations, and "
+      "all while no server was up.\nkWh is what the energy counters of the GPUs measured. "
+      "\"measured\" is the share of the iterations that it is of;\nother iterations are in no "
+      "figure to the right of it. A promised saving is against all clocks at maximum, if "
+      "the\nplans keep "
+      "what they promise. A measured saving is against no clock set, as the job ran before, and of "
+      "the\nshare \"compared\" of the energy: see 'perseus job compare'.\n";
   if (NumberOf(total, "measured_share").value_or(0) == 0) {
     text += "No rank reported energy: 'perseus doctor' on its node says whether its GPU can.\n";
   }

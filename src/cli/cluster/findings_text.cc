@@ -110,7 +110,7 @@ std::string SavingsText(const Json& savings) {
   }
   const std::string measured = SecondsOf(savings, "measured_at_maximum_s");
   if (is_estimated && !measured.empty()) {
-    text += Line("measured", measured + " an iteration at maximum clocks");
+    text += Line("measured", measured + " an iteration with no clock set");
   }
   const Json& blocks = ObjectOf(savings, "comparison");
   if (!blocks.empty()) {

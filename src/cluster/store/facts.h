@@ -301,7 +301,7 @@ struct HistoryRow {
   double joules = 0;
   // What they saved against maximum clocks, by what their plan promises. Negative: it needed more.
   double promised_joules = 0;
-  // Of the reports whose plan was compared with maximum clocks: what they used, and what they saved
+  // Of the reports whose plan was compared with no clock set: what they used, and what they saved
   // by that comparison.
   double compared_joules = 0;
   double realised_joules = 0;
@@ -327,8 +327,8 @@ struct HistoryQuery {
   std::size_t most = 200'000;  // One more is read, so that it shows.
 };
 
-// The operator's settings, as JSON, for detecting stragglers and for comparing plans with maximum
-// clocks. Empty: the default settings.
+// The operator's settings, as JSON, for detecting stragglers and for comparing plans with no clock
+// set. Empty: the default settings.
 struct DetectionChange {
   std::string job = {};
   std::string detection_json = {};

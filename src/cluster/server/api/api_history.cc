@@ -59,11 +59,11 @@ constexpr Member kFiguresMembers[] = {
         .Says("Saved against maximum clocks, if the plan keeps what it promises. 0 where the job's "
               "figures cannot be believed."),
     Number("compared_energy_j")
-        .Says("The part of energy_j whose plan was compared with maximum clocks."),
+        .Says("The part of energy_j whose plan was compared with iterations with no clock set."),
     Number("realised_saved_j")
         .Nullable()
-        .Says("What this part saved by that comparison. Negative: it used more; null: nothing was "
-              "compared.")};
+        .Says("What this part saved by that comparison, so against no clock set. Negative: it used "
+              "more; null: nothing was compared.")};
 constexpr Member kHistoryRowMembers[] = {
     Integer("start").Says("When the span began, seconds since 1970."),
     Number("iteration_time_s").Says("Mean."),

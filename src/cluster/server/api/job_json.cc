@@ -107,7 +107,7 @@ constexpr Member kJobSummaryMembers[] = {
         .Says("What the last iterations took; null: this server heard of none."),
     Object("realised", "LastRealised")
         .Optional()
-        .Says("The saving of the newest plan that was compared with maximum clocks, in percent; "
+        .Says("The saving of the newest plan that was compared with no clock set, in percent; "
               "null: none was compared."),
     Integer("following")
         .Sometimes()

@@ -94,7 +94,10 @@ constexpr Member kSavingsMembers[] = {
         .Sometimes()
         .Says("In which the plan changed, or something is missing"),
     Integer("shadow_ranks").Sometimes(),
-    Number("measured_at_maximum_s").Optional()};
+    Number("measured_at_maximum_s")
+        .Optional()
+        .Says(
+            "Mean of the iterations without a plan, which run with no clock set; null: none ran.")};
 constexpr ObjectSchema kWatchSchemas[] = {
     kNewDetectionSchema,
     kNewComparisonSchema,

@@ -10,7 +10,7 @@
 #include "server/domain/watch_settings.h"
 #include "server/runtime/managed_job.h"
 
-// The API's JSON for straggler detection and for the comparison with maximum clocks.
+// The API's JSON for straggler detection and for the comparison with no clock set.
 namespace perseus::server {
 
 // Request bodies.

@@ -20,8 +20,8 @@ namespace perseus::server {
 struct IterationCost {
   double seconds = 0;
   std::optional<double> joules = {};  // None: the rank did not tell; then the rest does not count.
-  // What the rank saved against maximum clocks: by what the plan promises, and by a comparison of
-  // the plan with maximum clocks. Negative: it used more.
+  // What the rank saved: against maximum clocks, by what the plan promises, and against no clock
+  // set, by a comparison. Negative: it used more.
   double promised_joules = 0;
   std::optional<double> realised_joules = {};  // None: the plan was not compared.
 };

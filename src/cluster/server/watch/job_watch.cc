@@ -154,7 +154,8 @@ std::optional<Saved> JobWatch::SavedIn(const WatchedIteration& report) const {
   const PublishedPlan* const published = PlanOfVersion(report.plan_version);
   if (published == nullptr || published->curve == nullptr) return std::nullopt;
   if (report.clocks != ReportedClocks::kPlan || !report.energy_joules) return std::nullopt;
-  // A share of what maximum clocks would have used, of which the rank used the rest.
+  // A share of what the iteration would have used without the plan, of which the rank used the
+  // rest.
   const auto of_share = [&](double share) { return *report.energy_joules * share / (1 - share); };
   Saved saved;
   // None: this pipeline runs at maximum clocks.

@@ -84,13 +84,14 @@ struct WatchView {
   std::int64_t dropped_cycles = 0;
 };
 
-// What an iteration of one rank saved against maximum clocks. Negative: it used more.
+// What an iteration of one rank saved. Negative: it used more.
 struct Saved {
-  double promised_joules = 0;                  // By what its plan promises.
-  std::optional<double> realised_joules = {};  // None: its plan was not compared.
+  double promised_joules = 0;  // Against maximum clocks, by what its plan promises.
+  // Against no clock set. None: its plan was not compared.
+  std::optional<double> realised_joules = {};
 };
 
-// Watches one job's iterations: finds stragglers, and compares the plan with maximum clocks. Knows
+// Watches one job's iterations: finds stragglers, and compares the plan with no clock set. Knows
 // only the reports that ranks sent to this server. Only its WatchState is durable. One thread at a
 // time.
 class JobWatch {

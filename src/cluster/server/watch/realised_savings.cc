@@ -50,7 +50,7 @@ bool RealisedSavings::Belongs(const ComparedIteration& iteration) {
   const std::int64_t number = blocks_.CycleOf(iteration.iteration);
   if (number == dropped_cycle_) return false;
   const bool at_maximum = blocks_.AtMaximum(iteration.iteration);
-  // The plan version of a rank at maximum clocks says nothing.
+  // The plan version of a rank with no clock set says nothing.
   const bool as_ordered = iteration.is_known && at_maximum == (iteration.plan_version == 0);
   const bool continues =
       !chain_.empty() && iteration.iteration == next_ &&
@@ -96,7 +96,7 @@ std::optional<std::int64_t> RealisedSavings::Add(const ComparedIteration& iterat
       changed = plan_version_;
       chain_.erase(chain_.begin(), chain_.begin() + 2);
     } else if (chain_.size() == 1 && !at_maximum) {
-      chain_.clear();  // A stretch at maximum clocks without a plan before it.
+      chain_.clear();  // A stretch with no clock set without a plan before it.
     }
     chain_.push_back({.at_maximum = at_maximum});
   }

@@ -30,12 +30,12 @@ enum class Settling : std::uint8_t {
 };
 inline constexpr EnumNames<Settling, 3> kSettlingNames = {{"unknown", "over", "goes_on"}};
 
-// One version of the plan compared with maximum clocks.
+// One version of the plan compared with no clock set.
 struct Realised {
   std::int64_t plan_version = 0;
-  std::int64_t pairs = 0;         // Stretches at maximum clocks that were compared by time.
+  std::int64_t pairs = 0;         // Stretches with no clock set that were compared by time.
   std::int64_t energy_pairs = 0;  // Those that were compared by energy.
-  double with_seconds = 0;        // Iteration time with the plan; without: at maximum clocks.
+  double with_seconds = 0;        // Iteration time with the plan; without: with no clock set.
   double without_seconds = 0;
   double with_joules = 0;  // Of one GPU. 0: GPUs report no energy.
   double without_joules = 0;
@@ -47,7 +47,7 @@ struct Realised {
 // One complete iteration of a job.
 struct ComparedIteration {
   std::int64_t iteration = 0;
-  std::int64_t plan_version = 0;  // 0: the iteration ran at maximum clocks.
+  std::int64_t plan_version = 0;  // 0: the iteration ran with no clock set.
   bool is_known = false;          // All ranks reported that they ran this version.
   int ranks = 0;
   double seconds = 0;  // Maximum over the ranks.
@@ -55,10 +55,10 @@ struct ComparedIteration {
   double joules = 0;  // Mean over energy_ranks.
 };
 
-// Compares iterations under the plan with stretches at maximum clocks, whose places
+// Compares iterations under the plan with stretches with no clock set, whose places
 // ComparisonBlocks draws at random. Not thread-safe.
 //
-// Each stretch at maximum clocks gives one sample: it is compared with half of the iterations under
+// Each stretch with no clock set gives one sample: it is compared with half of the iterations under
 // the plan before it and half of those after it. So no iteration is in two samples.
 // - Rare iterations that last far longer: each of the three parts counts by its trimmed mean of
 //   logarithms, and samples by a trimmed mean with the interval of Tukey and McLaughlin.
@@ -87,7 +87,7 @@ class RealisedSavings {
   // whose figures changed.
   std::optional<std::int64_t> Add(const ComparedIteration& iteration);
 
-  // Blocks twice as long, with the same share at maximum clocks, once figures are found biased
+  // Blocks twice as long, with the same share of no clock set, once figures are found biased
   // because stretches are too short. It looks after 8, 16, 32, ... pairs of a version: a look after
   // each pair would some time find by chance what is not there.
   std::optional<ComparisonBlocks> Longer() const;
@@ -114,7 +114,7 @@ class RealisedSavings {
   struct Compared {
     double with = 0;
     double without = 0;
-    // By how much the effect of maximum clocks grows from the first to the second half of as many
+    // By how much the effect of no clock set grows from the first to the second half of as many
     // iterations after a change of clocks, and from the third to the fourth quarter.
     double growth = 0;
     double late_growth = 0;
@@ -135,7 +135,7 @@ class RealisedSavings {
   // Whether the iteration continues the chain or begins one. If not, its whole cycle is dropped.
   bool Belongs(const ComparedIteration& iteration);
   void Append(const ComparedIteration& iteration, bool at_maximum);
-  // From a plan's run, one at maximum clocks, and a plan's run.
+  // From a plan's run, one with no clock set, and a plan's run.
   void AddSample();
   Compared Compare(double Run::Logs::*value) const;
   Figures FiguresOf(const std::deque<Compared>& samples) const;

@@ -25,9 +25,9 @@ struct IterationTotals {
   std::int64_t iterations = 0;
   std::int64_t with_energy = 0;  // Of these, all ranks told their energy:
   double joules = 0;
-  // Of those that all ranks ran with the plan: what they saved against maximum clocks.
-  double promised_joules = 0;        // By what the plan promises.
-  double realised_saved_joules = 0;  // By a comparison of this plan with maximum clocks,
+  // Of those that all ranks ran with the plan: what they saved.
+  double promised_joules = 0;        // Against maximum clocks, by what the plan promises.
+  double realised_saved_joules = 0;  // By a comparison of this plan with no clock set,
   double realised_lost_joules = 0;   // or lost, where the plan was measured to need more.
 };
 

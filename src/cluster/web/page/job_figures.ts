@@ -49,7 +49,7 @@ function savingFigures(job: Job): Figure[] {
   return [
     { name: 'Saved', value: percent(realised?.mean), source: 'measured',
       details: realised === null || realised === undefined
-        ? ['n/a until some iterations run at maximum clocks: perseus job compare']
+        ? ['n/a until some iterations run with no clock set: perseus job compare']
         : [`95 % interval ${between(realised.least, realised.most)}`,
           ...(realised.plan_version === job.plan?.version ? []
             : [`of plan ${realised.plan_version}, an older one`])] },
@@ -58,8 +58,8 @@ function savingFigures(job: Job): Figure[] {
         ? [interval === undefined ? 'against maximum clocks'
           : `${between(interval.least_percent, interval.most_percent)}, as sure as its profile`,
         ...(unlocked === undefined ? []
-          : [`${percent(unlocked.saving_percent)} against no clock set, and ` +
-             `${signedPercent(unlocked.slowdown_percent)} of its time`])]
+          : [`against no clock set: ${percent(unlocked.saving_percent)}, ` +
+             `${signedPercent(unlocked.slowdown_percent)} time`])]
         : ['n/a: the notes on its profile say why'] },
   ];
 }

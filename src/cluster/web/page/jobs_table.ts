@@ -44,7 +44,7 @@ export const columns: JobColumn[] = [
     order: (job) => (hasEnded(job) ? missing : job.measured?.power_w ?? missing),
     text: (job) => (hasEnded(job) ? unknown : watts(job.measured?.power_w)) },
   { key: 'saved', head: 'Saved', isNumber: true,
-    about: 'Measured against maximum clocks, with its 95 % interval; promised by the plan',
+    about: 'Measured against no clock set, with its 95 % interval; promised against maximum clocks',
     order: (job) => job.realised?.mean ?? promisedSaving(job) ?? missing,
     text: (job) => (job.realised === null || job.realised === undefined ? unknown
       : `${percent(job.realised.mean)} (${between(job.realised.least, job.realised.most)})`),
