@@ -39,9 +39,8 @@ inline tl::unexpected<Failure> Fail(FailureCode code, std::string message, std::
 }
 
 inline Failure NoSuchJob(const std::string& id) {
-  return {FailureCode::kNotFound, "there is no job " + id +
-                                      " on this server; 'perseus job list' shows those that there "
-                                      "are"};
+  return {FailureCode::kNotFound, "there is no job with the id " + id +
+                                      " on this server; 'perseus job list' shows the ids"};
 }
 
 // Of a job that was there.
