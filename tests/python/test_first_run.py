@@ -280,6 +280,38 @@ def test_success_and_the_end_are_said(server: str, tmp_path: Path) -> None:
     assert f"{job['state']}, ended" in listed
 
 
+def test_a_rank_that_is_refused_does_not_say_that_it_is_attached(
+    server: str, tmp_path: Path
+) -> None:
+    """A job's name in place of its id is refused, and nothing else is said."""
+    code = """
+import sys, time
+import perseus
+
+with perseus.Job(sys.argv[1], job_id="first", rank=0, device="") as job:
+    until = time.monotonic() + 60
+    while job.state != "released" and time.monotonic() < until:
+        with job.step():
+            pass
+        time.sleep(0.01)
+    with job.step():
+        pass
+    time.sleep(0.2)
+    print(job.state)
+"""
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code, server],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+    assert done.stdout.strip() == "released"
+    assert "there is no job with the id first" in done.stderr
+    assert "attached" not in done.stderr
+
+
 # Its process wakes up late, each time, and says when the kernel could have begun.
 LATE = """
 import json, sys, time

@@ -132,6 +132,19 @@ def test_labels_that_cannot_be_read_are_named(text: str, word: str) -> None:
     assert "team=vision" in str(refused.value)
 
 
+def test_labels_of_another_type_are_named() -> None:
+    """A text is what `PERSEUS_LABELS` takes; the call takes a dict."""
+    with pytest.raises(TypeError, match=r"labels='team=vision'"):
+        layout.job_body(
+            layout.Layout(),
+            schedule={"schedule": "1f1b"},
+            stages=1,
+            microbatches=2,
+            run="mine",
+            labels="team=vision",  # type: ignore[arg-type]
+        )
+
+
 @pytest.mark.parametrize(
     ("command", "key"),
     [

@@ -701,6 +701,8 @@ strict, ahead, options
         state, job_id = self.client.state, self.client.job_id
         if state in (State.CONNECTING, State.CLOSED) or not job_id or self._speaker is None:
             return
+        if state == State.RELEASED and self.client.last_error:
+            return  # All is not well: it has said so, and may recover.
         name = f" ({self._name})" if self._name else ""
         text = f"attached: job {job_id}{name} at {self._greeting}, {state.name.lower()}"
         self._greeting = ""

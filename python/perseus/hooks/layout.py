@@ -9,12 +9,13 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 DEFAULT_SERVER = "http://127.0.0.1:7787"
 DEFAULT_AGENT = "/run/perseus/agent.sock"
@@ -176,6 +177,8 @@ def job_body(
     text = json.dumps([job, profile_csv], sort_keys=True)
     shape = hashlib.sha256(text.encode()).hexdigest()[:12]
     body: dict[str, object] = {"client_key": f"{run}-{shape}", "name": name or run, "job": job}
+    if labels is not None and not isinstance(labels, Mapping):
+        raise TypeError(f'labels={labels!r}: write them as {{"team": "vision"}}')
     if all_labels := {**labels_of_run(), **(labels or {})}:
         body["labels"] = all_labels
     if profile_csv is not None:
