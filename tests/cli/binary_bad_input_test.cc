@@ -52,13 +52,22 @@ TEST_F(BinaryBadInputTest, WhatIsQuotedIsOneShortLine) {
 // Whoever asks an agent that does not run hears how to start one; of clocks, why they stay, too.
 TEST_F(BinaryBadInputTest, NoAgent) {
   const std::string socket = folder_.Path("agent.sock");
-  EXPECT_EQ(Refused({"agent", "status", "--socket", socket}),
-            "the agent at " + socket +
-                ": No such file or directory; is it running? 'sudo perseus agent run' starts one");
+  EXPECT_EQ(
+      Refused({"agent", "status", "--socket", socket}),
+      "the agent at " + socket +
+          ": No such file or directory; is it running? 'sudo perseus agent run' starts one, and "
+          "--socket names another");
   const std::string kept = Refused({"agent", "release", "--all", "--socket", socket, "--driver",
                                     "nvml:" + folder_.Path("none.so")});
   EXPECT_THAT(kept, AllOf(HasSubstr(socket), HasSubstr("'sudo perseus agent run'"),
                           HasSubstr("cannot load NVIDIA's library")));
+}
+
+// Whoever has no simulated GPUs yet hears what makes them.
+TEST_F(BinaryBadInputTest, NoSimulatedGpus) {
+  EXPECT_THAT(Refused({"agent", "run", "--driver", "simulated:" + folder_.Path("none"), "--socket",
+                       folder_.Path("agent.sock"), "--journal", folder_.Path("journal")}),
+              HasSubstr("'python3 -m perseus.simulate create FILE' makes one"));
 }
 
 TEST_F(BinaryBadInputTest, AFileOverTheLimitLeavesNothing) {

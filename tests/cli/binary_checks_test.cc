@@ -366,12 +366,34 @@ TEST_F(CheckCommandTest, ASoundInputHasNoNotes) {
   const RunResult alone = RunPerseus({"check", profile});
   EXPECT_EQ(alone.exit_code, 0);
   EXPECT_THAT(alone.out, Mentions("Only", "checked;"));
+  EXPECT_THAT(alone.out, HasSubstr("(or a job file)"));
+  folder_.Write("job.toml", "profile = 'profile.csv'\nschedule = '1f1b'\nmicrobatches = 4\n");
+  const RunResult short_job = RunPerseus({"check", folder_.Path("job.toml")});
+  EXPECT_THAT(short_job.out, HasSubstr("--blocking-power (or complete the job file)"));
   folder_.Write("job.toml",
                 "profile = 'profile.csv'\nschedule = '1f1b'\nmicrobatches = 4\n"
                 "blocking_power = 20\n");
   const RunResult job = RunPerseus({"check", folder_.Path("job.toml")});
   EXPECT_EQ(job.exit_code, 0) << job.err;
   EXPECT_EQ(job.out, "Nothing is odd.\n");
+}
+
+// Of a job without another stage none is spoken of.
+TEST_F(CheckCommandTest, ExplainSpeaksOfOtherStagesWhereThereAreSome) {
+  const std::string header = "stage,instruction,frequency,time,energy\n";
+  const std::string one =
+      "0,forward,1400,0.1,25\n0,forward,1200,0.115,24\n"
+      "0,backward,1400,0.2,50\n0,backward,1200,0.23,48\n";
+  const std::string two = "1,forward,1400,0.05,12\n1,backward,1400,0.1,24\n";
+  for (const std::string& rows : {one, one + two}) {
+    const RunResult plan =
+        RunPerseus({"plan", folder_.Write("profile.csv", header + rows), "--schedule", "1f1b",
+                    "--microbatches", "4", "--blocking-power", "20", "-o", folder_.Path("out")});
+    ASSERT_EQ(plan.exit_code, 0) << plan.err;
+    const RunResult run = RunPerseus({"explain", folder_.Path("out/plan.json")});
+    EXPECT_THAT(run.out, rows == one ? Mentions("no", "other", "stage,")
+                                     : Mentions("Other", "stages", "may"));
+  }
 }
 
 TEST_F(CheckCommandTest, TheExampleIsSound) {

@@ -56,7 +56,10 @@ def test_the_command_line_says_how_to_give_a_token(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong"
     wrong.write_text("1" * 16)
     refused = job_command(server, "list", "--token-file", str(wrong), fails=True)
+    assert f"does not know the token in {wrong}" in refused
     assert "PERSEUS_TOKEN_FILE" in refused
+    refused = job_command(server, "list", "--token-file", str(tokens), fails=True)
+    assert "a server's file" in refused
     assert "Bearer" not in refused
     server.stop()
 

@@ -133,6 +133,7 @@ def test_the_next_job_begins_with_them(store: str, tmp_path: Path) -> None:
     shown_profile = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert f"from job {first_id}, measured on 20" in shown_profile.stdout
     assert "latency: 50.0 ms +- " in shown_profile.stdout
+    assert "Time and energy: at the highest clock." in shown_profile.stdout
 
     by_profile = plan_command(server, tmp_path, profile["id"])
     assert by_profile == plan_command(server, tmp_path, first_id)

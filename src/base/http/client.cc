@@ -81,7 +81,12 @@ Result<std::string> ReadTokenFile(const std::string& path) {
   const std::size_t first = std::min(text->find_first_not_of(kSpace), text->size());
   const std::size_t end = std::min(text->find_first_of(kSpace, first), text->size());
   if (first == end || text->find_first_not_of(kSpace, end) != std::string::npos) {
-    return InvalidInput(fmt::format("{}: expected a file that holds one token", path));
+    const std::string_view word = std::string_view(*text).substr(first, end - first);
+    const bool is_servers = word == "read" || word == "train" || word == "operate";
+    return InvalidInput(fmt::format(
+        "{}: expected a file that holds one token{}", path,
+        is_servers ? " and nothing else; this seems to be a server's file, with a role before each"
+                   : ""));
   }
   return text->substr(first, end - first);
 }

@@ -73,7 +73,10 @@ std::string RowsText(const Profile& profile, const Style& style) {
                   WithThousands(top.energy_std_joules, 3),
                   profile.knobs[static_cast<std::size_t>(cheapest->knob)].label});
   }
-  return table.Format(style.rule());
+  return table.Format(style.rule()) +
+         Wrap("Time and energy: at the highest clock. Cheapest: the clock of least energy.",
+              style.columns, 0) +
+         "\n";
 }
 
 // What each computation costs with no clock set. Empty: that was not measured.
@@ -116,7 +119,7 @@ class ProfileClient {
                                           MemberText(answer, "job")));
     shown += Line("GPU", GpusText(metadata));
     shown +=
-        Line("layout", fmt::format("{}, {} stages on {} ranks, tensor parallelism {}",
+        Line("layout", fmt::format("{}, stages: {}, pipeline ranks: {}, tensor-parallel GPUs: {}",
                                    MemberText(metadata, "schedule"), MemberText(metadata, "stages"),
                                    MemberText(metadata, "pipeline_parallel"),
                                    MemberText(metadata, "tensor_parallel")));

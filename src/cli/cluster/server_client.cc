@@ -39,7 +39,7 @@ Result<ServerClient> ServerClient::Connect(const ServerFlags& given) {
   }
   Result<http::Client> client = http::Client::Create(std::move(options));
   if (!client) return tl::unexpected(client.error());
-  return ServerClient(*std::move(client));
+  return ServerClient(*std::move(client), flags.token_file);
 }
 
 nlohmann::ordered_json ServerClient::Parsed(const std::string& text) {
@@ -59,8 +59,12 @@ Result<std::string> ServerClient::Text(const char* method, const std::string& ta
   if (response->status < 300) return text;
   if (response->status == 401) {
     return InvalidInput(
-        "the server wants a token that it knows; give the token's file with --token-file, or set "
-        "PERSEUS_TOKEN_FILE");
+        token_file_.empty()
+            ? "the server wants a token; give the token's file with --token-file, or set "
+              "PERSEUS_TOKEN_FILE"
+            : fmt::format("the server does not know the token in {}; give another one with "
+                          "--token-file, or set PERSEUS_TOKEN_FILE",
+                          token_file_));
   }
   const auto json = Parsed(text);
   const auto error = json.find("error");

@@ -44,9 +44,11 @@ class ServerClient {
   static nlohmann::ordered_json Parsed(const std::string& text);
 
  private:
-  explicit ServerClient(http::Client client) : client_(std::move(client)) {}
+  ServerClient(http::Client client, std::string token_file)
+      : client_(std::move(client)), token_file_(std::move(token_file)) {}
 
   http::Client client_;
+  std::string token_file_;  // Where the token came from; "": none is sent.
 };
 
 // What the things of a server ("jobs") are called by, a line each, for a shell that completes a

@@ -139,8 +139,8 @@ Result<Printout> DescribeRelease(const agent::ReleaseAllAnswer& answer) {
 
 // What a command says to whoever finds no agent.
 std::string WithRemedy(const std::string& no_agent) {
-  return fmt::format("{}{} 'sudo perseus agent run' starts one", no_agent,
-                     no_agent.ends_with('?') ? "" : ";");
+  return fmt::format("{}{} 'sudo perseus agent run' starts one, and --socket names another",
+                     no_agent, no_agent.ends_with('?') ? "" : ";");
 }
 
 Result<Printout> ReleaseOnDriver(const AgentFlags& flags, const agent::ReleaseScope& scope) {

@@ -28,11 +28,13 @@ namespace {
 struct Checked {
   std::vector<Note> notes;
   std::vector<std::string> missing;  // Flags without which the profile alone is checked.
+  bool has_job_file = false;
 };
 
 Result<Checked> Check(const JobFlags& flags, JobFile settings) {
   settings.strict = false;  // Everything is to be said, and then judged.
   Checked checked;
+  checked.has_job_file = settings.places.contains("profile");
   if (settings.profile && !MissingFields(settings).empty()) {
     const Result<Profile> profile = ReadProfile(*settings.profile, ProfileOptionsOf(settings));
     if (!profile) return tl::unexpected(profile.error());
@@ -65,9 +67,9 @@ std::string CheckText(const Checked& checked, const Style& style) {
   if (checked.notes.empty()) out = "Nothing is odd.\n";
   if (checked.missing.empty()) return out;
   return out +
-         Wrap(fmt::format("Only the profile was checked; give {} (or a job file) to check "
-                          "the job.",
-                          fmt::join(checked.missing, ", ")),
+         Wrap(fmt::format("Only the profile was checked; give {} (or {}) to check the job.",
+                          fmt::join(checked.missing, ", "),
+                          checked.has_job_file ? "complete the job file" : "a job file"),
               style.columns, 0) +
          "\n";
 }
@@ -83,7 +85,8 @@ Result<Printout> RunCheck(const Invocation& invocation, const Style& style) {
     if (checked.error().code != ErrorCode::kInvalidInput || !invocation.json) {
       return tl::unexpected(checked.error());
     }
-    checked = Checked{.notes = {ImpossibleNote(checked.error())}, .missing = {}};
+    checked =
+        Checked{.notes = {ImpossibleNote(checked.error())}, .missing = {}, .has_job_file = false};
   }
   const std::vector<Note>& notes = checked->notes;
   Printout printout;

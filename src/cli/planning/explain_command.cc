@@ -64,11 +64,14 @@ std::string CriticalText(const Explanation& explanation, const PlanDocument& pla
     if (share.label != fmt::format("{}", *explanation.critical_stage)) continue;
     return fmt::format(
         "Stage {} is critical: at maximum clocks, an iteration waits for its computations during "
-        "{} of its {}. Other stages may run slower, and nobody waits for them.",
+        "{} of its {}. {}",
         *explanation.critical_stage,
         FormatPercent(
             Percent(share.baseline_critical_seconds, plan.baseline.iteration_time_seconds), 0),
-        FormatSeconds(plan.baseline.iteration_time_seconds));
+        FormatSeconds(plan.baseline.iteration_time_seconds),
+        explanation.stages.size() > 1
+            ? "Other stages may run slower, and nobody waits for them."
+            : "There is no other stage, so only longer iterations can save energy.");
   }
   return "";
 }

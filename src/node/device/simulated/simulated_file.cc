@@ -186,7 +186,12 @@ Result<void> SimulatedFile::Create(const std::string& path, const SimulatedConfi
 
 Result<std::unique_ptr<SimulatedFile>> SimulatedFile::Open(const std::string& path) {
   const FileDescriptor file = OpenFile(path, O_RDWR | O_NOCTTY | O_NONBLOCK);
-  if (!file.valid()) return tl::unexpected(SystemFailure(path, "open"));
+  if (!file.valid()) {
+    const bool is_absent = errno == ENOENT;
+    Error error = SystemFailure(path, "open");
+    if (is_absent) error.message += "; 'python3 -m perseus.simulate create FILE' makes one";
+    return tl::unexpected(std::move(error));
+  }
   struct stat status = {};
   if (fstat(file.get(), &status) != 0) return tl::unexpected(SystemFailure(path, "open"));
   const auto bytes = static_cast<std::size_t>(status.st_size);
