@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "model/saving_interval.h"
-#include "model/unlocked.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/planner.h"
 #include "plan/cost_options.h"
@@ -341,110 +340,6 @@ TEST(CostsTest, AFusedPairRunsAtOneKnob) {
     apart += std::string(stage) + ",forward,1400,1,10\n" + stage + ",backward,1200,3,12\n";
   }
   EXPECT_THAT(ErrorOf(apart, dag, Blocking(0)), Mentions("one,", "common;"));
-}
-
-constexpr const char* kBothUnlocked =
-    "0,forward,unlocked,0.9,120\n0,backward,unlocked,1.8,240\n1,forward,unlocked,0.9,120\n"
-    "1,backward,unlocked,1.8,240\n";
-constexpr const char* kBothLocked =
-    "0,forward,1400,1,100\n0,backward,1400,2,200\n1,forward,1400,1,100\n"
-    "1,backward,1400,2,200\n0,forward,1200,2,80\n";
-
-// A card that boosts: no plan is as fast, and none chooses what no clock stands for.
-TEST(CostsTest, WhatCostsLessTimeWithNoClockSetIsToldAndNoOption) {
-  const CostedPipeline locked = Costed(kBothLocked, DagOf("1f1b", 2, 1), Blocking(10));
-  EXPECT_FALSE(model::UnlockedIterationOf(locked));
-  EXPECT_TRUE(locked.notes.empty());
-  const CostedPipeline pipeline =
-      Costed(std::string(kBothLocked) + kBothUnlocked, DagOf("1f1b", 2, 1), Blocking(10));
-  EXPECT_TRUE(pipeline.Validate());
-  EXPECT_NE(pipeline.Fingerprint(), locked.Fingerprint());
-  for (std::size_t i = 0; i < pipeline.tables.size(); ++i) {
-    EXPECT_EQ(pipeline.tables[i].options.size(), locked.tables[i].options.size());
-    EXPECT_EQ(pipeline.tables[i].baseline.time_seconds, locked.tables[i].baseline.time_seconds);
-  }
-  // 0.9 + 0.9 + 1.8 + 1.8 in a row; each rank waits for half of it.
-  const auto iteration = model::UnlockedIterationOf(pipeline);
-  ASSERT_TRUE(iteration);
-  EXPECT_DOUBLE_EQ(iteration->seconds, 5.4);
-  EXPECT_DOUBLE_EQ(iteration->joules, 720 + 2 * 2.7 * 10);
-  PlanFigures plan;
-  plan.iteration_time_seconds = 6;
-  plan.energy_joules = 660;
-  const UnlockedFigures figures = model::AgainstUnlocked(*iteration, plan);
-  EXPECT_NEAR(figures.slowdown_percent, 100.0 / 9, 1e-9);
-  EXPECT_NEAR(figures.saving_percent, 100.0 * 114 / 774, 1e-9);
-  ASSERT_EQ(pipeline.notes.size(), 1);
-  EXPECT_EQ(pipeline.notes[0].severity, Severity::kOdd);
-  EXPECT_THAT(pipeline.notes[0].text, Mentions("5.4", "11.11", "1.0x"));
-  // T_min and the certificate are those of before.
-  const auto planner = Planner::Create(pipeline, {});
-  const auto before = Planner::Create(locked, {});
-  ASSERT_TRUE(planner);
-  ASSERT_TRUE(before);
-  EXPECT_EQ(planner->frontier().fastest_seconds, before->frontier().fastest_seconds);
-  EXPECT_EQ(planner->baseline().energy_joules, before->baseline().energy_joules);
-}
-
-TEST(CostsTest, WhatIsCappedWithNoClockSetIsNoWarning) {
-  const std::string slower =
-      "0,forward,unlocked,1.1,90\n0,backward,unlocked,2.1,180\n1,forward,unlocked,1,100\n"
-      "1,backward,unlocked,2,200\n";
-  const CostedPipeline pipeline = Costed(kBothLocked + slower, DagOf("1f1b", 2, 1), Blocking(10));
-  EXPECT_TRUE(pipeline.notes.empty());
-  EXPECT_DOUBLE_EQ(model::UnlockedIterationOf(pipeline)->seconds, 6.2);
-}
-
-// 10 % less time is no news where the times are known to 5 %.
-TEST(CostsTest, WhatMayBeAnErrorOfMeasurementIsNoWarning) {
-  for (const auto& [error, notes] : {std::pair("0.05", 0), {"0.001", 1}}) {
-    std::string rows = "stage,instruction,frequency,time,energy,time_std\n";
-    for (const char* const kind : {"0,forward", "0,backward"}) {
-      rows += fmt::format("{},1400,1,100,{}\n{},unlocked,0.9,100,{}\n", kind, error, kind, error);
-    }
-    EXPECT_EQ(Costed(rows, DagOf("1f1b", 1, 1), Blocking(0)).notes.size(), notes) << error;
-  }
-}
-
-TEST(CostsTest, WithoutAllRowsWithNoClockSetNothingIsComparedWithIt) {
-  const CostedPipeline pipeline =
-      Costed(std::string(kBothLocked) + "0,forward,unlocked,0.9,120\n0,backward,unlocked,1.8,240\n",
-             DagOf("1f1b", 2, 1), Blocking(10));
-  EXPECT_FALSE(model::UnlockedIterationOf(pipeline));
-  ASSERT_EQ(pipeline.notes.size(), 1);
-  EXPECT_THAT(pipeline.notes[0].text, Mentions("forward", "1", "unlocked"));
-}
-
-TEST(CostsTest, RowsWithNoClockSetAreSplitJoinedAndMultipliedAsOthers) {
-  const auto whole_of = [](const std::string& stage) {
-    return stage + ",forward,1400,1,100\n" + stage + ",backward,1400,2,200\n" + stage +
-           ",forward,unlocked,0.9,120\n" + stage + ",backward,unlocked,1.8,240\n";
-  };
-  const std::string whole = whole_of("0");
-  CostSpec spec = Blocking(0);
-  spec.split_ratio = 0.25;
-  spec.tensor_parallel = 2;
-  const CostedPipeline split =
-      Costed(whole + whole_of("1"), DagOf("zbv-zero-bubble", 2, 2, {}, 2), spec);
-  std::map<ComputationType, CostOption> costs;
-  for (const CostTable& table : split.tables) costs[table.type] = table.unlocked.value();
-  EXPECT_DOUBLE_EQ(costs[ComputationType::kBackwardInput].time_seconds, 0.45);
-  EXPECT_DOUBLE_EQ(costs[ComputationType::kBackwardInput].energy_joules, 120);
-  EXPECT_DOUBLE_EQ(costs[ComputationType::kBackwardWeight].time_seconds, 1.35);
-  EXPECT_DOUBLE_EQ(costs[ComputationType::kForward].energy_joules, 240);
-  const std::string halves =
-      "0,forward,1400,1,100\n0,backward_input,1400,1,100\n0,backward_weight,1400,1,100\n"
-      "0,backward_input,unlocked,0.9,110\n0,backward_weight,unlocked,0.8,120\n";
-  const CostedPipeline joined = Costed(halves, DagOf("1f1b", 1, 1), Blocking(0));
-  EXPECT_FALSE(joined.TableOf(0).unlocked);
-  ASSERT_TRUE(joined.TableOf(1).unlocked);
-  EXPECT_DOUBLE_EQ(joined.TableOf(1).unlocked->time_seconds, 1.7);
-  EXPECT_DOUBLE_EQ(joined.TableOf(1).unlocked->energy_joules, 230);
-  CostSpec work = Blocking(0);
-  work.work.Set({ComputationType::kForward, 0, 0}, 3);
-  const CostedPipeline more = Costed(whole, DagOf("1f1b", 1, 1), work);
-  EXPECT_DOUBLE_EQ(more.TableOf(0).unlocked->time_seconds, 2.7);
-  EXPECT_DOUBLE_EQ(more.TableOf(0).unlocked->energy_joules, 360);
 }
 
 TEST(CostsTest, SaysWhatIsWrong) {

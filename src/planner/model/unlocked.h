@@ -25,10 +25,10 @@ std::optional<UnlockedIteration> UnlockedIterationOf(const CostedPipeline& pipel
 // How a plan compares with it.
 UnlockedFigures AgainstUnlocked(const UnlockedIteration& iteration, const PlanFigures& plan);
 
-// If an iteration with no clock set is clearly faster than one at the highest clock (by more than
-// 0.5 % and three standard errors of the profile's times), a plan without slowdown makes training
-// slower; that is the note. Another one if rows are missing for a comparison. `source`: of the
-// profile.
+// If an iteration with no clock set is clearly faster than one at the highest clock, a plan without
+// slowdown makes training slower; that is the note. Clearly: by more than 0.5 %, than three
+// standard errors of the profile's times, and than 0.1 ms a computation, which a host's times may
+// err by. Another note if rows are missing for a comparison. `source`: of the profile.
 std::optional<Note> UnlockedNote(const CostedPipeline& pipeline, const std::string& source);
 
 }  // namespace perseus::model
