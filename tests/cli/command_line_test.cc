@@ -306,8 +306,9 @@ TEST(CommandLineTest, ReadsWhatToReport) {
   const ReportFlags& flags = parsed->invocation.report;
   EXPECT_EQ(flags.action, "energy");
   EXPECT_EQ(flags.since.day_seconds, 1'793'491'200);
-  EXPECT_FALSE(flags.until.day_seconds);
-  EXPECT_EQ(flags.until.ago_seconds, 43'200);
+  ASSERT_TRUE(flags.until);
+  EXPECT_FALSE(flags.until->day_seconds);
+  EXPECT_EQ(flags.until->ago_seconds, 43'200);
   EXPECT_EQ(flags.by, "user,day");
   EXPECT_EQ(flags.price_per_kwh, 0.12);
   EXPECT_EQ(flags.currency, "EUR");

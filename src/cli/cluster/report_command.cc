@@ -39,19 +39,23 @@ Result<Printout> RunReport(const ReportFlags& flags, const Style& style) {
         flags.price_per_kwh ? "price" : "carbon"));
   }
   const std::int64_t since = SecondsOf(flags.since);
-  const std::int64_t until = SecondsOf(flags.until);
-  if (since >= until) {
-    return InvalidInput("--since is not before --until: the report would have no day");
+  std::string days = fmt::format("since={}", since);
+  // Else the server says which day it is: that may have begun just now, or by its clock alone.
+  if (flags.until) {
+    const std::int64_t until = SecondsOf(*flags.until);
+    if (since >= until) {
+      return InvalidInput("--since is not before --until: the report would have no day");
+    }
+    days += fmt::format("&until={}", until);
   }
   if (!flags.csv_file.empty()) {
     if (auto good = CheckOutputFile(flags.csv_file, {}); !good) return tl::unexpected(good.error());
   }
   Result<ServerClient> client = ServerClient::Connect(flags.server);
   if (!client) return tl::unexpected(client.error());
-  const Result<std::string> text =
-      client->Text("GET", fmt::format("/api/v1/energy?since={}&until={}&by={}{}", since, until,
-                                      http::PercentEncoded(flags.by),
-                                      ServerClient::Filter("label", LabelFilter(flags.labels))));
+  const Result<std::string> text = client->Text(
+      "GET", fmt::format("/api/v1/energy?{}&by={}{}", days, http::PercentEncoded(flags.by),
+                         ServerClient::Filter("label", LabelFilter(flags.labels))));
   if (!text) return tl::unexpected(text.error());
   if (flags.json) return JsonText(*text) + "\n";
   const nlohmann::ordered_json energy = ServerClient::Parsed(*text);

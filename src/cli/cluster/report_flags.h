@@ -30,7 +30,7 @@ std::string LabelOfBy(std::string_view by);
 struct ReportFlags {
   std::string action;  // "energy"
   When since = {.day_seconds = {}, .ago_seconds = 30 * 86'400.0};
-  When until;  // Now.
+  std::optional<When> until;  // None: today is in it.
   std::string by = "job";
   JobLabels labels;  // Only jobs with these.
   std::optional<double> price_per_kwh;
