@@ -171,7 +171,8 @@ TEST(ProfileTest, WrongRowsWithNoClockSetAreErrors) {
               Mentions("p.csv:8:1:", "7", "unlocked"));
   EXPECT_THAT(with("0,recompute,unlocked,1,1\n"), Mentions("p.csv:7:3:", "recompute", "clock"));
   EXPECT_THAT(with("9,forward,unlocked,1,1\n"), Mentions("p.csv:7:3:", "9", "clock"));
-  EXPECT_THAT(with(",blocking,unlocked,1,1\n"), Mentions("p.csv:7:11:", "blocking", "clock"));
+  EXPECT_THAT(with(",blocking,unlocked,1,1\n"),
+              Mentions("p.csv:7:11:", "blocking", "unlocked", "remove", "clock"));
   EXPECT_THAT(ErrorOf("stage,instruction,frequency,time,energy\n0,forward,unlocked,1,1\n"
                       ",blocking,1400,1,1\n"),
               Mentions("p.csv", "unlocked", "clocks"));

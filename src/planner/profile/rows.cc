@@ -190,9 +190,10 @@ Parsed<Rows> ReadRows(std::string_view text) {
     if (row.knob != kUnlockedIndex) continue;
     return ProblemAt(
         CellOffset(text, *columns, row.offset, Column::kKnob),
-        fmt::format("rows of {} need a clock; a GPU with no clock set is taken to wait "
-                    "at the highest one, so remove this row",
-                    kBlockingRow));
+        fmt::format(
+            "a row of '{}' cannot be '{}': with no clock set a GPU is taken to wait as at the "
+            "highest clock; remove this row, or write the clock at which the GPU waited",
+            kBlockingRow, kUnlockedCell));
   }
   // What no computation was measured at is no knob of the profile.
   std::vector<int> kept(order->knobs.size(), -1);
