@@ -3,6 +3,7 @@
 
 #include "perseus/plan_file.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -16,6 +17,7 @@
 #include "common/temporary_directory.h"
 #include "formats/sample_plan.h"
 #include "perseus/plan_document.h"
+#include "support/mentions.h"
 
 namespace perseus {
 namespace {
@@ -242,6 +244,19 @@ TEST(PlanFile, RefusesConditionsThatCannotBe) {
                 .find("conditions.switch_latency_spread_s: expected at most switch_latency_s"),
             std::string::npos);
   EXPECT_NE(error("\"seeds\": 0", "\"seeds\": -1"), "accepted");
+  // Rare noise is a length and a share. A zero is as good as none.
+  constexpr std::string_view kLast = "\"confidence\": 0.95";
+  const auto with = [&](const std::string& more) {
+    return error(kLast, std::string(kLast) + ", " + more);
+  };
+  EXPECT_EQ(with("\"rare_noise\": 0.05, \"rare_noise_share\": 0.01"), "accepted");
+  EXPECT_EQ(with("\"rare_noise\": 0, \"rare_noise_share\": 0"), "accepted");
+  for (const std::string half :
+       {"\"rare_noise\": 0.05", "\"rare_noise\": 0.05, \"rare_noise_share\": 0"}) {
+    EXPECT_THAT(with(half), Mentions("plan.json:", "conditions.rare_noise:", "rare_noise_share"));
+  }
+  EXPECT_THAT(with("\"rare_noise_share\": 0.01"),
+              Mentions("plan.json:", "conditions.rare_noise_share:", "rare_noise"));
 }
 
 TEST(PlanFile, SaysThatTheProfileIsModelled) {

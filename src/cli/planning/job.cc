@@ -15,6 +15,7 @@
 #include "common/belief.h"
 #include "common/numbers.h"
 #include "job/job_fields.h"
+#include "model/rare_noise.h"
 
 namespace perseus::cli {
 namespace {
@@ -113,8 +114,10 @@ Result<void> CheckPairs(const JobFile& settings, bool replays, bool has_lengths)
         fmt::format("{} is for {}; give both", NameAndPlaceOf(settings, "noise_correlation"),
                     settings.places.contains("noise_correlation") ? "'noise'" : "--noise"));
   }
-  if ((settings.rare_noise.value_or(0) > 0) != (settings.rare_noise_share.value_or(0) > 0)) {
-    const bool has_length = settings.rare_noise.value_or(0) > 0;
+  const TimeNoise rare = {.rare_length = settings.rare_noise.value_or(0),
+                          .rare_share = settings.rare_noise_share.value_or(0)};
+  if (model::HasHalfOfRareNoise(rare)) {
+    const bool has_length = rare.rare_length > 0;
     const std::string_view given = has_length ? "rare_noise" : "rare_noise_share";
     const std::string_view other = has_length ? "rare_noise_share" : "rare_noise";
     return InvalidInput(fmt::format("{} says {}; give {}, too", NameAndPlaceOf(settings, given),

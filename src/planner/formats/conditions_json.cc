@@ -12,6 +12,7 @@
 
 #include "common/input_limits.h"
 #include "formats/figures_json.h"
+#include "model/rare_noise.h"
 
 namespace perseus::formats {
 namespace {
@@ -105,6 +106,12 @@ Conditions ReadConditions(const TreeCursor& object) {
       &conditions.noise.correlation);
   Set(object, "rare_noise", kNoise, &conditions.noise.rare_length);
   Set(object, "rare_noise_share", kNoise, &conditions.noise.rare_share);
+  if (model::HasHalfOfRareNoise(conditions.noise)) {
+    const bool has_length = conditions.noise.rare_length > 0;
+    object.Get(has_length ? "rare_noise" : "rare_noise_share")
+        .Fail(fmt::format("expected {} above 0, too, or neither of the two",
+                          has_length ? "rare_noise_share" : "rare_noise"));
+  }
   ClockSwitching& switching = conditions.switching;
   Set(object, "switch_latency_s", kNotNegative, &switching.latency_seconds);
   if (const auto found = object.Find("switch_latency_spread_s")) {

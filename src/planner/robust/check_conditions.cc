@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "common/input_limits.h"
+#include "model/rare_noise.h"
 
 namespace perseus::robust {
 namespace {
@@ -90,7 +91,7 @@ Result<void> CheckConditions(const Conditions& conditions, int pipelines) {
                     correlation));
   }
   const TimeNoise& noise = conditions.noise;
-  if ((noise.rare_length > 0) != (noise.rare_share > 0)) {
+  if (model::HasHalfOfRareNoise(noise)) {
     return InvalidInput(fmt::format(
         "'rare_noise' is {} and 'rare_noise_share' is {}; give both above 0, or neither",
         noise.rare_length, noise.rare_share));
