@@ -313,7 +313,7 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
   const Json& measured = ObjectOf(job, "measured");
   if (!measured.empty()) {
     line(HasEnded(job) ? "last" : "now",
-         fmt::format("{} an iteration, of each the slowest rank (mean of the last {})",
+         fmt::format("{} an iteration, of each the slowest rank (median of the last {})",
                      SecondsOf(measured, "iteration_time_s"), MemberText(measured, "iterations")));
   }
   for (const Json& iterations : job.value("iterations", Json::array())) {
