@@ -40,7 +40,12 @@ def queries() -> list[str]:
     """Return all queries, of all jobs."""
     told = [target["expr"] for panel in panels() for target in panel["targets"]]
     told += [one["expr"] for one in dashboard()["annotations"]["list"]]
-    return [query.replace("$job", ".*") for query in told]
+    return [with_label(query.replace("$job", ".*")) for query in told]
+
+
+def with_label(query: str) -> str:
+    """Choose a label that the job has; where jobs without it are asked for, another one."""
+    return query.replace("$label", "project" if " unless " in query else "team")
 
 
 def metrics() -> set[str]:
@@ -137,6 +142,62 @@ def test_it_fits_the_schema_of_grafana() -> None:
 
 
 @needs_prometheus
+def test_sums_by_label_are_those_of_the_jobs(tmp_path: Path) -> None:
+    """Of four jobs, one without the label, on two servers that share a store: by promtool."""
+    jobs = {
+        "j-1": {"team": "vision", "project": "x"},
+        "j-2": {"team": "vision"},
+        "j-3": {"team": "language"},
+        "j-4": {"project": "x"},
+    }
+    series = [
+        {
+            "series": f'perseus_job_label{{instance="{instance}",job_id="{job}",'
+            f'label="{label}",value="{value}"}}',
+            "values": "1x120",
+        }
+        for instance in ("a", "b")  # Both show each job.
+        for job, labels in jobs.items()
+        for label, value in labels.items()
+    ]
+    for i, job in enumerate(jobs):
+        # Of the first job, both servers hear some iterations.
+        for instance in ("a", "b") if i == 0 else ("ab"[i % 2],):
+            of = f'{{instance="{instance}",job_id="{job}"}}'
+            series += [
+                {"series": "perseus_job_power_watts" + of, "values": f"{100 * 10**i}x120"},
+                {"series": "perseus_job_energy_joules_total" + of, "values": f"0+{10**i}x120"},
+                {
+                    "series": "perseus_job_promised_saved_joules_total" + of,
+                    "values": f"0+{10**i}x120",
+                },
+            ]
+    expected = {"vision": 2 + 10, "language": 100, "": 1000}  # Times 100 W, or J a minute.
+    tests: list[Json] = []
+    for panel in panels():
+        for target in panel["targets"]:
+            if "$label" not in target["expr"]:
+                continue
+            scale = 60 if "increase" in target["expr"] else 100
+            values = [""] if " unless " in target["expr"] else ["language", "vision"]
+            samples = [
+                {
+                    "labels": f'{{value="{value}"}}' if value else "{}",
+                    "value": scale * expected[value],
+                }
+                for value in values
+            ]
+            query = target["expr"].replace("$job", ".*").replace("$label", "team")
+            tests.append({"expr": query, "eval_time": "90m", "exp_samples": samples})
+    assert len(tests) == 6
+    file = tmp_path / "labels.json"  # JSON is YAML.
+    told = {"interval": "1m", "input_series": series, "promql_expr_test": tests}
+    file.write_text(json.dumps({"tests": [told]}))
+    done = subprocess.run(["promtool", "test", "rules", file], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_prometheus
 @pytest.mark.skipif(not LIBRARY, reason="no client library was built")
 @pytest.mark.skipif(NODE_EXPORTER is None, reason="there is no node_exporter")
 def test_each_query_has_an_answer(tmp_path: Path) -> None:
@@ -147,6 +208,7 @@ def test_each_query_has_an_answer(tmp_path: Path) -> None:
         node = stage.node(server.url)
         training = stage.train(server, node, profile())
         training.set("detection", mode="advisory", window=8)
+        training.set("labels", labels={"team": "vision"})
         prometheus = stage.watch(server, node)
         everything = os.environ.get("PERSEUS_DRILLS") == "all"
         if everything:
