@@ -52,7 +52,6 @@ TEST(IterationHistoryTest, OneReportIsInAMinuteAnHourAndADay) {
                                                       .reports = 1,
                                                       .total_seconds = 2,
                                                       .energy_reports = 1,
-                                                      .energy_seconds = 2,
                                                       .joules = 100,
                                                       .promised_joules = 10,
                                                       .compared_joules = 100,
@@ -99,10 +98,49 @@ TEST(IterationHistoryTest, WhatWasNotMeasuredDoesNotCountAsEnergy) {
   EXPECT_EQ(row.reports, 2);
   EXPECT_EQ(row.total_seconds, 5);
   EXPECT_EQ(row.energy_reports, 1);
-  EXPECT_EQ(row.energy_seconds, 3);
   EXPECT_EQ(row.joules, 7);
   EXPECT_EQ(row.promised_joules, 0);
   EXPECT_EQ(row.compared_joules, 0);
+}
+
+TEST(IterationHistoryTest, AnIterationCountsOnceAsLongAsItsSlowestRank) {
+  IterationHistory history("j-1", {});
+  // No rank reported in this time.
+  history.AddIteration({.ranks = 2, .seconds = 3}, kNoon);
+  EXPECT_FALSE(history.has_news());
+  history.Add({.seconds = 2}, 2, kNoon);
+  history.Written(history.Take());
+  // Each rank told its energy; one did; none did.
+  history.AddIteration({.ranks = 2, .seconds = 3, .energy_ranks = 2, .energy_ranks_joules = 90},
+                       kNoon);
+  history.AddIteration({.ranks = 2, .seconds = 5, .energy_ranks = 1, .energy_ranks_joules = 40},
+                       kNoon);
+  history.AddIteration({.ranks = 1, .seconds = 7}, kNoon);
+  const std::vector<store::Fact> facts = history.Take();
+  ASSERT_EQ(facts.size(), 3U);
+  for (const Resolution resolution : {Resolution::kMinute, Resolution::kHour, Resolution::kDay}) {
+    const HistoryRow& row = *Of(facts, resolution);
+    EXPECT_EQ(row.reports, 1);
+    EXPECT_EQ(row.joules, 0);
+    EXPECT_EQ(row.times, (store::IterationTimes{.iterations = 3, .reports = 5, .seconds = 15}));
+    EXPECT_EQ(row.measured_times,
+              (store::IterationTimes{.iterations = 1, .reports = 2, .seconds = 3}));
+    EXPECT_EQ(row.measured_joules, 90);
+  }
+}
+
+// Though no report came with it.
+TEST(IterationHistoryTest, AnIterationThatTheStoreDoesNotHaveKeepsItsSpan) {
+  IterationHistory history("j-1", {});
+  history.Add({.seconds = 2}, 8, kNoon);
+  const std::vector<store::Fact> first = history.Take();
+  history.AddIteration({.ranks = 8, .seconds = 3}, kNoon);
+  history.Written(first);
+  const std::vector<store::Fact> second = history.Take();
+  history.Add({.seconds = 2}, 8, kNoon + 60);  // The minute is over.
+  history.Written(first);
+  history.Unwritten(second);
+  EXPECT_EQ(history.Take().size(), 4U);
 }
 
 TEST(IterationHistoryTest, AClosedSpanThatTheStoreRefusedIsWrittenAgain) {
@@ -151,6 +189,14 @@ class Servers {
     histories_[server]->Add(cost, 4, now);
     pending_[server].Count(cost);
   }
+  // An iteration with this report as its last.
+  void Complete(std::size_t server, const IterationCost& cost, const IterationFigures& figures,
+                double now) {
+    Add(server, cost, now);
+    histories_[server]->AddIteration(figures, now);
+    ++pending_[server].iterations;
+    pending_[server].seconds += figures.seconds;
+  }
   // 0: written; 1: refused; 2: written, and not known.
   void Flush(std::size_t server, int outcome) {
     const std::vector<store::Fact> facts = histories_[server]->Take();
@@ -190,6 +236,8 @@ class Servers {
         sums.joules += row.joules;
         sums.promised += row.promised_joules;
         sums.realised += row.realised_joules;
+        sums.iterations += row.times.iterations;
+        sums.seconds += row.times.seconds;
       }
       if (sums != durable_) return false;
     }
@@ -203,6 +251,8 @@ class Servers {
     double joules = 0;
     double promised = 0;
     double realised = 0;
+    std::int64_t iterations = 0;
+    double seconds = 0;
 
     void Count(const IterationCost& cost) {
       ++reports;
@@ -218,6 +268,8 @@ class Servers {
       joules += other.joules;
       promised += other.promised;
       realised += other.realised;
+      iterations += other.iterations;
+      seconds += other.seconds;
     }
     friend bool operator==(const Sums&, const Sums&) = default;
   };
@@ -267,7 +319,11 @@ RC_GTEST_PROP(IterationHistoryProperty, MinutesHoursAndDaysHoldWhatTheStoreTookO
         if (value % 4 != 0) cost.joules = value;
         cost.promised_joules = value % 7;
         if (value % 3 == 0) cost.realised_joules = value % 5 - 2;
-        servers.Add(server, cost, now);
+        if (value % 4 == 1) {
+          servers.Complete(server, cost, {.ranks = 4, .seconds = 1.0 * value}, now);
+        } else {
+          servers.Add(server, cost, now);
+        }
       }
     }
     RC_ASSERT(servers.AreExact());

@@ -123,6 +123,42 @@ def test_the_history_says_what_was_measured(server: Server) -> None:
     assert server.call("GET", "/api/v1/jobs/j-0000000000000000/history")[0] == 404
 
 
+def test_the_history_is_of_the_slowest_rank_like_what_the_job_shows_now(server: Server) -> None:
+    """Ranks that wait between their steps draw power, too: it is over the time of the slowest."""
+    path = running(server, name="a")
+    times = [0.5, 0.25, 0.75, 1.0]
+    reports = [
+        {"rank": rank, "iteration": n, "time_s": times[rank], "energy_j": 100.0 * (rank + 1)}
+        for n in range(8)
+        for rank in range(RANKS)
+    ]
+    # As trainers do, each by itself.
+    for rank in range(RANKS):
+        mine = [one for one in reports if one["rank"] == rank]
+        assert server.call("POST", path + "/iterations", {"reports": mine})[0] == 202
+    await_iterations(server, path, 8)
+    for resolution in RESOLUTIONS:
+        (row,) = rows_of(server, path, resolution)[-1:]
+        assert row["iteration_time_s"] == 1.0
+        assert row["power_w"] == 1000.0
+    now = server.call("GET", path)[1]["measured"]
+    assert (now["iteration_time_s"], now["power_w"]) == (1.0, 1000.0)
+    # Accounts are sums over ranks, as before.
+    total = server.call("GET", "/api/v1/energy")[1]["total"]
+    assert total["energy_j"] == 8 * 1000.0
+    assert total["gpu_hours"] == pytest.approx(8 * sum(times) / 3600)
+
+
+def test_while_a_rank_is_missing_no_iteration_is_complete(server: Server) -> None:
+    """Its time is not known yet, though the reports count."""
+    path = running(server)
+    reports = [{"rank": rank, "iteration": 0, "time_s": 0.5} for rank in range(RANKS - 1)]
+    assert server.call("POST", path + "/iterations", {"reports": reports})[0] == 202
+    (row,) = await_iterations(server, path, (RANKS - 1) / RANKS)
+    assert row["iteration_time_s"] is None
+    assert row["power_w"] is None
+
+
 def test_a_profile_that_nobody_can_believe_promises_nothing(server: Server) -> None:
     """What its plans save is not known, so accounts name no saving."""
     path = run_unbelievable(server)

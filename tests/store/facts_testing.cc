@@ -69,11 +69,13 @@ HistoryRow SampleHistory(const std::string& job) {
           .reports = 10,
           .total_seconds = 50,
           .energy_reports = 9,
-          .energy_seconds = 45,
           .joules = 1e6,
           .promised_joules = 1.5e5,
           .compared_joules = 1.0 / 3,
-          .realised_joules = -0.1};
+          .realised_joules = -0.1,
+          .times = {.iterations = 2, .reports = 10, .seconds = 11.5},
+          .measured_times = {.iterations = 1, .reports = 8, .seconds = 6},
+          .measured_joules = 9e5};
 }
 
 std::vector<Fact> SampleFacts(const std::string& job) {

@@ -105,6 +105,48 @@ TEST_P(HistoryTest, ARowSaysFromWhenToWhen) {
   EXPECT_EQ(first_and_last(), std::pair(0.0, 0.0));
 }
 
+// An iteration is as long as its slowest rank, whichever server that one reports to.
+TEST_P(HistoryTest, IterationsOfSeveralServersCountOnce) {
+  Write({SampleJob("a")});
+  const auto row = [](IterationTimes times) {
+    HistoryRow each = Row(Resolution::kDay, kToday);
+    each.times = each.measured_times = times;
+    return each;
+  };
+  const auto expect = [&](double seconds) {
+    const NamedHistoryRow all = Rows(Resolution::kDay).at(0);
+    EXPECT_EQ(all.iteration_seconds, seconds);
+    EXPECT_EQ(all.measured_iteration_seconds, seconds);
+  };
+  Write({row({})});
+  expect(0);
+  // All 8 ranks report to one server.
+  Write({row({.iterations = 4, .reports = 32, .seconds = 8})});
+  expect(2);
+  // A second one goes on in its place: the mean of all 8 iterations.
+  store_.reset();
+  store_ = Open();
+  Write({row({.iterations = 4, .reports = 32, .seconds = 4})});
+  expect(1.5);
+  // Two that each hear of 4 ranks, of the same iterations: the slowest rank's.
+  Write({JobGone{"a"}});
+  Write({SampleJob("b")});
+  const auto of_b = [&](IterationTimes times) {
+    HistoryRow each = row(times);
+    each.job = "b";
+    return each;
+  };
+  const auto seconds_of_b = [&] { return Rows(Resolution::kDay, "b").at(0).iteration_seconds; };
+  Write({of_b({.iterations = 4, .reports = 16, .seconds = 8})});
+  EXPECT_EQ(seconds_of_b(), 2);
+  store_.reset();
+  store_ = Open();
+  Write({of_b({.iterations = 4, .reports = 16, .seconds = 4})});
+  EXPECT_EQ(seconds_of_b(), 2);
+  EXPECT_EQ(Rows(Resolution::kDay, "b").at(0).row.times,
+            (IterationTimes{.iterations = 8, .reports = 32, .seconds = 12}));
+}
+
 TEST_P(HistoryTest, RowsHaveTheLabelsThatTheirJobHasNow) {
   Write({SampleJob("a")});
   JobRecord bare = SampleJob("b");

@@ -186,6 +186,40 @@ TEST_F(SchemaTest, AFileOfVersion9IsMigratedWithAllItHolds) {
   EXPECT_EQ(days()[0].labels, (JobLabels{{"team", "vision"}}));
 }
 
+// What it knew of the length of iterations was the mean of their ranks, and so it stays.
+TEST_F(SchemaTest, AFileOfVersion10IsMigratedWithAllItHolds) {
+  Restore("version10.sql");
+  const auto store = OpenOrThrow(file_);
+  ASSERT_EQ(store->ListHeads()->size(), 3);
+  const StoredJob a = JobOrThrow(*store, "a");
+  EXPECT_EQ(a.job.labels, (JobLabels{{"project", "x"}, {"team", "vision"}}));
+  const auto days = [&] {
+    return store->ListHistory({.resolution = Resolution::kDay, .until = 1'800'000'000}).value();
+  };
+  ASSERT_EQ(days().size(), 2);
+  const NamedHistoryRow of_a = days()[0];
+  EXPECT_EQ(of_a.row.first_seconds, 1'699'920'100.25);
+  EXPECT_EQ(of_a.row.reports, 10);
+  EXPECT_EQ(of_a.row.total_seconds, 50);
+  EXPECT_EQ(of_a.row.joules, 1e6);
+  EXPECT_EQ(of_a.iteration_seconds, 5);
+  EXPECT_EQ(of_a.row.measured_times.reports, 9);
+  EXPECT_EQ(of_a.measured_iteration_seconds, 5);
+  EXPECT_EQ(of_a.row.measured_joules, 1e6);
+  // Of this one no rank told its energy.
+  EXPECT_EQ(days()[1].iteration_seconds, 2);
+  EXPECT_EQ(days()[1].measured_iteration_seconds, 0);
+  EXPECT_EQ(days()[1].row.measured_joules, 0);
+  // What is new counts beside it: 20 iterations of 4 s each.
+  HistoryRow row = of_a.row;
+  row.reports = 160;
+  row.times = {.iterations = 20, .reports = 160, .seconds = 80};
+  row.measured_times = {};
+  ASSERT_TRUE(store->Write({row}));
+  EXPECT_DOUBLE_EQ(days()[0].iteration_seconds, (2 * 5 + 80) * 8.0 / 170);
+  EXPECT_EQ(days()[0].measured_iteration_seconds, 5);
+}
+
 TEST_F(SchemaTest, ProfilesOfVersion4HaveNoConditions) {
   Restore("version4.sql");
   const auto store = OpenOrThrow(file_);

@@ -282,9 +282,20 @@ constexpr std::int64_t KeptOf(Resolution resolution) {
   return kKeptSeconds[static_cast<std::size_t>(resolution)];
 }
 
+// Iterations, each counted once: as long as the slowest of the ranks that reported it to one
+// server.
+struct IterationTimes {
+  std::int64_t iterations = 0;
+  std::int64_t reports = 0;  // Of ranks, of these iterations.
+  double seconds = 0;
+
+  friend bool operator==(const IterationTimes&, const IterationTimes&) = default;
+};
+
 // Sums of the iterations that ranks reported to one server in one span of time. Replaces what the
-// same server wrote of this span before. They are sums over ranks, so that those of servers add up
-// also where ranks of one job report to several: `reports` / `ranks` is the number of iterations.
+// same server wrote of this span before. From `reports` on they are sums over ranks, so that those
+// of servers add up also where ranks of one job report to several: `reports` / `ranks` is the
+// number of iterations.
 struct HistoryRow {
   std::string job = {};
   Resolution resolution = Resolution::kMinute;
@@ -297,7 +308,6 @@ struct HistoryRow {
   std::int64_t reports = 0;
   double total_seconds = 0;
   std::int64_t energy_reports = 0;  // Reports with energy; the rest sums over these.
-  double energy_seconds = 0;
   double joules = 0;
   // What they saved against maximum clocks, by what their plan promises. Negative: it needed more.
   double promised_joules = 0;
@@ -305,6 +315,11 @@ struct HistoryRow {
   // by that comparison.
   double compared_joules = 0;
   double realised_joules = 0;
+  // Iterations that were complete in the span. An older Perseus kept none: in its rows, each is as
+  // long as the mean of its ranks.
+  IterationTimes times = {};
+  IterationTimes measured_times = {};  // Of these, those of which each rank told its energy,
+  double measured_joules = 0;          // and that energy.
 
   friend bool operator==(const HistoryRow&, const HistoryRow&) = default;
 };
@@ -316,6 +331,9 @@ struct NamedHistoryRow {
   std::string owner = {};
   JobLabels labels = {};
   HistoryRow row = {};
+  // Mean of row.times and of row.measured_times. 0: there is no such iteration.
+  double iteration_seconds = 0;
+  double measured_iteration_seconds = 0;
 };
 
 // Which rows of the history are read: those that start at `since` or later and before `until`.

@@ -3,6 +3,7 @@
 
 // Reads and deletes rows of the history.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -18,27 +19,56 @@ namespace {
 // SOCI knows long long, not int64_t.
 using Big = long long;
 
+// Where a query puts IterationTimes.
+struct Times {
+  Big iterations = 0;
+  Big reports = 0;
+
+  void Bind(IterationTimes* times, Query* query) {
+    query->Into(iterations).Into(reports).Into(times->seconds);
+  }
+  void Complete(IterationTimes* times) const {
+    times->iterations = iterations;
+    times->reports = reports;
+  }
+};
+
 // Where a query puts the figures of a row.
 struct Figures {
   int resolution = 0;
   Big start = 0;
   Big reports = 0;
   Big energy_reports = 0;
+  Times times;
+  Times measured_times;
 
   void Bind(HistoryRow* row, Query* query) {
     query->Into(resolution).Into(start).Into(row->ranks);
     query->Into(row->first_seconds).Into(row->last_seconds);
     query->Into(reports).Into(row->total_seconds);
-    query->Into(energy_reports).Into(row->energy_seconds).Into(row->joules);
+    query->Into(energy_reports).Into(row->joules);
     query->Into(row->promised_joules).Into(row->compared_joules).Into(row->realised_joules);
+    times.Bind(&row->times, query);
+    measured_times.Bind(&row->measured_times, query);
+    query->Into(row->measured_joules);
   }
   void Complete(HistoryRow* row) const {
     row->resolution = static_cast<Resolution>(resolution);
     row->start = start;
     row->reports = reports;
     row->energy_reports = energy_reports;
+    times.Complete(&row->times);
+    measured_times.Complete(&row->measured_times);
   }
 };
+
+// Of all servers. Where each heard of some ranks only, all heard of the same iterations: these are
+// as long as at the server with the slowest rank, `longest`. Where one followed another, they heard
+// of different ones: then each counts once.
+double MeanSeconds(const IterationTimes& times, double longest, int ranks) {
+  if (times.reports == 0) return 0;
+  return std::min(longest, times.seconds * ranks / static_cast<double>(times.reports));
+}
 
 }  // namespace
 
@@ -50,7 +80,9 @@ std::vector<HistoryRow> ReadLastHistory(soci::session& sql, const std::string& s
   Figures figures;
   Query query(sql,
               "SELECT resolution, start_at, ranks, first_at, last_at, reports, total_time, "
-              "energy_reports, energy_time, energy, promised, compared, realised FROM history h "
+              "energy_reports, energy, promised, compared, realised, iterations, "
+              "iteration_reports, iteration_time, measured_iterations, measured_reports, "
+              "measured_time, measured_energy FROM history h "
               "WHERE job = :j AND server = :s AND start_at = (SELECT MAX(start_at) FROM history "
               "WHERE job = h.job AND server = h.server AND resolution = h.resolution)");
   query.Use(job).Use(server_id);
@@ -77,8 +109,15 @@ std::vector<NamedHistoryRow> ReadHistory(soci::session& sql, const HistoryQuery&
                       // 0 where one of them does not know it.
                       "MIN(first_at), CASE WHEN MIN(last_at) > 0 THEN MAX(last_at) ELSE 0 END, "
                       "CAST(SUM(reports) AS BIGINT), SUM(total_time), "
-                      "CAST(SUM(energy_reports) AS BIGINT), SUM(energy_time), SUM(energy), "
-                      "SUM(promised), SUM(compared), SUM(realised) FROM history "
+                      "CAST(SUM(energy_reports) AS BIGINT), SUM(energy), "
+                      "SUM(promised), SUM(compared), SUM(realised), "
+                      "CAST(SUM(iterations) AS BIGINT), CAST(SUM(iteration_reports) AS BIGINT), "
+                      "SUM(iteration_time), CAST(SUM(measured_iterations) AS BIGINT), "
+                      "CAST(SUM(measured_reports) AS BIGINT), SUM(measured_time), "
+                      "SUM(measured_energy), "
+                      "COALESCE(MAX(iteration_time / NULLIF(iterations, 0)), 0), "
+                      "COALESCE(MAX(measured_time / NULLIF(measured_iterations, 0)), 0) "
+                      "FROM history "
                       "WHERE resolution = :r AND start_at >= :s AND start_at < :u") +
           (wanted.job.empty() ? "" : " AND job = :j") +
           " GROUP BY job, resolution, start_at ORDER BY job, start_at LIMIT " +
@@ -87,8 +126,14 @@ std::vector<NamedHistoryRow> ReadHistory(soci::session& sql, const HistoryQuery&
   if (!wanted.job.empty()) query.Use(wanted.job);
   query.Into(named.row.job).Into(named.name).Into(named.owner).Into(labels);
   figures.Bind(&named.row, &query);
+  double longest = 0;
+  double longest_measured = 0;
+  query.Into(longest).Into(longest_measured);
   while (query.Next()) {
     figures.Complete(&named.row);
+    named.iteration_seconds = MeanSeconds(named.row.times, longest, named.row.ranks);
+    named.measured_iteration_seconds =
+        MeanSeconds(named.row.measured_times, longest_measured, named.row.ranks);
     // What cannot be read is as good as none: an account lacks no job.
     named.labels = ParseLabels(labels).value_or(JobLabels());
     rows.push_back(named);

@@ -229,9 +229,29 @@ constexpr std::array<std::string_view, 3> kVersion10 = {
     "ALTER TABLE history ADD COLUMN last_at DOUBLE PRECISION NOT NULL DEFAULT 0",
 };
 
+constexpr std::array<std::string_view, 10> kVersion11 = {
+    "ALTER TABLE history ADD COLUMN iterations BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE history ADD COLUMN iteration_reports BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE history ADD COLUMN iteration_time DOUBLE PRECISION NOT NULL DEFAULT 0",
+    "ALTER TABLE history ADD COLUMN measured_iterations BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE history ADD COLUMN measured_reports BIGINT NOT NULL DEFAULT 0",
+    "ALTER TABLE history ADD COLUMN measured_time DOUBLE PRECISION NOT NULL DEFAULT 0",
+    "ALTER TABLE history ADD COLUMN measured_energy DOUBLE PRECISION NOT NULL DEFAULT 0",
+    // Nobody wrote down which rank was the slowest: an iteration is as long as the mean of its
+    // ranks, as older versions showed it.
+    R"(UPDATE history SET iterations = (reports + ranks - 1) / ranks, iteration_reports = reports,
+         iteration_time = total_time * ((reports + ranks - 1) / ranks) / reports
+         WHERE reports > 0 AND ranks > 0)",
+    R"(UPDATE history SET measured_iterations = (energy_reports + ranks - 1) / ranks,
+         measured_reports = energy_reports, measured_energy = energy,
+         measured_time = energy_time * ((energy_reports + ranks - 1) / ranks) / energy_reports
+         WHERE energy_reports > 0 AND ranks > 0)",
+    "ALTER TABLE history DROP COLUMN energy_time",
+};
+
 const std::array<std::span<const std::string_view>, kSchemaVersion> kSteps = {
-    kVersion1, kVersion2, kVersion3, kVersion4, kVersion5,
-    kVersion6, kVersion7, kVersion8, kVersion9, kVersion10};
+    kVersion1, kVersion2, kVersion3, kVersion4,  kVersion5, kVersion6,
+    kVersion7, kVersion8, kVersion9, kVersion10, kVersion11};
 
 // Of other programs there may be one of these names, but not all.
 constexpr std::array<std::string_view, 3> kOwnTables = {kVersionTable, "jobs", "curves"};

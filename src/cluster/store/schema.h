@@ -16,7 +16,7 @@
 namespace perseus::store {
 
 // The version of the tables that this program writes.
-inline constexpr int kSchemaVersion = 10;
+inline constexpr int kSchemaVersion = 11;
 
 // The table of this version, which Migrate() itself fills.
 inline constexpr std::string_view kVersionTable = "schema_version";

@@ -181,12 +181,18 @@ class FactWriter {
     const Big start = row.start;
     const Big reports = row.reports;
     const Big energy_reports = row.energy_reports;
+    const Big iterations = row.times.iterations;
+    const Big iteration_reports = row.times.reports;
+    const Big measured_iterations = row.measured_times.iterations;
+    const Big measured_reports = row.measured_times.reports;
     Big one = 0;
     Query update(
         sql_,
         "UPDATE history SET ranks = :k, first_at = :f, last_at = :l, reports = :n, "
-        "total_time = :t, energy_reports = :en, energy_time = :et, energy = :e, promised = :p, "
-        "compared = :c, realised = :d "
+        "total_time = :t, energy_reports = :en, energy = :e, promised = :p, compared = :c, "
+        "realised = :d, iterations = :i, iteration_reports = :ir, iteration_time = :it, "
+        "measured_iterations = :m, measured_reports = :mr, measured_time = :mt, "
+        "measured_energy = :me "
         "WHERE job = :j AND server = :s AND resolution = :r AND start_at = :a RETURNING 1");
     update.Use(row.ranks)
         .Use(row.first_seconds)
@@ -194,20 +200,27 @@ class FactWriter {
         .Use(reports)
         .Use(row.total_seconds)
         .Use(energy_reports);
-    update.Use(row.energy_seconds).Use(row.joules).Use(row.promised_joules);
+    update.Use(row.joules).Use(row.promised_joules);
     update.Use(row.compared_joules).Use(row.realised_joules);
+    update.Use(iterations).Use(iteration_reports).Use(row.times.seconds);
+    update.Use(measured_iterations).Use(measured_reports).Use(row.measured_times.seconds);
+    update.Use(row.measured_joules);
     update.Use(row.job).Use(server_id_).Use(resolution).Use(start).Into(one);
     if (update.Next()) return;
     // Name and owner stay when the job goes. Only here: they lie beside the job's long texts.
     sql_ << "INSERT INTO history (job, server, resolution, start_at, name, owner, ranks, first_at, "
-            "last_at, reports, total_time, energy_reports, energy_time, energy, promised, "
-            "compared, realised) "
+            "last_at, reports, total_time, energy_reports, energy, promised, compared, realised, "
+            "iterations, iteration_reports, iteration_time, measured_iterations, "
+            "measured_reports, measured_time, measured_energy) "
             "VALUES (:j, :s, :r, :a, (SELECT name FROM jobs WHERE id = :i), (SELECT owner FROM "
-            "jobs WHERE id = :o), :k, :f, :l, :n, :t, :en, :et, :e, :p, :c, :d)",
+            "jobs WHERE id = :o), :k, :f, :l, :n, :t, :en, :e, :p, :c, :d, :x, :xr, :xt, :m, :mr, "
+            ":mt, :me)",
         use(row.job), use(server_id_), use(resolution), use(start), use(row.job), use(row.job),
         use(row.ranks), use(row.first_seconds), use(row.last_seconds), use(reports),
-        use(row.total_seconds), use(energy_reports), use(row.energy_seconds), use(row.joules),
-        use(row.promised_joules), use(row.compared_joules), use(row.realised_joules);
+        use(row.total_seconds), use(energy_reports), use(row.joules), use(row.promised_joules),
+        use(row.compared_joules), use(row.realised_joules), use(iterations), use(iteration_reports),
+        use(row.times.seconds), use(measured_iterations), use(measured_reports),
+        use(row.measured_times.seconds), use(row.measured_joules);
   }
 
   void operator()(const DetectionChange& change) const {

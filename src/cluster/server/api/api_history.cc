@@ -66,8 +66,13 @@ constexpr Member kFiguresMembers[] = {
               "more; null: nothing was compared.")};
 constexpr Member kHistoryRowMembers[] = {
     Integer("start").Says("When the span began, seconds since 1970."),
-    Number("iteration_time_s").Says("Mean."),
-    Number("power_w").Nullable().Says("Mean of all GPUs together, while they ran iterations.")};
+    Number("iteration_time_s")
+        .Nullable()
+        .Says("Mean of the iterations that were complete in the span; of each the slowest rank. "
+              "null: none was. Rows that an older Perseus kept have the mean of all ranks."),
+    Number("power_w").Nullable().Says(
+        "Of all GPUs together: the energy of the iterations of which all ranks told it, over "
+        "their time, the slowest rank's. null: there is none.")};
 constexpr Member kHistoryMembers[] = {Choice("resolution", store::kResolutionNames),
                                       Integer("span_s"), Object("rows", "HistoryRow").List()};
 constexpr Member kEnergyRowMembers[] = {
@@ -101,11 +106,14 @@ std::int64_t Since(const Call& call, Resolution resolution) {
   return since - since % store::SpanOf(resolution);
 }
 
-Json HistoryRowJson(const store::HistoryRow& row) {
-  Json json = {{"start", row.start},
-               {"iteration_time_s", row.total_seconds / static_cast<double>(row.reports)},
-               {"power_w", nullptr}};
-  if (row.energy_seconds > 0) json["power_w"] = row.joules * row.ranks / row.energy_seconds;
+Json HistoryRowJson(const NamedHistoryRow& named) {
+  const store::HistoryRow& row = named.row;
+  Json json = {{"start", row.start}, {"iteration_time_s", nullptr}, {"power_w", nullptr}};
+  if (named.iteration_seconds > 0) json["iteration_time_s"] = named.iteration_seconds;
+  if (named.measured_iteration_seconds > 0) {
+    const double of_rank = row.measured_joules / static_cast<double>(row.measured_times.reports);
+    json["power_w"] = of_rank * row.ranks / named.measured_iteration_seconds;
+  }
   EnergyFigures figures;
   figures.Add(row);
   figures.AddTime(row.last_seconds - row.first_seconds, row.ranks);
@@ -122,7 +130,7 @@ http::Response ShowHistory(const ManagedJob& job, const Call& call) {
   if (!rows) return FailureResponse(rows.error());
   Json list = Json::array();
   for (const NamedHistoryRow& each : *rows) {
-    if (each.row.reports > 0) list.push_back(HistoryRowJson(each.row));
+    if (each.row.reports > 0) list.push_back(HistoryRowJson(each));
   }
   return JsonAnswer(200,
                     {{"resolution", store::kResolutionNames[static_cast<std::size_t>(resolution)]},

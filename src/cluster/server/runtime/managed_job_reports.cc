@@ -185,8 +185,9 @@ void ManagedJob::WatchIterations(const std::vector<IterationReport>& reports) {
                        .energy_joules = report.energy_joules});
   }
   const double now = context_->now().day_seconds;
-  watch_.Take(watched, board_.Current(), life_.ranks.size(), now);
+  const auto complete = watch_.Take(watched, board_.Current(), life_.ranks.size(), now);
   for (const WatchedIteration& each : watched) RecordCost(each, now);
+  for (const IterationFigures& each : complete) history_.AddIteration(each, now);
 }
 
 void ManagedJob::RecordCost(const WatchedIteration& iteration, double day_seconds) {

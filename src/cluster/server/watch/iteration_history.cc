@@ -15,19 +15,50 @@ using store::Resolution;
 
 constexpr Resolution kResolutions[] = {Resolution::kMinute, Resolution::kHour, Resolution::kDay};
 
+void AddTimes(const IterationFigures& figures, store::IterationTimes* times) {
+  ++times->iterations;
+  times->reports += static_cast<std::int64_t>(figures.ranks);
+  times->seconds += figures.seconds;
+}
+
 }  // namespace
 
 IterationHistory::IterationHistory(std::string job, const std::vector<HistoryRow>& own)
     : job_(std::move(job)) {
   for (const HistoryRow& row : own) {
-    entries_[{row.resolution, row.start}] = {.row = row, .stored_reports = row.reports};
+    entries_[{row.resolution, row.start}] = {.row = row, .stored_size = SizeOf(row)};
     now_seconds_ = std::max(now_seconds_, row.start);
   }
 }
 
-void IterationHistory::Add(const IterationCost& cost, int ranks, double day_seconds) {
+void IterationHistory::SetNow(double day_seconds) {
   now_seconds_ = std::max(now_seconds_, static_cast<std::int64_t>(std::floor(day_seconds)));
+}
+
+IterationHistory::Span IterationHistory::SpanNow(Resolution resolution) const {
+  return {resolution, now_seconds_ - now_seconds_ % store::SpanOf(resolution)};
+}
+
+void IterationHistory::Add(const IterationCost& cost, int ranks, double day_seconds) {
+  SetNow(day_seconds);
   for (const Resolution resolution : kResolutions) AddTo(resolution, cost, ranks, day_seconds);
+}
+
+void IterationHistory::AddIteration(const IterationFigures& figures, double day_seconds) {
+  SetNow(day_seconds);
+  // Servers add up: each says whether the ranks that it hears told their energy.
+  const std::optional<double> joules = figures.JoulesOf(figures.ranks);
+  for (const Resolution resolution : kResolutions) {
+    const auto found = entries_.find(SpanNow(resolution));
+    if (found == entries_.end()) continue;
+    HistoryRow& row = found->second.row;
+    AddTimes(figures, &row.times);
+    if (joules) {
+      AddTimes(figures, &row.measured_times);
+      row.measured_joules += *joules;
+    }
+    unwritten_.insert(found->first);
+  }
 }
 
 // Those that are over and in the store, and those that the store has not taken for so long that it
@@ -36,7 +67,7 @@ void IterationHistory::Forget() {
   std::erase_if(entries_, [&](const auto& each) {
     const auto& [resolution, start] = each.first;
     const std::int64_t kept = store::KeptOf(resolution);
-    const bool is_stored = each.second.stored_reports == each.second.row.reports;
+    const bool is_stored = each.second.stored_size == SizeOf(each.second.row);
     const bool is_over = start + store::SpanOf(resolution) <= now_seconds_;
     return (is_over && is_stored) || (kept > 0 && start < now_seconds_ - kept);
   });
@@ -45,8 +76,8 @@ void IterationHistory::Forget() {
 
 void IterationHistory::AddTo(Resolution resolution, const IterationCost& cost, int ranks,
                              double day_seconds) {
-  const std::int64_t start = now_seconds_ - now_seconds_ % store::SpanOf(resolution);
-  const Span span = {resolution, start};
+  const Span span = SpanNow(resolution);
+  const std::int64_t start = span.second;
   if (!entries_.contains(span)) {
     Forget();
     const double first = std::max(static_cast<double>(start), day_seconds - cost.seconds);
@@ -64,7 +95,6 @@ void IterationHistory::AddTo(Resolution resolution, const IterationCost& cost, i
   row.total_seconds += cost.seconds;
   if (cost.joules) {
     ++row.energy_reports;
-    row.energy_seconds += cost.seconds;
     row.joules += *cost.joules;
     row.promised_joules += cost.promised_joules;
     if (cost.realised_joules) {
@@ -97,8 +127,8 @@ void IterationHistory::Written(const std::vector<store::Fact>& facts) {
     if (row == nullptr) continue;
     const auto found = entries_.find({row->resolution, row->start});
     if (found == entries_.end()) continue;
-    std::int64_t& stored = found->second.stored_reports;
-    stored = std::max(stored, row->reports);
+    std::int64_t& stored = found->second.stored_size;
+    stored = std::max(stored, SizeOf(*row));
   }
   Forget();
 }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/watch/iteration_figures.h"
 #include "store/facts.h"
 
 namespace perseus::server {
@@ -37,6 +38,8 @@ class IterationHistory {
 
   // `ranks`: of the job. Spans never go back: while the clock does, the last ones go on.
   void Add(const IterationCost& cost, int ranks, double day_seconds);
+  // An iteration that is complete. Nothing is known of spans in which no rank reported.
+  void AddIteration(const IterationFigures& figures, double day_seconds);
 
   bool has_news() const { return !unwritten_.empty(); }
   // As the functions of IterationSums; other facts are passed over.
@@ -49,9 +52,15 @@ class IterationHistory {
 
   struct Entry {
     store::HistoryRow row = {};
-    std::int64_t stored_reports = 0;  // Of the row as the store is known to have it.
+    std::int64_t stored_size = 0;  // Of the row as the store is known to have it.
   };
 
+  // How much was added to a row.
+  static std::int64_t SizeOf(const store::HistoryRow& row) {
+    return row.reports + row.times.iterations;
+  }
+  void SetNow(double day_seconds);
+  Span SpanNow(store::Resolution resolution) const;
   void AddTo(store::Resolution resolution, const IterationCost& cost, int ranks,
              double day_seconds);
   void Forget();

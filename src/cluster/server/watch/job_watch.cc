@@ -117,9 +117,9 @@ void JobWatch::Remember(const std::shared_ptr<const PublishedPlan>& plan) {
   std::erase_if(busy_, [&](const auto& entry) { return !curves.contains(entry.first.first); });
 }
 
-void JobWatch::Take(const std::vector<WatchedIteration>& iterations,
-                    const std::shared_ptr<const PublishedPlan>& plan, std::size_t ranks,
-                    double now_seconds) {
+std::vector<IterationFigures> JobWatch::Take(const std::vector<WatchedIteration>& iterations,
+                                             const std::shared_ptr<const PublishedPlan>& plan,
+                                             std::size_t ranks, double now_seconds) {
   Remember(plan);
   collector_.Expect(ranks);
   for (const WatchedIteration& iteration : iterations) {
@@ -127,27 +127,16 @@ void JobWatch::Take(const std::vector<WatchedIteration>& iterations,
                                iteration.time_seconds};
     collector_.Add(iteration, now_seconds);
   }
+  std::vector<IterationFigures> figures;
   IterationCollector<WatchedIteration>::Complete complete;
   while (collector_.Take(now_seconds, &complete)) {
-    CountRecent(complete.second, ranks, now_seconds);
+    const IterationFigures& of = figures.emplace_back(FiguresOf(complete.second));
+    const std::optional<double> joules = of.JoulesOf(ranks);
+    recent_.Add(of.seconds, joules, now_seconds);
+    if (joules) CountSaved(complete.second);
     Process(complete.first, complete.second);
   }
-}
-
-void JobWatch::CountRecent(const std::vector<WatchedIteration>& reports, std::size_t ranks,
-                           double now_seconds) {
-  if (reports.empty()) return;
-  double seconds = 0;
-  double joules = 0;
-  std::size_t with_energy = 0;
-  for (const WatchedIteration& report : reports) {
-    seconds = std::max(seconds, report.time_seconds);
-    joules += report.energy_joules.value_or(0);
-    with_energy += report.energy_joules.has_value() ? 1U : 0U;
-  }
-  const bool has_energy = ranks > 0 && with_energy >= ranks;
-  recent_.Add(seconds, has_energy ? std::optional(joules) : std::nullopt, now_seconds);
-  if (has_energy) CountSaved(reports);
+  return figures;
 }
 
 std::optional<Saved> JobWatch::SavedIn(const WatchedIteration& report) const {

@@ -19,6 +19,7 @@
 #include "server/domain/published_plan.h"
 #include "server/domain/watch_settings.h"
 #include "server/watch/iteration_collector.h"
+#include "server/watch/iteration_figures.h"
 #include "server/watch/realised_savings.h"
 #include "server/watch/recent_iterations.h"
 #include "server/watch/straggler_detector.h"
@@ -101,10 +102,11 @@ class JobWatch {
   void SetState(const WatchState& state, const std::set<std::int64_t>& stragglers,
                 double now_seconds);
 
-  // Takes reports. `plan`: the newest published plan. `ranks`: number of the job's ranks.
-  void Take(const std::vector<WatchedIteration>& iterations,
-            const std::shared_ptr<const PublishedPlan>& plan, std::size_t ranks,
-            double now_seconds);
+  // Takes reports, and returns the iterations that are complete now. `plan`: the newest published
+  // plan. `ranks`: number of the job's ranks.
+  std::vector<IterationFigures> Take(const std::vector<WatchedIteration>& iterations,
+                                     const std::shared_ptr<const PublishedPlan>& plan,
+                                     std::size_t ranks, double now_seconds);
 
   // Events to announce. Each event is returned once.
   std::vector<WatchEvent> TakeEvents();
@@ -135,8 +137,6 @@ class JobWatch {
 
   bool ReportsHere(int rank, double now_seconds) const;
   void Settle(const WatchState& before);
-  void CountRecent(const std::vector<WatchedIteration>& reports, std::size_t ranks,
-                   double now_seconds);
   void CountSaved(const std::vector<WatchedIteration>& reports);
   void Process(std::int64_t iteration, const std::vector<WatchedIteration>& reports);
   void Detect(std::int64_t iteration, const std::vector<WatchedIteration>& reports);

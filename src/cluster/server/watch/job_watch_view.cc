@@ -25,13 +25,14 @@ void JobWatch::Compare(std::int64_t iteration, const std::vector<WatchedIteratio
                                        : report.clocks == ReportedClocks::kPlan &&
                                              report.plan_version == compared.plan_version;
     compared.is_known = compared.is_known && as_ordered;
-    ++compared.ranks;
-    compared.seconds = std::max(compared.seconds, report.time_seconds);
-    if (!report.energy_joules) continue;
-    ++compared.energy_ranks;
-    compared.joules += *report.energy_joules;
   }
-  if (compared.energy_ranks > 0) compared.joules /= compared.energy_ranks;
+  const IterationFigures figures = FiguresOf(reports);
+  compared.ranks = static_cast<int>(figures.ranks);
+  compared.seconds = figures.seconds;
+  compared.energy_ranks = static_cast<int>(figures.energy_ranks);
+  if (compared.energy_ranks > 0) {
+    compared.joules = figures.energy_ranks_joules / compared.energy_ranks;
+  }
   const auto version = savings_.Add(compared);
   if (!version) return;
   const std::optional<Realised> realised = savings_.Of(*version);

@@ -31,7 +31,8 @@ interface Figure {
   text: (value: number) => string;
 }
 const figures: Figure[] = [
-  { name: 'Iteration time (measured)', of: (row) => row.iteration_time_s, text: seconds },
+  { name: 'Iteration time (measured, the slowest rank of each)',
+    of: (row) => row.iteration_time_s, text: seconds },
   { name: 'Power of all GPUs (measured)', of: (row) => row.power_w, text: watts },
   { name: 'Energy saved (promised by the plans)', of: promised, text: percentOf },
   { name: 'Energy saved (measured, where plans were compared)', of: realised, text: percentOf },

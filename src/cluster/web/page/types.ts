@@ -64,7 +64,7 @@ export interface Measured {
 export interface HistoryRow {
   start: number;
   iterations: number;
-  iteration_time_s: number;
+  iteration_time_s: number | null;
   power_w: number | null;
   measured_share: number;
   energy_j: number | null;
