@@ -7,15 +7,16 @@
 //   time RANK ITERATION ROW MHZ NANOSECONDS STAGE TYPE STEADY
 //                                                        a computation whose clock was in effect;
 //                                                        1: as that of its row nearly always is
-//   call RANK NANOSECONDS                                a clock call, until the clock was in
+//   call RANK MHZ NANOSECONDS                            a clock call, until the clock was in
 //   effect
 //   row RANK ITERATION ROW BEGIN_NS END_NS CHANGES       a row of a rank's timeline; 1: the plan
 //                                                        changes the clock before it
 //
 // The output has a line for each condition, "NAME VALUE ERROR PLANNED": what was measured, and what
-// the next plans are made for; and a line "transfer BOUNDARY VALUE ERROR" for each transfer between
-// stages that was measured. The arguments are a job's settings (JSON), its profile, and a file
-// for that profile as the server corrects it by these times.
+// the next plans are made for; a line "transfer BOUNDARY VALUE ERROR" for each transfer between
+// stages that was measured; and a line "latency MHZ VALUE ERROR" for each clock whose calls take
+// another time than those of all. The arguments are a job's settings (JSON), its profile, and a
+// file for that profile as the server corrects it by these times.
 
 #include <fmt/format.h>
 
@@ -74,6 +75,10 @@ server::RankConditions ConditionsOf(const Rank& rank) {
     told.latency_seconds = FigureOf(latency->seconds);
     told.latency_spread_seconds = FigureOf(latency->spread_seconds);
     told.calls = latency->calls;
+    for (const client::ClockLatencyFigures& each : latency->of_clock) {
+      told.latency_at.push_back(
+          {.clock_mhz = each.mhz, .seconds = FigureOf(each.seconds), .calls = each.calls});
+    }
   }
   return told;
 }
@@ -131,9 +136,10 @@ int Run(std::istream& input, char** arguments) {
     input >> number;
     Rank& rank = ranks[number];
     if (word == "call") {
+      int mhz = 0;
       std::int64_t ns = 0;
-      input >> ns;
-      rank.latency.AddCall(ns);
+      input >> mhz >> ns;
+      rank.latency.AddCall(mhz, ns);
       continue;
     }
     if (word == "row") {
@@ -193,6 +199,9 @@ int Run(std::istream& input, char** arguments) {
   }
   for (const server::MeasuredTransfer& transfer : planned.transfers) {
     fmt::print("transfer {} {} {}\n", transfer.boundary, transfer.seconds, transfer.error_seconds);
+  }
+  for (const server::MeasuredClockLatency& each : planned.latency_at) {
+    fmt::print("latency {} {} {}\n", each.clock_mhz, each.seconds.value, each.seconds.error);
   }
   WriteCorrected(planned.times, *job, arguments[3]);
   return 0;

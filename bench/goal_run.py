@@ -73,6 +73,7 @@ class Effects:
     rank_noise: float = 0.004
     latency: float = 0.025
     latency_spread: float = 0.008
+    latency_power: float = 0.9  # Clocks differ in latency, by up to e to this power.
     spikes: float = 0.015  # Share of computations that take longer,
     spike_length: float = 0.05  # by so much in the mean.
     first: float = 0.12  # The first computation of an iteration on the first rank takes longer.
@@ -83,6 +84,11 @@ class Effects:
     drift: float = 0.009  # All becomes slower while GPUs become warm.
     transfer: float = 0.0003  # Between stages; the plan knows none.
 
+    def latency_of(self, knob: str) -> float:
+        """Return the mean latency of a clock."""
+        power = random.Random(f"latency {knob}").uniform(-1, 1) * self.latency_power
+        return self.latency * math.exp(power)
+
 
 NONE = Effects(**dict.fromkeys(vars(Effects()), 0.0))
 # What is one effect.
@@ -90,6 +96,7 @@ TOGETHER = {
     "noise, correlated": ("noise", "correlation"),
     "noise of a rank": ("rank_noise",),
     "late clocks": ("latency", "latency_spread"),
+    "clocks that differ in latency": ("latency", "latency_spread", "latency_power"),
     "rare long computations": ("spikes", "spike_length"),
     "a slow first computation": ("first",),
     "calls that stall": ("stall",),
@@ -181,7 +188,7 @@ class Machine(Simulator):
         self._own = [1 + effects.gpu_spread * chance.gauss(0, 1) for _ in range(ranks)]
         # Rank, iteration, row, MHz, seconds.
         self.seen: list[tuple[int, int, int, float, float]] = []
-        self.calls: list[tuple[int, float]] = []
+        self.calls: list[tuple[int, float, float]] = []  # Rank, MHz, seconds.
         self.rows: list[str] = []  # Of timelines, for estimate_conditions.
 
     def _factors(self, n: int, p: int, slow: Any, per_gpu: Any) -> list[float]:
@@ -228,7 +235,7 @@ class Machine(Simulator):
 class Recorder:
     """Keeps the latency of each clock call of a machine."""
 
-    def __init__(self, calls: list[tuple[int, float]]) -> None:
+    def __init__(self, calls: list[tuple[int, float, float]]) -> None:
         self._calls = calls
         self._latency = Clock._latency
 
@@ -238,7 +245,7 @@ class Recorder:
         def latency(clock: Clock) -> float:
             drawn = self._latency(clock)
             if not clock.scenario.at_once() and clock.knob != clock.wanted:
-                self._calls.append((clock.rank, drawn))
+                self._calls.append((clock.rank, float(clock.wanted), drawn))
             return drawn
 
         Clock._latency = latency  # type: ignore[assignment, method-assign]
@@ -319,6 +326,7 @@ class Run:
         self.arguments = job.arguments(measured, truth.num_stages, self.watts)
         self.lines: list[str] = []  # Of computations, in all runs so far.
         self.transfers = "0s"  # As --comm-delay takes them.
+        self.latency_at: list[str] = []  # Of clocks that have their own.
         self.iterations = 0  # Of these.
         ranks = truth.num_stages // job.virtual_stages
         shape = [*("--stages", str(truth.num_stages), "--microbatches", str(job.microbatches))]
@@ -327,6 +335,14 @@ class Run:
         dag = build_dag(schedule, Fixed(comm_delay=[effects.transfer]))
         self.pipeline = cost_pipeline(truth, dag, [job.watts] * ranks, 1)
         self.ranks = ranks
+        # The sweep has called for each clock once on each rank.
+        chance = random.Random(f"calls {options.seed}")
+        clocks = sorted({o.knob for table in truth.tables.values() for o in table})
+        self.calls: list[tuple[int, float, float]] = []
+        for rank in range(ranks if effects.latency > 0 else 0):
+            for knob in clocks:
+                drawn = effects.latency_of(knob) + effects.latency_spread * chance.gauss(0, 1)
+                self.calls.append((rank, float(knob), max(0.0, drawn)))
 
     def plan(self, conditions: dict[str, float]) -> tuple[list[Option], dict[str, Any]]:
         """Plan as the server does for these conditions."""
@@ -341,6 +357,7 @@ class Run:
         flags += ["--switch-latency", f"{conditions['switch_latency']!r}s"]
         flags += ["--switch-latency-spread", f"{spread!r}s", "--call-ahead", "predicted"]
         flags += ["--min-call-interval", f"{CLIENT_INTERVAL}s"]
+        flags += self.latency_at
         flags += ["--switch-stall", f"{conditions['switch_stall']!r}s"]
         flags += ["--comm-delay", self.transfers]
         out = self.folder / "out"
@@ -361,6 +378,7 @@ class Run:
     def machine(self, plan: list[Option], seed: int, iterations: int) -> Machine:
         """Return the machine, at the start of a run of a plan."""
         effects = self.effects
+        knobs = {option.knob for options in self.pipeline.options for option in options}
         scenario = Scenario(
             target=1.0,
             iterations=iterations,
@@ -370,6 +388,7 @@ class Run:
             correlation=effects.correlation,
             latency=effects.latency,
             latency_spread=effects.latency_spread,
+            latency_at={knob: effects.latency_of(knob) for knob in knobs},
             stall=effects.stall,
             interval=CLIENT_INTERVAL,
             ahead="predicted",
@@ -411,7 +430,8 @@ class Run:
             )
         self.iterations += machine.iterations
         lines = self.lines + machine.rows
-        lines += [f"call {rank} {int(1e9 * length)}" for rank, length in machine.calls]
+        self.calls += machine.calls
+        lines += [f"call {rank} {mhz:.0f} {int(1e9 * length)}" for rank, mhz, length in self.calls]
         tool = REPOSITORY / "build/release/bench/estimate_conditions"
         settings = {
             "schedule": self.job.schedule,
@@ -435,7 +455,9 @@ class Run:
         if len(transfers) < self.stages - 1:  # As DelaysOf() of the server.
             seconds = [float(row[2]) for row in transfers] or [0.0]
             self.transfers = f"{statistics.median(seconds)!r}s"
-        rows = [row for row in rows if row[0] != "transfer"]
+        own = [f"{row[1]}={row[2]}s" for row in rows if row[0] == "latency"]
+        self.latency_at = ["--switch-latency-at", ",".join(own)] if own else []
+        rows = [row for row in rows if row[0] in NAMES]
         return {r[0]: float(r[1]) for r in rows}, {r[0]: float(r[3]) for r in rows}
 
 

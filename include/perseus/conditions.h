@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "perseus/export.h"
+#include "perseus/result.h"
 
 // What real GPUs do to a plan: times that vary, clocks that come late, changes
 // that cost. docs/explanation/emulation.md defines every quantity.
@@ -66,12 +67,23 @@ enum class CallAhead : std::uint8_t {
 std::string_view CallAheadName(CallAhead call_ahead);  // "none", "end", "predicted"
 std::optional<CallAhead> ParseCallAhead(std::string_view name);
 
+// How long calls for one clock take.
+struct ClockLatency {
+  double clock = 0;  // The number of a knob: MHz, or what Profile::knob_unit says.
+  double seconds = 0;
+
+  friend bool operator==(const ClockLatency&, const ClockLatency&) = default;
+};
+
 // What a change of clock costs. A rank has one call under way at a time. Clocks that are wanted
 // meanwhile wait for it, and only the newest of them is then called for.
 struct ClockSwitching {
   // From the call until the new clock is in effect. Meanwhile work goes on at the old clock.
   double latency_seconds = 0;
-  // Standard deviation of the latency, drawn anew for each call; at most the latency.
+  // Clocks whose calls take another time than latency_seconds, in any order; each clock once.
+  std::vector<ClockLatency> latency_at = {};
+  // Standard deviation of the latency, drawn anew for each call; at most latency_seconds. Of a
+  // clock in latency_at whose calls take less than that: as much as they take.
   double latency_spread_seconds = 0;
   // How long a rank does nothing before a computation whose clock differs from the one before.
   double stall_seconds = 0;
@@ -85,6 +97,9 @@ struct ClockSwitching {
   bool any() const { return latency_seconds > 0 || stall_seconds > 0 || min_interval_seconds > 0; }
   friend bool operator==(const ClockSwitching&, const ClockSwitching&) = default;
 };
+
+// An error says what is wrong with ClockSwitching::latency_at.
+Result<void> CheckClockLatencies(const ClockSwitching& switching);
 
 // Conditions that are known as ranges. Each contains the value in Conditions::noise or
 // Conditions::switching, which is what figures stand for. Without: that value alone.
@@ -122,7 +137,8 @@ struct Conditions {
 };
 
 // The conditions without their ranges, and then those at each corner of the ranges: with the least
-// or the most of each. The least latency does not spread.
+// or the most of each. The least latency does not spread. ClockSwitching::latency_at changes by
+// the same factor as the latency.
 std::vector<Conditions> CornersOf(const Conditions& conditions);
 
 }  // namespace v0

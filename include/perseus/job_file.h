@@ -99,6 +99,7 @@ struct JobFile {
   std::optional<double> rare_noise = {};
   std::optional<double> rare_noise_share = {};
   std::optional<ValueRange> switch_latency_seconds = {};
+  std::vector<ClockLatency> switch_latency_at = {};  // Empty: all clocks take switch_latency.
   std::optional<double> switch_latency_spread_seconds = {};
   std::optional<double> switch_stall_seconds = {};
   std::optional<double> max_early_loss = {};

@@ -25,6 +25,7 @@ class Conditions(TypedDict, total=False):
     rare_noise: _Quantity
     rare_noise_share: _Quantity
     switch_latency: _Quantity
+    switch_latency_at: str | None
     switch_latency_spread: _Quantity
     switch_stall: _Quantity
     call_ahead: str | None

@@ -35,13 +35,14 @@ struct Work {
   double seconds = 0;
 };
 struct Case {
-  double latency_seconds = 0;
+  std::vector<double> latency_seconds;  // [knob]
   double min_interval_seconds = 0;
   int waiting_knob = switching::kNoCall;
   std::vector<int> knobs;
   std::vector<std::vector<Work>> iterations;
 };
 
+constexpr int kKnobs = 5;
 int MhzOf(int knob) { return 1400 - 200 * knob; }
 double SecondsAt(const Work& work, int knob) { return work.seconds * (1 + 0.2 * knob); }
 
@@ -50,7 +51,11 @@ Case RandomCase(unsigned seed, bool waits) {
   std::mt19937 random(seed);
   const auto share = [&] { return static_cast<double>(random() % 100'000) / 100'000; };
   Case made;
-  made.latency_seconds = 0.004 + 0.03 * share();
+  const double latency = 0.004 + 0.03 * share();
+  const bool alike = random() % 2 == 0;
+  for (int knob = 0; knob < kKnobs; ++knob) {
+    made.latency_seconds.push_back(alike ? latency : (0.4 + 1.6 * share()) * latency);
+  }
   made.min_interval_seconds = random() % 3 == 0 ? 0.06 * share() : 0;
   const int rows = 2 + static_cast<int>(random() % 14);
   std::vector<Work> mean(rows);
@@ -77,10 +82,15 @@ struct Emulated {
 };
 
 Emulated Emulate(const Case& made) {
-  const switching::SwitchingRules rules({.latency_seconds = made.latency_seconds,
-                                         .call_ahead = CallAhead::kPredicted,
-                                         .min_interval_seconds = made.min_interval_seconds},
-                                        true);
+  CostedPipeline pipeline;
+  ClockSwitching switching = {.latency_seconds = made.latency_seconds.front(),
+                              .call_ahead = CallAhead::kPredicted,
+                              .min_interval_seconds = made.min_interval_seconds};
+  for (int knob = 0; knob < kKnobs; ++knob) {
+    pipeline.knobs.push_back({.label = "", .number = static_cast<double>(MhzOf(knob))});
+    switching.latency_at.push_back({pipeline.knobs.back().number, made.latency_seconds[knob]});
+  }
+  const switching::SwitchingRules rules(switching, pipeline);
   auto planned = std::make_shared<switching::PlannedRows>();
   planned->knobs = made.knobs;
   planned->first_row = {0, static_cast<int>(made.knobs.size())};
@@ -120,11 +130,12 @@ class Trainer {
  public:
   explicit Trainer(const Case& made)
       : made_(made),
-        latency_ns_(std::llround(made.latency_seconds * kNs)),
         follower_({.min_interval_ns = std::llround(made.min_interval_seconds * kNs),
                    .max_overhead = 1e9}),
         knob_(made.knobs.front()) {
-    latency_.AddCall(latency_ns_);
+    for (int knob = 0; knob < kKnobs; ++knob) {
+      for (int call = 0; call < 8; ++call) latency_.AddCall(MhzOf(knob), LatencyNs(knob));
+    }
     auto plan = std::make_shared<RankPlan>();
     double end = 0;
     for (std::size_t k = 0; k < made.knobs.size(); ++k) {
@@ -173,6 +184,8 @@ class Trainer {
     return {ComputationType::kForward, 0, static_cast<int>(k)};
   }
 
+  static int KnobOf(int mhz) { return (1400 - mhz) / 200; }
+  std::int64_t LatencyNs(int knob) const { return std::llround(made_.latency_seconds[knob] * kNs); }
   std::int64_t Next() const { return call_begin_ns_ != kNever ? call_end_ns_ : wake_ns_; }
 
   // The client's thread hears of nothing while a call is under way.
@@ -191,13 +204,13 @@ class Trainer {
     if (!decision.call_mhz) return;
     called_mhz_ = *decision.call_mhz;
     call_begin_ns_ = now_;
-    call_end_ns_ = now_ + latency_ns_;
+    call_end_ns_ = now_ + LatencyNs(KnobOf(called_mhz_));
   }
 
   void Step() {
     now_ = Next();
     if (call_begin_ns_ != kNever) {
-      knob_ = (1400 - called_mhz_) / 200;
+      knob_ = KnobOf(called_mhz_);
       follower_.Called(called_mhz_, std::exchange(call_begin_ns_, kNever), now_);
       for (const auto& [event, at_ns] : unheard_) follower_.Handle(event, at_ns);
       unheard_.clear();
@@ -234,7 +247,6 @@ class Trainer {
   }
 
   const Case& made_;
-  std::int64_t latency_ns_;
   Follower follower_;
   LatencyRecord latency_;
   int knob_;

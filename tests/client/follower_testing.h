@@ -50,8 +50,8 @@ inline std::shared_ptr<const RankPlan> Plan(std::int64_t version, std::vector<in
 
 inline LatencyRecord Latency(std::int64_t least_ns, std::int64_t high_ns) {
   LatencyRecord latency;
-  for (int i = 0; i < 5; ++i) latency.AddCall(least_ns);
-  for (int i = 0; i < 5; ++i) latency.AddCall(high_ns);
+  for (int i = 0; i < 5; ++i) latency.AddCall(1000, least_ns);
+  for (int i = 0; i < 5; ++i) latency.AddCall(1000, high_ns);
   return latency;
 }
 

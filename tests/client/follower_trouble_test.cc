@@ -22,7 +22,7 @@ class FollowerTroubleTest : public FollowerTest {};
 // One call that took very long must not end all calls.
 TEST_F(FollowerTroubleTest, ALatencyLongerThanTheIterationIsTriedAgain) {
   latency_ = LatencyRecord();
-  latency_.AddCall(500 * kMs);
+  latency_.AddCall(1000, 500 * kMs);
   const auto plan = Plan(1, {1000, 1000, 1400, 1400, 1400, 1400});
   follower_.Offer(plan);
   Iterate(*plan);

@@ -251,7 +251,7 @@ TEST(LatencyFigures, AreOfTheNewestCallsWithoutThoseThatStandOut) {
     LatencyRecord record;
     for (int call = 0; call < 100; ++call) {
       const double taken = call % 20 == 3 ? 300 : ms(random);
-      record.AddCall(static_cast<std::int64_t>(taken * kMs));
+      record.AddCall(1000, static_cast<std::int64_t>(taken * kMs));
     }
     const auto figures = record.Figures();
     ASSERT_TRUE(figures);
@@ -265,9 +265,9 @@ TEST(LatencyFigures, AreOfTheNewestCallsWithoutThoseThatStandOut) {
 
 TEST(LatencyFigures, HoldWhatClocksTakeToSettle) {
   LatencyRecord record;
-  for (int call = 0; call < 7; ++call) record.AddCall(10 * kMs);
+  for (int call = 0; call < 7; ++call) record.AddCall(1000, 10 * kMs);
   EXPECT_FALSE(record.Figures());
-  record.AddCall(10 * kMs);
+  record.AddCall(1000, 10 * kMs);
   record.AddSettling(5 * kMs);
   const auto figures = record.Figures();
   ASSERT_TRUE(figures);

@@ -193,17 +193,43 @@ TEST(ServerMessages, ErrorsBecomeSentences) {
 TEST(LatencyRecord, KeepsQuantilesAndAHistogram) {
   LatencyRecord latency;
   EXPECT_EQ(latency.MedianNs(), LatencyRecord::kUnmeasuredNs);
-  for (int i = 1; i <= 100; ++i) latency.AddCall(i * 100'000);  // The newest 64: 3.7 to 10 ms.
-  EXPECT_EQ(latency.LeastNs(), 3'700'000);
+  for (int i = 1; i <= 100; ++i)
+    latency.AddCall(1410, i * 100'000);  // The newest 64: 3.7 to 10 ms.
+  EXPECT_EQ(latency.LeastNs(1410), 3'700'000);
   EXPECT_NEAR(static_cast<double>(latency.MedianNs()), 6.85e6, 1e5);
-  EXPECT_NEAR(static_cast<double>(latency.HighNs()), 9.4e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(latency.HighNs(1410)), 9.4e6, 1e5);
   std::uint64_t all = 0;
   for (const std::uint64_t count : latency.buckets()) all += count;
   EXPECT_EQ(all, 100U);
   // Below 2^4 * 10 us = 160 us: one, of 100 us.
   EXPECT_EQ(latency.buckets()[4], 1U);
   latency.AddSettling(2'000'000);
-  EXPECT_EQ(latency.LeastNs(), 5'700'000);
+  EXPECT_EQ(latency.LeastNs(1410), 5'700'000);
+}
+
+// A clock with enough calls is called for ahead by its own; others by those of all.
+TEST(LatencyRecord, KnowsClocksThatTakeLonger) {
+  LatencyRecord latency;
+  for (int i = 0; i < 40; ++i) {
+    latency.AddCall(1410, 10'000'000 + (i % 2) * 2'000'000);
+    latency.AddCall(600, 60'000'000 + (i % 2) * 2'000'000);
+  }
+  for (int i = 0; i < 3; ++i) latency.AddCall(900, 30'000'000);
+  EXPECT_EQ(latency.LeastNs(1410), 10'000'000);
+  EXPECT_EQ(latency.HighNs(1410), 12'000'000);
+  EXPECT_EQ(latency.LeastNs(600), 60'000'000);
+  EXPECT_EQ(latency.HighNs(600), 62'000'000);
+  EXPECT_EQ(latency.HighNs(900), 62'000'000);
+  EXPECT_EQ(latency.LeastNs(900), 10'000'000);
+  const std::optional<LatencyFigures> figures = latency.Figures();
+  ASSERT_TRUE(figures);
+  EXPECT_NEAR(figures->spread_seconds.value, 0.001, 1e-9);  // Not what clocks differ by.
+  ASSERT_EQ(figures->of_clock.size(), 3U);
+  const ClockLatencyFigures& slow = figures->of_clock.front();
+  EXPECT_EQ(slow.mhz, 600);
+  EXPECT_EQ(slow.calls, 40);
+  EXPECT_NEAR(slow.seconds.value, 0.061, 0.0011);
+  EXPECT_NEAR(figures->of_clock[1].seconds.error, 1.25 * 0.001 / std::sqrt(3.0), 1e-9);
 }
 
 }  // namespace

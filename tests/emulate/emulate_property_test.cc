@@ -84,6 +84,10 @@ EmulationSpec RandomSpec(std::mt19937& random, const Planner& planner, bool nois
   spec.switching.stall_seconds = 0.01 * seconds * upto(1);
   spec.switching.call_ahead = static_cast<CallAhead>(upto(2));
   if (noise) spec.switching.latency_spread_seconds = 0.1 * upto(1) * spec.switching.latency_seconds;
+  for (const Knob& knob : planner.pipeline().knobs) {
+    if (!planner.pipeline().knobs_are_numbers || spec.switching.latency_seconds == 0) break;
+    if (upto(3) == 0) spec.switching.latency_at.push_back({knob.number, 0.02 * seconds * upto(3)});
+  }
   spec.switching.min_interval_seconds = 0.02 * seconds * (upto(2) / 2);
   for (int k = upto(3); k > 0; --k) {
     Straggler straggler;

@@ -115,6 +115,7 @@ TEST(PlanFile, KeepsConditionsAndWhatIsExpectedUnderThem) {
                       .rare_length = 0.06,
                       .rare_share = 0.07};
   conditions.switching = {.latency_seconds = 0.015,
+                          .latency_at = {{1410, 0.009}, {607.5, 0.1}},
                           .latency_spread_seconds = 0.002,
                           .stall_seconds = 0.001,
                           .call_ahead = CallAhead::kPredicted,
@@ -242,6 +243,12 @@ TEST(PlanFile, RefusesConditionsThatCannotBe) {
   }
   EXPECT_NE(error("\"switch_latency_spread_s\": 0", "\"switch_latency_spread_s\": 0.1")
                 .find("conditions.switch_latency_spread_s: expected at most switch_latency_s"),
+            std::string::npos);
+  const auto latency_at = [&](const std::string& list) {
+    return error("\"confidence\": 0.95", "\"confidence\": 0.95, \"switch_latency_at_s\": " + list);
+  };
+  EXPECT_NE(latency_at("[[1410, 0.009]]").find("give 'switch_latency', too"), std::string::npos);
+  EXPECT_NE(latency_at("[[1410]]").find("conditions.switch_latency_at_s[0]: expected a clock and"),
             std::string::npos);
   EXPECT_NE(error("\"seeds\": 0", "\"seeds\": -1"), "accepted");
   // Rare noise is a length and a share. A zero is as good as none.

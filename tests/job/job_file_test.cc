@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "common/temporary_directory.h"
+#include "job/clock_latency_text.h"
+#include "job/job_fields.h"
 #include "job/time_margin_text.h"
 #include "perseus/job.h"
 #include "support/mentions.h"
@@ -248,6 +250,7 @@ noise_correlation = 0.75
 rare_noise = "5%"
 rare_noise_share = 0.015
 switch_latency = "15ms"
+switch_latency_at = "1410=8ms, 600=0.03"
 switch_latency_spread = 0.002
 switch_stall = "1ms"
 call_ahead = "predicted"
@@ -272,6 +275,7 @@ TEST(JobFile, ConditionsAreATable) {
                     .rare_length = 0.05,
                     .rare_share = 0.015};
   expected.switching = {.latency_seconds = 15 * 1e-3,
+                        .latency_at = {{1410, 0.008}, {600, 0.03}},
                         .latency_spread_seconds = 0.002,
                         .stall_seconds = 1e-3,
                         .call_ahead = CallAhead::kPredicted,
@@ -327,6 +331,34 @@ TEST(JobFile, ConditionsMayBeRanges) {
         "profile_errors = 1"}) {
     EXPECT_NE(TomlError("[conditions]\n" + std::string(line)), "accepted") << line;
   }
+}
+
+TEST(JobFile, ClocksMayHaveALatencyOfTheirOwn) {
+  for (const std::string_view text : {"", "1410", "1410=", "=9ms", "1410=9ms,", "fast=9ms",
+                                      "1410=soon", "1410:9ms", "1410=9ms;600=1ms"}) {
+    EXPECT_FALSE(job::ParseClockLatencies(text)) << text;
+  }
+  const auto latencies = job::ParseClockLatencies("1410=9ms,607.5=0.25");
+  ASSERT_TRUE(latencies);
+  const auto again = job::ParseClockLatencies(job::ClockLatenciesText(*latencies));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(*again, *latencies);
+  EXPECT_EQ(TomlError("[conditions]\nswitch_latency_at = '1410'"),
+            "job.toml:2:21: conditions.switch_latency_at: expected a time for each of some clocks, "
+            "such as \"1410=9ms,600=30ms\", found '1410'");
+  // A latency for all takes those of single clocks away.
+  JobFile settings = *Toml("[conditions]\nswitch_latency = '15ms'\nswitch_latency_at = '600=1ms'");
+  Conditions conditions = ConditionsOf(settings);
+  EXPECT_EQ(conditions.switching.latency_at.size(), 1U);
+  JobFile override;
+  override.switch_latency_seconds = 0.02;
+  ApplyConditions(override, &conditions);
+  EXPECT_TRUE(conditions.switching.latency_at.empty());
+  job::Merge(override, &settings);
+  EXPECT_TRUE(settings.switch_latency_at.empty());
+  override.switch_latency_at = {{900, 0.5}};
+  job::Merge(override, &settings);
+  EXPECT_EQ(settings.switch_latency_at, override.switch_latency_at);
 }
 
 TEST(JobFile, ConditionsHaveTheirPlaceAndTheirLimits) {

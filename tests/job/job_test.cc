@@ -371,7 +371,7 @@ TEST(JobFieldsTest, HaveDistinctKeysAndAreMergedEachAlone) {
           if constexpr (requires { value.emplace(); }) {
             value.emplace();
           } else {
-            value.push_back(1);
+            value.resize(1);
           }
         },
         field.member);

@@ -89,6 +89,7 @@ struct ValueText {
   std::string operator()(std::optional<TimeMargin> JobFile::* /*member*/) const { return "text"; }
   std::string operator()(std::optional<CallAhead> JobFile::* /*member*/) const { return "name"; }
   std::string operator()(std::optional<bool> JobFile::* /*member*/) const { return "boolean"; }
+  std::string operator()(std::vector<ClockLatency> JobFile::* /*member*/) const { return "text"; }
   std::string operator()(std::optional<WorkSetting> JobFile::* /*member*/) const {
     return "path, or an array of " + RangeText(field.range);
   }

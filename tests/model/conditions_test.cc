@@ -22,6 +22,7 @@ TEST(CornersOfTest, HaveTheLeastAndTheMostOfEachRange) {
   conditions.noise.per_computation = 0.01;
   conditions.switching.latency_seconds = 0.02;
   conditions.switching.latency_spread_seconds = 0.015;
+  conditions.switching.latency_at = {{1410, 0.04}, {600, 0.01}};
   conditions.ranges.noise = ValueRange(0, 0.02);
   conditions.ranges.switch_latency_seconds = ValueRange(0.01, 0.03);
   const std::vector<Conditions> corners = CornersOf(conditions);
@@ -36,7 +37,10 @@ TEST(CornersOfTest, HaveTheLeastAndTheMostOfEachRange) {
                                 return corner.noise.per_computation == noise &&
                                        corner.switching.latency_seconds == latency &&
                                        corner.switching.latency_spread_seconds ==
-                                           (latency == 0.01 ? 0 : 0.015);
+                                           (latency == 0.01 ? 0 : 0.015) &&
+                                       corner.switching.latency_at ==
+                                           std::vector<ClockLatency>{{1410, 2 * latency},
+                                                                     {600, latency / 2}};
                               }),
                 1);
     }
@@ -47,6 +51,25 @@ TEST(CornersOfTest, ARangeOfOneValueDividesNothing) {
   Conditions conditions;
   conditions.ranges.rank_noise = ValueRange(0);
   EXPECT_EQ(CornersOf(conditions).size(), 2U);
+}
+
+TEST(CheckClockLatenciesTest, SaysWhatIsWrong) {
+  ClockSwitching switching = {.latency_seconds = 0.02, .latency_at = {{1410, 0.01}, {600, 0}}};
+  EXPECT_TRUE(CheckClockLatencies(switching));
+  const auto error = [](const ClockSwitching& wrong) {
+    const Result<void> checked = CheckClockLatencies(wrong);
+    return checked ? "accepted" : checked.error().message;
+  };
+  switching.latency_at = {{1410, 0.01}, {1410, 0.02}};
+  EXPECT_EQ(error(switching), "'switch_latency_at' names the clock 1410 twice");
+  switching.latency_at = {{0, 0.01}};
+  EXPECT_EQ(error(switching), "'switch_latency_at' names the clock 0; expected a number > 0 (MHz)");
+  switching.latency_at = {{1410, -1}};
+  EXPECT_EQ(error(switching), "'switch_latency_at' is -1 s at 1410 MHz; expected 0 to 1000000 s");
+  switching = {.latency_at = {{1410, 0.01}}};
+  EXPECT_EQ(error(switching),
+            "'switch_latency_at' is for clocks that take another time than others; give "
+            "'switch_latency', too");
 }
 
 }  // namespace

@@ -47,12 +47,13 @@ class Clock:
 
     def _latency(self) -> float:
         scenario = self.scenario
-        if scenario.latency_spread == 0:
-            return scenario.latency
+        latency, spread = scenario.latency_of(self.wanted)
+        if spread == 0:
+            return latency
         words = (LATENCY_WORD, self.pipeline, self.iteration, self.rank, self.number)
         h = hash_words(scenario.seed, *words)
         u = sum((((h >> shift) & 0xFFFF) + 0.5) / 65536 for shift in (0, 16, 32, 48))
-        return max(0.0, scenario.latency + scenario.latency_spread * (SPREAD * (u - 2)))
+        return max(0.0, latency + spread * (SPREAD * (u - 2)))
 
     def call(self, now: float) -> None:
         """Begin a call for the knob that is wanted, if one is needed and may begin."""
@@ -177,8 +178,8 @@ class Predictor:
     """Decides for a rank, in one iteration, which knob must be called for by now."""
 
     def __init__(self, scenario: Scenario, expected: Expectation) -> None:
-        self._high = scenario.latency + HIGH * scenario.latency_spread
-        self._least = max(0.0, scenario.latency - LEAST * scenario.latency_spread)
+        self._scenario = scenario
+        self._most_high = max(map(self._high, expected.knobs))
         self._loss = scenario.early_loss
         self._interval = scenario.interval
         self._expected = expected
@@ -210,11 +211,25 @@ class Predictor:
             expected.last_end = now
         return last
 
+    def _high(self, knob: str) -> float:
+        latency, spread = self._scenario.latency_of(knob)
+        return latency + HIGH * spread
+
+    def _least(self, knob: str) -> float:
+        latency, spread = self._scenario.latency_of(knob)
+        return max(0.0, latency - LEAST * spread)
+
     def _waits_until(self, row: int, starts: float) -> float:
         """Return until when the rank may wait at its own clock for a row."""
-        if self._expected.waiting is None:
+        expected = self._expected
+        if expected.waiting is None:
             return -math.inf
-        return starts - DOUBTS * self._expected.doubts[row] - self._high
+        return starts - DOUBTS * expected.doubts[row] - self._high(expected.knobs[row])
+
+    def _is_worth_waiting(self, since: float, until: float) -> bool:
+        """Whether a rank that may wait at its own clock should."""
+        waiting = self._expected.waiting
+        return waiting is not None and until - since > self._high(waiting) + self._interval
 
     def decide(self, now: float, in_effect: str) -> tuple[str, float]:
         """Return the knob that should be in effect or called for, and when to ask again.
@@ -232,8 +247,8 @@ class Predictor:
         sure = self._start + lasts if self._runs else self._end + expected.gaps[row]
         if not self._runs and row > self._called:
             until = self._waits_until(row, sure)
-            enough = 0.0 if in_effect == expected.waiting else self._high + self._interval
-            if until - now > enough:
+            waits = in_effect == expected.waiting
+            if until > now if waits else self._is_worth_waiting(now, until):
                 assert expected.waiting is not None
                 self._target = row - 1
                 return expected.waiting, until if until <= sure else math.inf
@@ -241,20 +256,20 @@ class Predictor:
         wake = math.inf
         for following in range(row + 1, len(expected.knobs) + 1):
             fresh = following > self._called
-            if fresh and end - self._high > max(now, sure):
-                break
+            if fresh and end - self._most_high > max(now, sure):
+                break  # Nothing that comes later is due so soon.
             is_next_iteration = following == len(expected.knobs)
             wanted = expected.knobs[0 if is_next_iteration else following]
             gap = expected.wrap if is_next_iteration else expected.gaps[following]
             starts = end + gap
             if fresh and not is_next_iteration:
                 until = self._waits_until(following, starts)
-                if until - end > self._high + self._interval:
+                if self._is_worth_waiting(end, until):
                     break
             if wanted != knob:
-                due = starts - self._high
+                due = starts - self._high(wanted)
                 if _lower(knob, wanted):
-                    due = max(due, end - self._least - self._loss * lasts)
+                    due = max(due, end - self._least(wanted) - self._loss * lasts)
                 due = min(end, due)
                 if fresh and due > now:
                     wake = due if due <= sure else math.inf

@@ -49,6 +49,7 @@ class Scenario:
     latency: float = 0.0
     stall: float = 0.0
     latency_spread: float = 0.0
+    latency_at: dict[str, float] = field(default_factory=dict)  # Of clocks that have their own.
     interval: float = 0.0  # Between two calls of a rank.
     ahead: str = "none"
     early_loss: float = 0.05
@@ -64,6 +65,11 @@ class Scenario:
     def waits_at_own_clock(self) -> bool:
         """Whether ranks wait at a clock of their own: if nobody stalls, and it is known when."""
         return self.cheap_waits and self.stall == 0 and (self.at_once() or self.predicts())
+
+    def latency_of(self, knob: str) -> tuple[float, float]:
+        """Return the mean and the spread of the time until a call for a knob has its effect."""
+        latency = self.latency_at.get(knob, self.latency)
+        return latency, min(self.latency_spread, latency)
 
     def at_once(self) -> bool:
         """Whether every clock is in effect when it is asked for."""

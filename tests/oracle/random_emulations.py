@@ -67,6 +67,12 @@ def _add_switching(rng: random.Random, made: RandomEmulation) -> None:
     if rng.random() < 0.8:
         scenario.latency = computation * rng.choice((0.01, 0.3, 0.9, 3.0, 20.0)) * rng.random()
         made.flags += ["--switch-latency", repr(scenario.latency)]
+    clocks = sorted({o.knob for own in made.pipeline.options for o in own})
+    if scenario.latency > 0 and rng.random() < 0.4 and all(map(knob_is_number, clocks)):
+        own = rng.sample(clocks, rng.randint(1, len(clocks)))
+        scenario.latency_at = {knob: scenario.latency * rng.choice((0.0, 0.3, 2.5)) for knob in own}
+        pairs = ",".join(f"{knob}={time!r}" for knob, time in scenario.latency_at.items())
+        made.flags += ["--switch-latency-at", pairs]
     if rng.random() < 0.4:
         scenario.stall = computation * rng.choice((0.01, 0.5)) * rng.random()
         made.flags += ["--switch-stall", repr(scenario.stall)]

@@ -48,6 +48,11 @@ RC_GTEST_PROP(ExactReplayProperty, IsTheEmulator, ()) {
       conditions.switching.latency_spread_seconds =
           0.2 * share() * conditions.switching.latency_seconds;
     }
+    for (const Knob& knob : pipeline.knobs) {
+      if (conditions.switching.latency_seconds == 0 || random() % 2 == 0) continue;
+      conditions.switching.latency_at.push_back(
+          {knob.number, 3 * share() * conditions.switching.latency_seconds});
+    }
   }
   if (random() % 4 == 0) {
     conditions.switching.stall_seconds = 0.2 * share() * ShortestSeconds(pipeline);

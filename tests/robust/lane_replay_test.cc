@@ -35,6 +35,12 @@ ClockSwitching RandomSwitching(std::mt19937& random, const CostedPipeline& pipel
   ClockSwitching switching;
   switching.call_ahead = static_cast<CallAhead>(random() % 3);
   switching.latency_seconds = (random() % 5) * 0.5 * ShortestSeconds(pipeline);
+  if (random() % 2 == 0) {
+    for (const Knob& knob : pipeline.knobs) {
+      const double seconds = (random() % 5) * 0.5 * switching.latency_seconds;
+      if (random() % 3 == 0) switching.latency_at.push_back({knob.number, seconds});
+    }
+  }
   switching.stall_seconds = (random() % 2) * 0.1 * ShortestSeconds(pipeline);
   return switching;
 }

@@ -48,6 +48,12 @@ RC_GTEST_PROP(WindowReplayProperty, FindsWhatAReplayOfAllLanesFinds, ()) {
   ClockSwitching switching;
   switching.call_ahead = random() % 2 == 0 ? CallAhead::kNone : CallAhead::kPredicted;
   switching.latency_seconds = (random() % 3) * 0.3 * ShortestSeconds(pipeline);
+  if (random() % 2 == 0) {
+    for (const Knob& knob : pipeline.knobs) {
+      const double seconds = (random() % 5) * 0.3 * switching.latency_seconds;
+      if (random() % 3 == 0) switching.latency_at.push_back({knob.number, seconds});
+    }
+  }
   switching.stall_seconds = (random() % 2) * 0.1 * ShortestSeconds(pipeline);
   TimeNoise noise;
   noise.per_computation = (random() % 2) * 0.03;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <memory>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -49,8 +50,16 @@ Ran Compute(RankCaller* caller, double start, double fast) {
   return ran;
 }
 
+CostedPipeline WithKnobs() {
+  CostedPipeline pipeline;
+  for (int knob = 0; knob < 8; ++knob) {
+    pipeline.knobs.push_back({.label = std::to_string(8 - knob), .number = 8.0 - knob});
+  }
+  return pipeline;
+}
+
 SwitchingRules Rules(CallAhead call_ahead, double latency) {
-  return {{.latency_seconds = latency, .call_ahead = call_ahead}, true};
+  return {{.latency_seconds = latency, .call_ahead = call_ahead}, WithKnobs()};
 }
 
 TEST(RankCallerTest, ClockIsInEffectAfterTheLatency) {
@@ -144,8 +153,9 @@ TEST(RankCallerTest, RestOfACallGoesOnInTheNextIteration) {
 }
 
 TEST(RankCallerTest, LatenciesSpreadByTheirNumber) {
-  SwitchingRules rules = Rules(CallAhead::kNone, 2);
-  rules.switching.latency_spread_seconds = 0.5;
+  const SwitchingRules rules(
+      {.latency_seconds = 2, .latency_spread_seconds = 0.5, .call_ahead = CallAhead::kNone},
+      WithKnobs());
   const std::vector<int> knobs = {1, 0};
   ClockState clock = SettledAt(0);
   RankCaller caller(rules, knobs, kDraws, &clock);
@@ -162,8 +172,7 @@ class Predicted {
   // `leaps`: over rows among which nothing can be due, as MakeRows() makes possible.
   Predicted(const ClockSwitching& switching, std::vector<int> knobs, std::vector<Row> rows,
             bool leaps = true, int waiting_knob = kNoCall)
-      : rules_(switching, true), clock_(SettledAt(knobs.front())) {
-    rules_.switching.call_ahead = CallAhead::kPredicted;
+      : rules_(Predicts(switching), WithKnobs()), clock_(SettledAt(knobs.front())) {
     auto planned = std::make_shared<PlannedRows>();
     planned->first_row = {0, static_cast<int>(knobs.size())};
     planned->knobs = std::move(knobs);
@@ -171,6 +180,11 @@ class Predicted {
     if (waiting_knob != kNoCall) planned->waiting_knobs = {waiting_knob};
     if (leaps) FindNextOthers(planned.get());
     forecast_.Follow(planned);
+  }
+
+  static ClockSwitching Predicts(ClockSwitching switching) {
+    switching.call_ahead = CallAhead::kPredicted;
+    return switching;
   }
 
   // With these gaps and durations at the fast clock. Ends when its last row does.
@@ -196,6 +210,26 @@ class Predicted {
   Forecast forecast_;
   int calls_ = 0;
 };
+
+// Calls are made ahead by what the clock that is called for takes.
+TEST(RankCallerTest, ClocksHaveTheirOwnLatency) {
+  // Clocks 8 and 7 of WithKnobs().
+  const ClockSwitching switching = {.latency_seconds = 1, .latency_at = {{8, 3}, {7, 0.5}}};
+  Predicted rank(switching, {kSlow, kFast}, {{8, 0}, {4, 0}});
+  const std::vector<Ran> ran = rank.Iterate({{4, 0}, {4, 0}});
+  EXPECT_FALSE(ran[1].late);
+  EXPECT_NEAR(ran[0].end, 8, 1e-5);
+  EXPECT_THAT(ran[1].pieces, ElementsAre(std::pair(kFast, ran[1].end)));
+  // The spread is no more than the latency.
+  const SwitchingRules rules(
+      {.latency_seconds = 2, .latency_at = {{8, 3}, {7, 0.5}}, .latency_spread_seconds = 1},
+      WithKnobs());
+  EXPECT_EQ(rules.high_seconds(0), 3 + 1.3);
+  EXPECT_EQ(rules.high_seconds(1), 0.5 + 1.3 * 0.5);
+  EXPECT_EQ(rules.high_seconds(2), 2 + 1.3);
+  EXPECT_EQ(rules.least_seconds(1), 0);
+  EXPECT_EQ(rules.most_high_seconds, 3 + 1.3);
+}
 
 TEST(RankCallerTest, HigherClockIsThereInTime) {
   // The slow one lasts 4, the call takes 1: half a latency would be too late.

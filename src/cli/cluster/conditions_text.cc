@@ -75,6 +75,19 @@ std::string TransfersText(const Json& transfers) {
                               MillisecondsText(planned)));
 }
 
+// The clocks whose calls are planned to take another time than `planned_for_all`.
+std::string LatenciesText(const Json& latencies, std::optional<double> planned_for_all) {
+  std::string text;
+  for (const Json& each : latencies) {
+    const double planned = NumberOf(each, "planned_s").value_or(0);
+    if (planned == planned_for_all) continue;
+    text += fmt::format("{}{} MHz {:.1f} ms", text.empty() ? "" : ", ",
+                        MemberText(each, "clock_mhz"), 1e3 * planned);
+  }
+  return text.empty() ? text
+                      : Line("", "clocks that are planned with a latency of their own: " + text);
+}
+
 }  // namespace
 
 std::string ConditionsText(const Json& conditions) {
@@ -110,6 +123,11 @@ std::string ConditionsText(const Json& conditions) {
                               : MemberText(figure, "library") == "true" ? " (by that job)"
                                                                         : "")));
   }
+  std::optional<double> latency;
+  for (const Json& figure : ListOf(conditions, "figures")) {
+    if (MemberText(figure, "name") == "switch_latency") latency = NumberOf(figure, "planned");
+  }
+  text += LatenciesText(ListOf(conditions, "latency_at"), latency);
   const Json& from = ObjectOf(conditions, "from");
   if (source == "measured" && !from.empty()) {
     text += Line("", fmt::format("the first plans were made for those from {}", FromText(from)));

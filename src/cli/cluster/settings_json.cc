@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "job/clock_latency_text.h"
 #include "job/job_fields.h"
 #include "perseus/job_file.h"
 
@@ -53,6 +54,9 @@ class ValueJson {
   }
   std::optional<Json> operator()(std::vector<double> JobFile::*member) const {
     return Json(job_.*member);
+  }
+  std::optional<Json> operator()(std::vector<ClockLatency> JobFile::*member) const {
+    return Json(job::ClockLatenciesText(job_.*member));
   }
   template <typename T>
   std::optional<Json> operator()(std::optional<T> JobFile::*member) const {

@@ -8,6 +8,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -16,6 +19,7 @@
 #include "common/file.h"
 #include "common/nearest_name.h"
 #include "common/printable.h"
+#include "server/planning/conditions_state.h"
 
 namespace perseus::cli {
 namespace {
@@ -35,6 +39,30 @@ double CostOf(const std::optional<device::DisturbanceProbe>& probe) {
   if (!probe) return 0;
   const device::Figure& cost = probe->seconds_per_call;
   return cost.value > kErrorsAboveNone * cost.error ? cost.value : 0;
+}
+
+// Clocks whose latency surely is another one than that of all.
+std::vector<server::MeasuredClockLatency> OwnLatencies(const Examination& examination,
+                                                       const server::MeasuredCondition& of_all) {
+  std::map<int, std::vector<device::Figure>> clocks;
+  for (const ExaminedGpu& gpu : examination.gpus) {
+    if (!gpu.effect) continue;
+    for (const device::TargetLatency& target : gpu.effect->targets) {
+      clocks[target.mhz].push_back(target.seconds);
+    }
+  }
+  server::MeasuredConditions measured;
+  measured.figures[static_cast<std::size_t>(server::Condition::kLatency)] = of_all;
+  for (const auto& [mhz, figures] : clocks) {
+    const auto count = static_cast<double>(figures.size());
+    server::MeasuredCondition mean = {.ranks = static_cast<std::int64_t>(figures.size())};
+    for (const device::Figure& figure : figures) {
+      mean.value += figure.value / count;
+      mean.error = std::hypot(mean.error, figure.error / count);
+    }
+    measured.latency_at.push_back({mhz, mean});
+  }
+  return server::OwnLatencies(measured);
 }
 
 }  // namespace
@@ -70,6 +98,15 @@ std::string ConditionsFile(const Examination& examination) {
         1e3 * latency, 1e3 * (latency + wait));
   } else {
     text += fmt::format("switch_latency = {}\n", Time(latency));
+  }
+  std::string own;
+  for (const server::MeasuredClockLatency& each :
+       OwnLatencies(examination, {.value = latency, .ranks = std::ssize(latencies)})) {
+    own += fmt::format("{}{}={:.3f}ms", own.empty() ? "" : ",", each.clock_mhz,
+                       1e3 * each.seconds.value);
+  }
+  if (!own.empty()) {
+    text += fmt::format("# Of the clocks that were tried.\nswitch_latency_at = \"{}\"\n", own);
   }
   text += fmt::format("switch_latency_spread = {}\n", Time(spread));
   const double cost = MeanOf(costs);

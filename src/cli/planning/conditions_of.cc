@@ -76,6 +76,14 @@ Result<void> TakeConditionsOf(const std::string& name, const ServerFlags& server
           .value = *value, .error = NumberOf(figure, "measured_std").value_or(0), .ranks = 1};
     }
   }
+  for (const auto& each : ListOf(ObjectOf(shown, "conditions"), "latency_at")) {
+    const std::optional<double> seconds = NumberOf(each, "measured_s");
+    const std::optional<double> clock = NumberOf(each, "clock_mhz");
+    if (!seconds || !clock) continue;
+    measured.latency_at.push_back(
+        {static_cast<int>(*clock),
+         {.value = *seconds, .error = NumberOf(each, "measured_s_std").value_or(0), .ranks = 1}});
+  }
   if (measured.ranks() == 0) {
     if (!shown.contains("state")) {  // Not a job.
       return InvalidInput(fmt::format(

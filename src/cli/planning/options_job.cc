@@ -13,6 +13,7 @@
 #include "cli/framework/value_parsers.h"
 #include "cli/planning/job_flags.h"
 #include "common/nearest_name.h"
+#include "job/clock_latency_text.h"
 #include "job/job_fields.h"
 #include "job/range_text.h"
 #include "job/share_text.h"
@@ -74,6 +75,10 @@ class SetField {
   Set operator()(std::vector<double> JobFile::*member) const {
     return field_.unit == job::Unit::kSeconds ? Store(member, ParseDurations)
                                               : Store(member, ParseWatts);
+  }
+
+  Set operator()(std::vector<ClockLatency> JobFile::*member) const {
+    return Store(member, job::ParseClockLatencies);
   }
 
   Set operator()(std::optional<WorkSetting> JobFile::*member) const {

@@ -4,6 +4,7 @@
 #include "cli/planning/scenario_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <cstddef>
@@ -96,6 +97,13 @@ void DescribeSwitching(const ClockSwitching& switching, const ConditionRanges& r
               : SpanOfTime(switching.latency_seconds);
     parts->push_back(fmt::format("a clock takes effect {}{} after the call, and is {}", latency,
                                  spread, WhenCalled(switching.call_ahead)));
+    std::vector<std::string> own;
+    for (const ClockLatency& each : switching.latency_at) {
+      own.push_back(fmt::format("{:g} MHz {}", each.clock, SpanOfTime(each.seconds)));
+    }
+    if (!own.empty()) {
+      parts->push_back(fmt::format("some clocks take another time: {}", fmt::join(own, ", ")));
+    }
   }
   if (switching.min_interval_seconds > 0) {
     parts->push_back(

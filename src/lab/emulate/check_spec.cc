@@ -175,6 +175,7 @@ Result<void> CheckSpec(const CostedPipeline& pipeline, const EmulationSpec& spec
       !r) {
     return r;
   }
+  if (auto r = CheckClockLatencies(switching); !r) return r;
   if (auto r = CheckNumber("the stall of a clock switch in seconds", switching.stall_seconds, 0,
                            kMostSeconds);
       !r) {

@@ -71,7 +71,7 @@ class JobEmulation {
         calendar_(pipeline_, spec),
         chooser_(policy, spec, pipeline_),
         splitter_(planner),
-        rules_(spec.switching, pipeline_.knobs_are_numbers),
+        rules_(spec.switching, pipeline_),
         replay_(pipeline_, spec, options_, noise_),
         power_(PowerInterval(spec), !spec.power_interval_seconds,
                spec.power_interval_seconds ? kMostPowerValues : kAdvisedPowerValues),

@@ -78,7 +78,7 @@ class LimitedPlans {
   // All must outlive it.
   LimitedPlans(const CostedPipeline& pipeline, const OptionsByKnob& options,
                const ClockSwitching& switching)
-      : pipeline_(pipeline), options_(options), rules_(switching, pipeline.knobs_are_numbers) {}
+      : pipeline_(pipeline), options_(options), rules_(switching, pipeline) {}
 
   // `limits` by rank, empty for a pipeline that does not straggle. `plan_index`
   // stands for `plan`. Lives until Clear().

@@ -17,7 +17,7 @@ PipelineReplay::PipelineReplay(const CostedPipeline& pipeline, const EmulationSp
       options_(options),
       noise_(noise),
       iteration_noise_(spec.noise, pipeline.dag.num_ranks),
-      rules_(spec.switching, pipeline.knobs_are_numbers),
+      rules_(spec.switching, pipeline),
       ranks_(pipeline.dag.num_ranks),
       joules_(pipeline.dag.size()) {}
 

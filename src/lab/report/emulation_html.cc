@@ -181,8 +181,10 @@ class Page {
   std::string Switching() const {
     const ClockSwitching& switching = spec_.switching;
     if (!switching.any()) return "at once";
-    return fmt::format("in effect after {:.6g} s, {:.6g} s of standstill, asked for {}",
-                       switching.latency_seconds, switching.stall_seconds,
+    return fmt::format("in effect after {:.6g} s{}, {:.6g} s of standstill, asked for {}",
+                       switching.latency_seconds,
+                       switching.latency_at.empty() ? "" : " (some clocks after another time)",
+                       switching.stall_seconds,
                        switching.call_ahead == CallAhead::kNone  ? "as the computation starts"
                        : switching.call_ahead == CallAhead::kEnd ? "ahead"
                                                                  : "ahead of predicted starts");

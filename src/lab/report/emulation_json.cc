@@ -96,6 +96,9 @@ Json ScenarioToJson(const EmulationReportInput& input) {
                    {"random_stragglers", std::move(by_chance)},
                    {"reacts", spec.control.reacts},
                    {"reaction_delay_s", spec.control.delay_seconds}};
+  for (const ClockLatency& each : switching.latency_at) {
+    scenario["switch_latency_at_s"].push_back({each.clock, each.seconds});
+  }
   if (noise.per_rank > 0) scenario["rank_noise"] = noise.per_rank;
   if (noise.correlation > 0) scenario["noise_correlation"] = noise.correlation;
   if (noise.has_rare()) {

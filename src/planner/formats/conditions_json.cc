@@ -80,6 +80,13 @@ std::string ConditionsJson(const Conditions& conditions) {
     json += fmt::format(", \"rare_noise\": {}, \"rare_noise_share\": {}", noise.rare_length,
                         noise.rare_share);
   }
+  if (!switching.latency_at.empty()) {
+    std::string list;
+    for (const ClockLatency& each : switching.latency_at) {
+      list += fmt::format("{}[{}, {}]", list.empty() ? "" : ", ", each.clock, each.seconds);
+    }
+    json += fmt::format(", \"switch_latency_at_s\": [{}]", list);
+  }
   if (conditions.max_changes) json += fmt::format(", \"max_changes\": {}", *conditions.max_changes);
   if (!conditions.profile_errors) json += ", \"profile_errors\": false";
   if (conditions.ranges.any()) {
@@ -118,6 +125,16 @@ Conditions ReadConditions(const TreeCursor& object) {
     switching.latency_spread_seconds = found->Number(kNotNegative);
     if (switching.latency_spread_seconds > switching.latency_seconds) {
       found->FailExpected("at most switch_latency_s");
+    }
+  }
+  if (const auto found = object.Find("switch_latency_at_s")) {
+    for (std::size_t i = 0; i < found->Size(); ++i) {
+      const std::vector<double> pair = found->At(i).Numbers(kNotNegative);
+      if (pair.size() != 2) found->At(i).FailExpected("a clock and its latency");
+      if (pair.size() == 2) switching.latency_at.push_back({pair[0], pair[1]});
+    }
+    if (const auto checked = CheckClockLatencies(switching); !checked) {
+      found->Fail(checked.error().message);
     }
   }
   Set(object, "switch_stall_s", kNotNegative, &switching.stall_seconds);

@@ -188,6 +188,9 @@ void ApplyConditions(const JobFile& settings, Conditions* conditions) {
   ClockSwitching& switching = conditions->switching;
   set_range(settings.switch_latency_seconds, &switching.latency_seconds,
             &ranges.switch_latency_seconds);
+  if (settings.switch_latency_seconds || !settings.switch_latency_at.empty()) {
+    switching.latency_at = settings.switch_latency_at;
+  }
   set(settings.switch_latency_spread_seconds, &switching.latency_spread_seconds);
   set(settings.switch_stall_seconds, &switching.stall_seconds);
   set(settings.call_ahead, &switching.call_ahead);

@@ -164,6 +164,9 @@ const Field kFields[] = {
      Group::kConditions, false, "--switch-latency", "TIME[-TIME]",
      "How long after the call a new clock is in effect, for example 15ms. Until then, work goes on "
      "at the old clock. Or a range, 10ms-30ms: the plan then holds at both ends."},
+    {"switch_latency_at", &JobFile::switch_latency_at, Unit::kSeconds, kSeconds, Group::kConditions,
+     false, "--switch-latency-at", "MHZ=TIME[,...]",
+     "With --switch-latency: clocks that take another time, for example 1410=9ms,600=30ms."},
     {"switch_latency_spread", &JobFile::switch_latency_spread_seconds, Unit::kSeconds, kSeconds,
      Group::kConditions, false, "--switch-latency-spread", "TIME",
      "Standard deviation of the latency, drawn anew for each change; at most the latency."},
@@ -207,7 +210,10 @@ bool Has(const std::optional<T>& value) {
   return value.has_value();
 }
 
-bool Has(const std::vector<double>& value) { return !value.empty(); }
+template <typename T>
+bool Has(const std::vector<T>& value) {
+  return !value.empty();
+}
 
 }  // namespace
 
@@ -259,6 +265,7 @@ void Merge(const JobFile& overrides, JobFile* settings) {
     settings->schedule_file.reset();
     settings->schedule_csv.reset();
   }
+  if (overrides.switch_latency_seconds) settings->switch_latency_at.clear();  // It is for all.
   for (const Field& field : kFields) {
     if (!IsSet(field, overrides)) continue;
     std::visit([&](auto member) { settings->*member = overrides.*member; }, field.member);

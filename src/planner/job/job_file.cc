@@ -21,6 +21,7 @@
 #include "common/numbers.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
+#include "job/clock_latency_text.h"
 #include "job/duration_text.h"
 #include "job/job_fields.h"
 #include "job/job_table.h"
@@ -205,6 +206,13 @@ class JobParser {
       *value = found.Numbers(field.range);
     }
     if (value->empty()) found.Fail("the array is empty; remove the key, or give numbers");
+  }
+
+  static void Read(const job::Field& /*field*/, const TreeCursor& found,
+                   std::vector<ClockLatency>* value) {
+    const Result<std::vector<ClockLatency>> latencies = job::ParseClockLatencies(found.String());
+    if (!latencies) found.Fail(latencies.error().message);
+    *value = latencies.value_or(std::vector<ClockLatency>());
   }
 
   // The path of a work table, or a factor for each microbatch.

@@ -3,7 +3,10 @@
 
 #include "perseus/conditions.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "common/enum_names.h"
@@ -20,6 +23,31 @@ std::string_view CallAheadName(CallAhead call_ahead) { return kCallAheadNames.Of
 
 std::optional<CallAhead> ParseCallAhead(std::string_view name) {
   return kCallAheadNames.Parse(name);
+}
+
+Result<void> CheckClockLatencies(const ClockSwitching& switching) {
+  constexpr double kMostSeconds = 1e6;
+  if (!switching.latency_at.empty() && !(switching.latency_seconds > 0)) {
+    return InvalidInput(
+        "'switch_latency_at' is for clocks that take another time than others; give "
+        "'switch_latency', too");
+  }
+  std::set<double> seen;
+  for (const ClockLatency& each : switching.latency_at) {
+    if (!(each.clock > 0)) {
+      return InvalidInput(fmt::format(
+          "'switch_latency_at' names the clock {}; expected a number > 0 (MHz)", each.clock));
+    }
+    if (!(each.seconds >= 0 && each.seconds <= kMostSeconds)) {
+      return InvalidInput(fmt::format("'switch_latency_at' is {} s at {:g} MHz; expected 0 to {} s",
+                                      each.seconds, each.clock, kMostSeconds));
+    }
+    if (!seen.insert(each.clock).second) {
+      return InvalidInput(
+          fmt::format("'switch_latency_at' names the clock {:g} twice", each.clock));
+    }
+  }
+  return {};
 }
 
 std::vector<Conditions> CornersOf(const Conditions& conditions) {
@@ -44,6 +72,9 @@ std::vector<Conditions> CornersOf(const Conditions& conditions) {
   divide(ranges.rank_noise, [](double value, Conditions* c) { c->noise.per_rank = value; });
   divide(ranges.switch_latency_seconds, [&ranges](double value, Conditions* c) {
     ClockSwitching& switching = c->switching;
+    for (ClockLatency& each : switching.latency_at) {
+      each.seconds *= value / switching.latency_seconds;
+    }
     switching.latency_seconds = value;
     const bool least = value < ranges.switch_latency_seconds->most;
     switching.latency_spread_seconds =

@@ -105,6 +105,7 @@ Result<void> CheckConditions(const Conditions& conditions, int pipelines) {
         "at most as much",
         switching.latency_spread_seconds, switching.latency_seconds));
   }
+  if (auto checked = CheckClockLatencies(switching); !checked) return checked;
   if (!(conditions.confidence >= 0.5 && conditions.confidence < 1)) {
     return InvalidInput(
         fmt::format("'confidence' is {}; expected a share from 0.5 to below 1 (0.95 is 95 %)",

@@ -83,8 +83,7 @@ double PriceOfTime(const Planner& planner, double seconds) {
 Waiting WaitingToSearch(const Planner& planner, const RobustPlanSpec& spec, const Trials& trials,
                         const std::vector<CostOption>& paper, double slower_percent,
                         double price_of_time) {
-  const switching::SwitchingRules rules(spec.conditions.switching,
-                                        planner.pipeline().knobs_are_numbers);
+  const switching::SwitchingRules rules(spec.conditions.switching, planner.pipeline());
   if (spec.conditions.max_changes ||
       switching::WaitingKnobsOf(planner.pipeline(), Waiting::kCheapest, rules).empty()) {
     return Waiting::kSetClock;

@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <compare>
+#include <cstddef>
+#include <vector>
 
 #include "perseus/conditions.h"
+#include "perseus/costed_pipeline.h"
 
 namespace perseus::switching {
 
@@ -35,14 +38,25 @@ inline ClockState SettledAt(int knob) {
   return {.in_effect = knob, .newest = knob, .planned = knob};
 }
 
+// [knob] How long calls for it take in the mean.
+std::vector<double> LatenciesOf(const ClockSwitching& switching, const CostedPipeline& pipeline);
+
 // ClockSwitching, with values derived from it (docs/explanation/emulation.md, "Clocks").
 struct SwitchingRules {
-  SwitchingRules(const ClockSwitching& conditions, bool numbers)
-      : switching(conditions), knobs_are_numbers(numbers) {}
+  SwitchingRules(const ClockSwitching& conditions, const CostedPipeline& pipeline)
+      : switching(conditions),
+        knobs_are_numbers(pipeline.knobs_are_numbers),
+        latencies(LatenciesOf(conditions, pipeline)) {
+    for (std::size_t knob = 0; knob < latencies.size(); ++knob) {
+      most_high_seconds = std::max(most_high_seconds, high_seconds(static_cast<int>(knob)));
+    }
+  }
 
   ClockSwitching switching;
   // Knobs are numbers in descending order. If false, every change counts as one to a lower clock.
   bool knobs_are_numbers = true;
+  std::vector<double> latencies;  // [knob] Mean, in seconds.
+  double most_high_seconds = 0;   // high_seconds() of any knob.
 
   // False: every clock takes effect at the moment of its request.
   bool late() const { return switching.latency_seconds > 0 || switching.min_interval_seconds > 0; }
@@ -50,13 +64,15 @@ struct SwitchingRules {
   // it is known when to call.
   bool may_wait_cheaply() const { return switching.stall_seconds == 0 && (!late() || predicts()); }
   bool predicts() const { return switching.call_ahead == CallAhead::kPredicted; }
+  double latency_seconds(int knob) const { return latencies[static_cast<std::size_t>(knob)]; }
+  double spread_seconds(int knob) const {
+    return std::min(switching.latency_spread_seconds, latency_seconds(knob));
+  }
   // The latencies that the client measures: high_seconds() is the 90th percentile, least_seconds()
   // the minimum of 64.
-  double high_seconds() const {
-    return switching.latency_seconds + 1.3 * switching.latency_spread_seconds;
-  }
-  double least_seconds() const {
-    return std::max(0.0, switching.latency_seconds - 2.2 * switching.latency_spread_seconds);
+  double high_seconds(int knob) const { return latency_seconds(knob) + 1.3 * spread_seconds(knob); }
+  double least_seconds(int knob) const {
+    return std::max(0.0, latency_seconds(knob) - 2.2 * spread_seconds(knob));
   }
   // A clock that takes effect within this time after a start is not late. Predicted starts are
   // often exact, so rounding errors alone must not make a clock late.

@@ -26,6 +26,16 @@ void FindNextOthers(PlannedRows* rows) {
   }
 }
 
+std::vector<double> LatenciesOf(const ClockSwitching& switching, const CostedPipeline& pipeline) {
+  std::vector<double> latencies(pipeline.knobs.size(), switching.latency_seconds);
+  for (const ClockLatency& own : switching.latency_at) {
+    for (std::size_t knob = 0; knob < latencies.size(); ++knob) {
+      if (pipeline.knobs[knob].number == own.clock) latencies[knob] = own.seconds;
+    }
+  }
+  return latencies;
+}
+
 std::vector<int> WaitingKnobsOf(const CostedPipeline& pipeline, Waiting waiting,
                                 const SwitchingRules& rules) {
   std::vector<int> knobs;

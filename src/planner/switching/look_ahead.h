@@ -13,10 +13,15 @@
 // A pure function without allocation. All times have the same unit and the same origin.
 namespace perseus::switching {
 
-// How long clock calls take, and how much time a lower clock may cost.
+// How long calls for a clock take.
+struct CallTime {
+  double high = 0;   // Nearly all take at most this long.
+  double least = 0;  // All take at least this long.
+};
+
+// How much time clocks may cost, and what holds for calls of all clocks.
 struct CallRule {
-  double high = 0;   // Nearly all calls take at most this long.
-  double least = 0;  // All calls take at least this long.
+  double most_high = 0;  // CallTime::high of any clock.
   // A lower clock may take effect before a computation ends by at most this share of its time.
   double max_early_loss = 0;
   double least_interval = 0;  // Between two calls.
@@ -42,7 +47,7 @@ struct ClockChoice {
 
 // `rows` knows the plan and what is expected of it; row size() is the first of the next iteration:
 //   int size(), int Clock(int row), double Gap(int row) (before it), double Duration(int row)
-//   bool Changes(int from, int to), bool Lowers(int from, int to)  of clocks
+//   bool Changes(int from, int to), bool Lowers(int from, int to), CallTime TimeOf(int clock)
 //   bool NothingIsDue(int row, double end, double soon)   Rows after `row`, which ends at `end`,
 //       need no look, as nothing is due before `soon`.
 //   bool looks_far()  Also for calls that are due after `expected`.
@@ -52,12 +57,13 @@ struct ClockChoice {
 // interval, and a call up that ends before the next row may begin. Until when it may, where `row`
 // is expected at `starts`: then the call for its clock is due.
 template <typename Rows>
-double WaitsUntil(Rows&& rows, const CallRule& rule, int row, double starts) {
+double WaitsUntil(Rows&& rows, int row, double starts) {
   constexpr double kDoubts = 4;  // As TCP's timer takes: Jacobson (1988).
-  return starts - kDoubts * rows.Doubt(row) - rule.high;
+  return starts - kDoubts * rows.Doubt(row) - rows.TimeOf(rows.Clock(row)).high;
 }
-inline bool IsWorthWaiting(const CallRule& rule, double from, double until) {
-  return until - from > rule.high + rule.least_interval;
+template <typename Rows>
+bool IsWorthWaiting(Rows&& rows, const CallRule& rule, double from, double until) {
+  return until - from > rows.TimeOf(rows.WaitingClock()).high + rule.least_interval;
 }
 
 template <typename Rows>
@@ -69,8 +75,8 @@ ClockChoice LookAhead(Rows&& rows, const CallRule& rule, const RankPlace& place)
   choice.clock = rows.Clock(place.row);
   choice.expected = place.since + (place.running ? lasts : rows.Gap(place.row));
   if (rows.HasWaitingClock() && !place.running && place.row > place.called_row) {
-    const double until = WaitsUntil(rows, rule, place.row, choice.expected);
-    if (place.waits ? until > place.now : IsWorthWaiting(rule, place.now, until)) {
+    const double until = WaitsUntil(rows, place.row, choice.expected);
+    if (place.waits ? until > place.now : IsWorthWaiting(rows, rule, place.now, until)) {
       choice.row = place.row - 1;
       choice.clock = rows.WaitingClock();
       choice.due = until;
@@ -83,18 +89,19 @@ ClockChoice LookAhead(Rows&& rows, const CallRule& rule, const RankPlace& place)
   for (int next = place.row + 1; next <= last; ++next) {
     const bool fresh = next > place.called_row;
     // No call for this one or for a later one is due before `soon`.
-    if (!rows.looks_far() && fresh && end - rule.high > soon) break;
+    if (!rows.looks_far() && fresh && end - rule.most_high > soon) break;
     const int wanted = rows.Clock(next);
     const double starts = end + rows.Gap(next);
     // Then the clock changes when the row before has ended.
     if (rows.HasWaitingClock() && fresh && next < size &&
-        IsWorthWaiting(rule, end, WaitsUntil(rows, rule, next, starts))) {
+        IsWorthWaiting(rows, rule, end, WaitsUntil(rows, next, starts))) {
       break;
     }
     if (rows.Changes(choice.clock, wanted)) {
-      double due = starts - rule.high;
+      const CallTime takes = rows.TimeOf(wanted);
+      double due = starts - takes.high;
       if (rows.Lowers(choice.clock, wanted)) {
-        due = std::max(due, end - rule.least - rule.max_early_loss * lasts);
+        due = std::max(due, end - takes.least - rule.max_early_loss * lasts);
       }
       due = std::min(end, due);
       // A clock that was called for stays, even if predictions shift.

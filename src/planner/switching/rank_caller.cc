@@ -150,7 +150,7 @@ bool RankCaller::NothingIsDue(int row, double end, double soon) {
   const double end_before_other = end + (seconds_before_[other] - seconds_before_[row + 1]);
   constexpr double kRounding = 1e-9;  // More than that of sums in another order.
   const double surely = end_before_other - kRounding * (end_before_other + seconds_before_[size]);
-  return surely - rules_->high_seconds() > soon;
+  return surely - rules_->most_high_seconds > soon;
 }
 
 // What is expected of this iteration, seconds, as LookAhead() asks for it.
@@ -174,11 +174,13 @@ struct RankCaller::Ahead {
   double Doubt(int row) const { return self->rows_[row].doubt_seconds; }
   static bool Changes(int from, int to) { return to != from; }
   bool Lowers(int from, int to) const { return self->rules_->Lowers(from, to); }
+  CallTime TimeOf(int knob) const {
+    return {.high = self->rules_->high_seconds(knob), .least = self->rules_->least_seconds(knob)};
+  }
 };
 
 void RankCaller::DecideAhead(double now) {
-  const CallRule rule = {.high = rules_->high_seconds(),
-                         .least = rules_->least_seconds(),
+  const CallRule rule = {.most_high = rules_->most_high_seconds,
                          .max_early_loss = rules_->switching.max_early_loss,
                          .least_interval = rules_->switching.min_interval_seconds};
   const ClockChoice choice = LookAhead(Ahead{this}, rule,
@@ -200,10 +202,10 @@ void RankCaller::DecideAhead(double now) {
 
 void RankCaller::Begin(int knob, double now) {
   const ClockSwitching& switching = rules_->switching;
-  double latency = switching.latency_seconds;
+  double latency = rules_->latency_seconds(knob);
   if (switching.latency_spread_seconds > 0) {
     const double z = latency_draws_.With(clock_->calls).StandardDraw();
-    latency = std::max(0.0, latency + switching.latency_spread_seconds * z);
+    latency = std::max(0.0, latency + rules_->spread_seconds(knob) * z);
   }
   wake_seconds_ = kNever;
   clock_->newest = knob;

@@ -132,7 +132,7 @@ ClockCaller::Outcome ClockCaller::Call(int mhz, std::atomic<std::int64_t>* in_dr
   refusals_in_a_row_ = 0;
   rest_ns_ = 0;
   if (mhz != 0) {
-    latency_.AddCall(end_ns - outcome.begin_ns);
+    latency_.AddCall(mhz, end_ns - outcome.begin_ns);
     MeasureSettling(mhz);
     outcome.effective_ns += latency_.settling_ns();
   }

@@ -57,6 +57,7 @@ Follower::Target Follower::TargetNow() const {
 // What is expected of this iteration, nanoseconds, as LookAhead() asks for it.
 struct Follower::Ahead {
   const Follower& self;
+  const LatencyRecord& latency;
 
   static constexpr bool looks_far() { return true; }
   static bool NothingIsDue(int, double, double) { return false; }
@@ -72,6 +73,10 @@ struct Follower::Ahead {
   const Row& RowAt(int row) const { return self.rows_[static_cast<std::size_t>(row)]; }
   static bool Changes(int from, int to) { return to != from && to != 0; }
   static bool Lowers(int from, int to) { return from == 0 || to < from; }
+  switching::CallTime TimeOf(int mhz) const {
+    return {.high = static_cast<double>(latency.HighNs(mhz)),
+            .least = static_cast<double>(latency.LeastNs(mhz))};
+  }
 };
 
 // The row whose clock must be called for by now; and when the next call is due.
@@ -89,11 +94,9 @@ Follower::Target Follower::LookAhead(Target target, std::int64_t now_ns,
       .called_row = static_cast<int>(std::max<std::int64_t>(-1, called_row_ - first_row_)),
       .waits = WaitingMhz() > 0 && clock_mhz_ == WaitingMhz()};
   const switching::CallRule rule = {
-      .high = static_cast<double>(latency.HighNs()),
-      .least = static_cast<double>(latency.LeastNs()),
       .max_early_loss = settings_.max_early_loss,
       .least_interval = static_cast<double>(settings_.min_interval_ns)};
-  const switching::ClockChoice choice = switching::LookAhead(Ahead{*this}, rule, place);
+  const switching::ClockChoice choice = switching::LookAhead(Ahead{*this, latency}, rule, place);
   if (std::isfinite(choice.due)) {
     *wake_at_ns = std::min(*wake_at_ns, static_cast<std::int64_t>(choice.due) + 1);
   }

@@ -7,35 +7,49 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <vector>
 
 #include "client/noise_estimate.h"
 #include "perseus/client.h"
 
 namespace perseus::client {
 
-// How long clocks took to come into effect, in seconds.
-struct LatencyFigures {
-  Estimated seconds;         // Median.
-  Estimated spread_seconds;  // Standard deviation, of the middle two thirds.
-  std::int64_t calls = 0;    // Of which these are; at most the newest 64.
+// How long one clock took to come into effect.
+struct ClockLatencyFigures {
+  int mhz = 0;
+  Estimated seconds;       // Median.
+  std::int64_t calls = 0;  // As LatencyFigures::calls.
 };
 
-// How long clock calls take until the clock is in effect, in nanoseconds: the newest 64 calls, and
-// a histogram of all. For one thread.
+// How long clocks took to come into effect, in seconds.
+struct LatencyFigures {
+  Estimated seconds;  // Median.
+  // Standard deviation, of the middle two thirds. Where enough calls for one clock are known:
+  // among these, without what clocks differ by.
+  Estimated spread_seconds;
+  std::int64_t calls = 0;                     // Of which these are; at most the newest 64.
+  std::vector<ClockLatencyFigures> of_clock;  // Of all clocks called for, lowest first.
+};
+
+// How long clock calls take until the clock is in effect, in nanoseconds: the newest 64 calls, the
+// newest 64 for each clock, and a histogram of all. GPUs take longer for some clocks than for
+// others (arXiv 2502.20075). For one thread.
 class LatencyRecord {
  public:
   // Assumed before the first call: 15 ms, as in published measurements.
   static constexpr std::int64_t kUnmeasuredNs = 15'000'000;
 
-  // `call_ns`: duration of the call.
-  void AddCall(std::int64_t call_ns);
+  // A call for `mhz` that took `call_ns`.
+  void AddCall(int mhz, std::int64_t call_ns);
   // Adds how long after the return of the newest call the clock changed.
   void AddSettling(std::int64_t settling_ns);
 
-  std::int64_t LeastNs() const { return QuantileNs(0); }
-  std::int64_t MedianNs() const { return QuantileNs(0.5); }
-  std::int64_t HighNs() const { return QuantileNs(0.9); }
+  // The shortest call, and the 90th percentile, of a clock; of all, where too few were for it.
+  std::int64_t LeastNs(int mhz) const { return OfClock(mhz).least_ns + settling_ns_; }
+  std::int64_t HighNs(int mhz) const { return OfClock(mhz).high_ns + settling_ns_; }
+  std::int64_t MedianNs() const { return all_.QuantileNs(0.5) + settling_ns_; }
   std::int64_t settling_ns() const { return settling_ns_; }
   // None: too few calls.
   std::optional<LatencyFigures> Figures() const;
@@ -43,12 +57,28 @@ class LatencyRecord {
   const std::array<std::uint64_t, PERSEUS_LATENCY_BUCKETS>& buckets() const { return buckets_; }
 
  private:
-  static constexpr std::size_t kWindow = 64;
+  // The newest calls.
+  struct Window {
+    static constexpr std::size_t kSize = 64;
 
-  std::int64_t QuantileNs(double share) const;
+    std::array<std::int64_t, kSize> calls_ns = {};
+    std::size_t count = 0;  // Of all calls so far.
+    std::int64_t least_ns = kUnmeasuredNs;
+    std::int64_t high_ns = kUnmeasuredNs;
 
-  std::array<std::int64_t, kWindow> calls_ns_ = {};
-  std::size_t count_ = 0;  // Of all calls so far.
+    void Add(std::int64_t call_ns);
+    std::size_t size() const;
+    std::int64_t QuantileNs(double share) const;
+    // Standard deviation of the middle two thirds.
+    double SpreadSeconds() const;
+  };
+
+  const Window& OfClock(int mhz) const;
+  // `spread_seconds`: of its calls.
+  Estimated MedianSeconds(const Window& window, double spread_seconds) const;
+
+  Window all_;
+  std::map<int, Window> of_clock_;
   std::int64_t settling_ns_ = 0;
   int settlings_ = 0;
   std::array<std::uint64_t, PERSEUS_LATENCY_BUCKETS> buckets_ = {};

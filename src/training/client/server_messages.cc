@@ -118,6 +118,11 @@ Json ConditionsJson(const RankConditions& conditions) {
     PutEstimated("switch_latency_s", conditions.latency->seconds, &json);
     PutEstimated("switch_latency_spread_s", conditions.latency->spread_seconds, &json);
     json["calls"] = conditions.latency->calls;
+    for (const ClockLatencyFigures& each : conditions.latency->of_clock) {
+      Json of_clock = {{"clock_mhz", each.mhz}, {"calls", each.calls}};
+      PutEstimated("switch_latency_s", each.seconds, &of_clock);
+      json["switch_latency_at"].push_back(std::move(of_clock));
+    }
   }
   return json;
 }

@@ -85,6 +85,10 @@ constexpr Member kIterationReportMembers[] = {
               "the first pipeline: transfers between stages are found from it.")};
 constexpr Member kRanMembers[] = {Integer("stage").Says("-1: not said."), Text("instruction"),
                                   Integer("count").In({.least = 0})};
+constexpr Member kClockLatencyMembers[] = {
+    Integer("clock_mhz"), Number("switch_latency_s").In({.least = 0}),
+    Number("switch_latency_s_std").In({.least = 0}),
+    Number("calls").In({.least = 0}).Says("That it comes from.")};
 constexpr Member kRankConditionsMembers[] = {
     Number("noise_variance")
         .Optional()
@@ -116,6 +120,10 @@ constexpr Member kRankConditionsMembers[] = {
     Number("switch_latency_s_std").In({.least = 0}).Optional(),
     Number("switch_latency_spread_s").In({.least = 0}).Optional(),
     Number("switch_latency_spread_s_std").In({.least = 0}).Optional(),
+    Object("switch_latency_at", "ClockLatency")
+        .List(kMostClocks)
+        .Optional()
+        .Says("The same of single clocks."),
     Number("iterations").In({.least = 0}).Optional().Says("That the noise comes from."),
     Number("computations").In({.least = 0}).Optional(),
     Number("calls").In({.least = 0}).Optional().Says("That the latency comes from.")};
@@ -170,6 +178,7 @@ constexpr ObjectSchema kRankSchemas[] = {
     {"RankTimeline", kTimelineMembers},
     {"Ran", kRanMembers},
     {"AgentReport", kAgentReportMembers, "What the node's agent says."},
+    {"ClockLatency", kClockLatencyMembers, "How long calls for one clock took."},
     {"RankConditions", kRankConditionsMembers, "What the rank measured of its noise and latency."},
     {"Trouble", kTroubleMembers},
     {"IterationReport", kIterationReportMembers},
@@ -321,6 +330,22 @@ std::optional<RankFigure> FindFigure(const TreeCursor& json, const std::string& 
   return RankFigure{*value, *error};
 }
 
+std::vector<RankClockLatency> ReadLatencies(const TreeCursor& json) {
+  std::vector<RankClockLatency> latencies;
+  const auto list = FindSet(json, "switch_latency_at");
+  for (std::size_t i = 0; list && i < list->Size() && i < kMostClocks; ++i) {
+    const TreeCursor each = list->At(i);
+    const auto seconds = FindFigure(each, "switch_latency_s", kNotNegative);
+    const auto mhz = FindNumber(each, "clock_mhz", {.least = 1, .most = 1e9});
+    const auto calls = FindNumber(each, "calls", {.least = 0, .most = 1e15});
+    if (!seconds || !mhz) continue;
+    latencies.push_back({.clock_mhz = static_cast<int>(*mhz),
+                         .seconds = *seconds,
+                         .calls = static_cast<std::int64_t>(calls.value_or(0))});
+  }
+  return latencies;
+}
+
 RankConditions ReadConditions(const TreeCursor& json) {
   const auto count = [&](const char* name) {
     return static_cast<std::int64_t>(
@@ -333,6 +358,7 @@ RankConditions ReadConditions(const TreeCursor& json) {
           .rare_noise_share = FindFigure(json, "rare_noise_share", {.least = 0, .most = 1}),
           .latency_seconds = FindFigure(json, "switch_latency_s", kNotNegative),
           .latency_spread_seconds = FindFigure(json, "switch_latency_spread_s", kNotNegative),
+          .latency_at = ReadLatencies(json),
           .iterations = count("iterations"),
           .computations = count("computations"),
           .calls = count("calls")};

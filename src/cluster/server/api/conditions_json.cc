@@ -41,6 +41,11 @@ constexpr Member kTransferShownMembers[] = {
     Number("measured_s").Nullable().Says("One way; null: not by ranks of this server, or not yet."),
     Number("measured_s_std").Nullable().Says("Its standard error."),
     Integer("iterations").Says("That it comes from.")};
+constexpr Member kLatencyShownMembers[] = {
+    Integer("clock_mhz"), Number("planned_s").Says("What the plans are made for."),
+    Number("measured_s").Nullable().Says("By the ranks; null: not measured yet."),
+    Number("measured_s_std").Nullable().Says("Its standard error."),
+    Integer("ranks").Says("That it comes from.")};
 constexpr Member kConditionsMembers[] = {
     Choice("source", kPlannedSources)
         .Says("Where the planned values come from. assumed: the ranks measure them, and have not "
@@ -57,6 +62,11 @@ constexpr Member kConditionsMembers[] = {
     Integer("iterations").Says("That the measured noise comes from,"),
     Integer("calls").Says("and clock calls that the latency comes from."),
     Object("figures", "ConditionShown").List(),
+    Object("latency_at", "LatencyShown")
+        .List()
+        .Optional()
+        .Says("Clocks whose calls take another time than switch_latency: so it was surely "
+              "measured, or the plans are made for it."),
     Object("transfers", "TransferShown")
         .List()
         .Optional()
@@ -70,15 +80,24 @@ constexpr Member kKeptMembers[] = {
     Number("at").Says("When, seconds since 1970."),
     Integer("iterations").Says("That the noise comes from,"),
     Integer("calls").Says("and clock calls that the latency comes from."),
-    Object("figures", "ConditionKept").List()};
+    Object("figures", "ConditionKept").List(),
+    Object("latency_at", "LatencyKept")
+        .List()
+        .Optional()
+        .Says("Of clocks whose calls surely take another time.")};
+constexpr Member kLatencyKeptMembers[] = {Integer("clock_mhz"), Number("measured_s"),
+                                          Number("measured_s_std").Says("Its standard error."),
+                                          Integer("ranks").Says("That it comes from.")};
 constexpr Member kConditionKeptMembers[] = {Choice("name", kConditionNames), Number("measured"),
                                             Number("measured_std").Says("Its standard error."),
                                             Integer("ranks").Says("That it comes from.")};
 constexpr ObjectSchema kConditionsSchemas[] = {
     {"ConditionShown", kConditionShownMembers},
+    {"LatencyShown", kLatencyShownMembers},
     {"TransferShown", kTransferShownMembers},
     {"ConditionsFrom", kFromMembers},
     {"ConditionKept", kConditionKeptMembers},
+    {"LatencyKept", kLatencyKeptMembers},
     {"KeptConditions", kKeptMembers,
      "What the last job that used the profile measured of noise and latency. A job that takes the "
      "profile over is first planned for it."},
@@ -103,7 +122,41 @@ PlannedConditions GivenConditions(const JobView& view, bool* is_given) {
                     conditions.switching.stall_seconds,
                     conditions.noise.rare_length,
                     conditions.noise.rare_share};
+  for (const ClockLatency& each : conditions.switching.latency_at) {
+    planned.latency_at.push_back({static_cast<int>(each.clock), {.value = each.seconds}});
+  }
   return planned;
+}
+
+// Of clocks that are planned, or were surely measured, to take another time than all: what the
+// plans are made for, and what was measured.
+Json LatenciesJson(const PlannedConditions& planned, const MeasuredConditions& measured) {
+  std::map<int, Json> clocks;
+  const auto entry = [&](int clock_mhz) -> Json& {
+    Json& json = clocks[clock_mhz];
+    if (json.is_null()) {
+      json = {{"clock_mhz", clock_mhz},
+              {"planned_s", planned.Of(Condition::kLatency)},
+              {"measured_s", nullptr},
+              {"measured_s_std", nullptr},
+              {"ranks", 0}};
+    }
+    return json;
+  };
+  for (const MeasuredClockLatency& each : planned.latency_at) {
+    entry(each.clock_mhz)["planned_s"] = each.seconds.value;
+  }
+  for (const MeasuredClockLatency& each : OwnLatencies(measured)) entry(each.clock_mhz);
+  for (const MeasuredClockLatency& each : measured.latency_at) {
+    if (!clocks.contains(each.clock_mhz)) continue;
+    Json& json = entry(each.clock_mhz);
+    json["measured_s"] = each.seconds.value;
+    json["measured_s_std"] = each.seconds.error;
+    json["ranks"] = each.seconds.ranks;
+  }
+  Json list = Json::array();
+  for (auto& [clock_mhz, json] : clocks) list.push_back(std::move(json));
+  return list;
 }
 
 // By boundary: what the plans are made for, which may be what an earlier plan's ranks showed, and
@@ -178,6 +231,7 @@ Json ConditionsJson(const JobView& view) {
           {"iterations", measured.iterations},
           {"calls", measured.calls},
           {"figures", std::move(figures)},
+          {"latency_at", LatenciesJson(planned, measured)},
           {"transfers", TransfersJson(view)}};
 }
 
@@ -193,11 +247,19 @@ Json KeptConditionsJson(const std::string& conditions_json) {
                        {"measured_std", figure.error},
                        {"ranks", figure.ranks}});
   }
+  Json latencies = Json::array();
+  for (const MeasuredClockLatency& each : OwnLatencies(kept->measured)) {
+    latencies.push_back({{"clock_mhz", each.clock_mhz},
+                         {"measured_s", each.seconds.value},
+                         {"measured_s_std", each.seconds.error},
+                         {"ranks", each.seconds.ranks}});
+  }
   return {{"job", kept->job},
           {"at", kept->at_seconds},
           {"iterations", kept->measured.iterations},
           {"calls", kept->measured.calls},
-          {"figures", std::move(figures)}};
+          {"figures", std::move(figures)},
+          {"latency_at", std::move(latencies)}};
 }
 
 }  // namespace perseus::server

@@ -179,6 +179,7 @@ struct FieldSchema {
   Json operator()(std::optional<CallAhead> JobFile::* /*member*/) const {
     return {{"enum", {"none", "end", "predicted"}}};
   }
+  Json operator()(std::vector<ClockLatency> JobFile::* /*member*/) const { return Of("string"); }
   Json operator()(std::optional<WorkSetting> JobFile::* /*member*/) const {
     return {{"type", "array"}, {"minItems", 1}, {"items", Ranged("number")}};
   }

@@ -69,6 +69,7 @@ double At(const auto& list, Condition which) { return list[static_cast<std::size
 
 bool IsSure(const MeasuredConditions& measured, Condition which) {
   const MeasuredCondition& figure = measured.Of(which);
+  if (which == Condition::kLatency) return IsSureLatency(figure);
   const double most = std::max(At(kSure, which), kShare * figure.value);
   return figure.ranks > 0 && figure.error <= most;
 }
@@ -88,6 +89,25 @@ bool HasMoved(const PlannedConditions& plan, const MeasuredConditions& measured,
   }
   return apart > kErrors * measured.Of(which).error && apart > kShare * planned &&
          apart > At(kFelt, which);
+}
+
+// The latency that plans are made for, of a clock.
+double PlannedLatency(const PlannedConditions& plan, int clock_mhz) {
+  const auto own =
+      std::find_if(plan.latency_at.begin(), plan.latency_at.end(),
+                   [&](const MeasuredClockLatency& each) { return each.clock_mhz == clock_mhz; });
+  return own == plan.latency_at.end() ? plan.Of(Condition::kLatency) : own->seconds.value;
+}
+
+// Whether calls for any clock take another time than the plans are made for.
+bool LatenciesHaveMoved(const PlannedConditions& plan, const MeasuredConditions& measured) {
+  return std::any_of(measured.latency_at.begin(), measured.latency_at.end(),
+                     [&](const MeasuredClockLatency& each) {
+                       const double planned = PlannedLatency(plan, each.clock_mhz);
+                       const double apart = std::abs(each.seconds.value - planned);
+                       return IsSureLatency(each.seconds) && apart > kErrors * each.seconds.error &&
+                              apart > kShare * planned && apart > At(kFelt, Condition::kLatency);
+                     });
 }
 
 // Whether what was measured is enough to make plans for.
@@ -113,6 +133,7 @@ bool IsNews(const MeasuredConditions& known, const MeasuredConditions& now) {
     return before.ranks != after.ranks || std::abs(before.value - after.value) > after.error;
   };
   return std::any_of(kAllConditions.begin(), kAllConditions.end(), has_moved) ||
+         OwnLatencies(known).size() != OwnLatencies(now).size() ||
          static_cast<double>(now.iterations) > kMuchMore * static_cast<double>(known.iterations);
 }
 
@@ -122,9 +143,11 @@ bool HaveMoved(const PlannedConditions& plan, const MeasuredConditions& measured
                double seconds_since_planned) {
   // Or time was set back.
   const bool is_time = seconds_since_planned < 0 || seconds_since_planned >= kSecondsBetweenPlans;
-  return std::any_of(kAllConditions.begin(), kAllConditions.end(), [&](Condition which) {
-    return (is_time || !plan.IsMeasured(which)) && HasMoved(plan, measured, which);
-  });
+  const auto may_move = [&](Condition which) { return is_time || !plan.IsMeasured(which); };
+  return std::any_of(
+             kAllConditions.begin(), kAllConditions.end(),
+             [&](Condition which) { return may_move(which) && HasMoved(plan, measured, which); }) ||
+         (may_move(Condition::kLatency) && LatenciesHaveMoved(plan, measured));
 }
 
 PlannedConditions PlannedFor(const PlannedConditions& plan, const MeasuredConditions& measured) {
@@ -135,6 +158,7 @@ PlannedConditions PlannedFor(const PlannedConditions& plan, const MeasuredCondit
     next.values[at] = ValueOf(measured, which);
     next.measured[at] = true;
   }
+  if (IsSure(measured, Condition::kLatency)) next.latency_at = OwnLatencies(measured);
   if (!measured.times.empty()) next.times = measured.times;
   for (const MeasuredTransfer& transfer : measured.transfers) {
     const auto known = std::find_if(
@@ -157,6 +181,9 @@ ConditionsState StartedFrom(const store::ProfileRecord& profile, ConditionsState
   for (const Condition which : kAllConditions) {
     if (!state.IsFromStart(which)) continue;
     state.plan.values[static_cast<std::size_t>(which)] = ValueOf(state.start->measured, which);
+  }
+  if (state.IsFromStart(Condition::kLatency)) {
+    state.plan.latency_at = OwnLatencies(state.start->measured);
   }
   return state;
 }
@@ -195,7 +222,11 @@ Outcome<Draft> DecideOn(const Situation& on, const TakeConditions& command) {
   if (has_no_plans) {
     // Clock calls of the sweep: the first plans are made for their latency.
     plans = HaveMoved(state.plan, measured, seconds_since);
-    if (plans) state.plan.values = PlannedFor(state.plan, measured).values;
+    if (plans) {
+      const PlannedConditions planned = PlannedFor(state.plan, measured);
+      state.plan.values = planned.values;
+      state.plan.latency_at = planned.latency_at;
+    }
   } else if (phase.built.curve != nullptr && !state.next && !IsPending(phase)) {
     plans = IsEnough(measured, on.job.ranks.size()) &&
             (HaveMoved(state.plan, measured, seconds_since) ||

@@ -4,6 +4,7 @@
 #include "server/planning/conditions_state.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
@@ -21,8 +22,20 @@ using Json = nlohmann::ordered_json;
 constexpr double kClientIntervalSeconds = 0.010;
 constexpr NumberRange kCount = {.least = 0, .most = 1e15};
 
+Json FigureJson(const MeasuredCondition& figure) {
+  return {figure.value, figure.error, figure.ranks};
+}
+
+// Nothing where there are none.
+void AddLatencies(const std::vector<MeasuredClockLatency>& latencies, Json* json) {
+  for (const MeasuredClockLatency& each : latencies) {
+    (*json)["latency_at"].push_back({each.clock_mhz, FigureJson(each.seconds)});
+  }
+}
+
 Json PlannedJson(const PlannedConditions& planned) {
   Json json = {{"values", planned.values}, {"measured", planned.measured}};
+  AddLatencies(planned.latency_at, &json);
   for (const MeasuredTime& time : planned.times) {
     json["times"].push_back({time.stage, ComputationTypeName(time.type), time.clock_mhz,
                              time.seconds, time.error_seconds, time.computations});
@@ -55,8 +68,30 @@ MeasuredTime ReadTime(const TreeCursor& json) {
           .computations = static_cast<std::int64_t>(json.At(5).Number(kCount))};
 }
 
+std::int64_t ReadCount(const TreeCursor& json) {
+  return static_cast<std::int64_t>(json.Number(kCount));
+}
+
+MeasuredCondition ReadFigure(const TreeCursor& json) {
+  return {.value = json.At(0).Number(),
+          .error = json.At(1).Number(kNotNegative),
+          .ranks = ReadCount(json.At(2))};
+}
+
+std::vector<MeasuredClockLatency> ReadLatencies(const TreeCursor& json) {
+  constexpr int kMostMhz = 1'000'000'000;
+  std::vector<MeasuredClockLatency> latencies;
+  const auto list = json.Find("latency_at");
+  for (std::size_t i = 0; list && i < list->Size(); ++i) {
+    const TreeCursor each = list->At(i);
+    latencies.push_back({each.At(0).Integer(1, kMostMhz), ReadFigure(each.At(1))});
+  }
+  return latencies;
+}
+
 PlannedConditions ReadPlanned(const TreeCursor& json) {
   PlannedConditions planned;
+  planned.latency_at = ReadLatencies(json);
   const TreeCursor values = json.Get("values");
   const TreeCursor measured = json.Get("measured");
   // An older server knew fewer.
@@ -76,32 +111,27 @@ PlannedConditions ReadPlanned(const TreeCursor& json) {
   return planned;
 }
 
-std::int64_t ReadCount(const TreeCursor& json) {
-  return static_cast<std::int64_t>(json.Number(kCount));
-}
-
 // The members of a measurement. The times are not among them.
 void AddMeasured(const MeasuredConditions& measured, Json* json) {
   Json figures = Json::array();
   for (const MeasuredCondition& figure : measured.figures) {
-    figures.push_back({figure.value, figure.error, figure.ranks});
+    figures.push_back(FigureJson(figure));
   }
   (*json)["measured"] = std::move(figures);
   (*json)["iterations"] = measured.iterations;
   (*json)["calls"] = measured.calls;
+  AddLatencies(measured.latency_at, json);
 }
 
 MeasuredConditions ReadMeasured(const TreeCursor& json) {
   MeasuredConditions measured;
   const TreeCursor figures = json.Get("measured");
   for (std::size_t i = 0; i < std::min(kConditions, figures.Size()); ++i) {
-    const TreeCursor figure = figures.At(i);
-    measured.figures[i] = {.value = figure.At(0).Number(),
-                           .error = figure.At(1).Number(kNotNegative),
-                           .ranks = ReadCount(figure.At(2))};
+    measured.figures[i] = ReadFigure(figures.At(i));
   }
   measured.iterations = ReadCount(json.Get("iterations"));
   measured.calls = ReadCount(json.Get("calls"));
+  measured.latency_at = ReadLatencies(json);
   return measured;
 }
 
@@ -124,7 +154,9 @@ bool CanBePlannedFor(const MeasuredConditions& measured) {
          ValueOf(measured, Condition::kRareNoise) <= kMostNoise &&
          ValueOf(measured, Condition::kRareNoiseShare) <= kMostNoise &&
          std::all_of(measured.figures.begin(), measured.figures.end(),
-                     [](const MeasuredCondition& figure) { return figure.value >= 0; });
+                     [](const MeasuredCondition& figure) { return figure.value >= 0; }) &&
+         std::all_of(measured.latency_at.begin(), measured.latency_at.end(),
+                     [](const MeasuredClockLatency& each) { return each.seconds.value >= 0; });
 }
 
 }  // namespace
@@ -187,6 +219,28 @@ std::optional<KeptConditions> ParseKeptConditions(const std::string& json) {
   return kept;
 }
 
+bool IsSureLatency(const MeasuredCondition& latency) {
+  constexpr double kSureSeconds = 0.003;
+  constexpr double kSureShare = 1.0 / 3;
+  return latency.ranks > 0 && latency.error <= std::max(kSureSeconds, kSureShare * latency.value);
+}
+
+std::vector<MeasuredClockLatency> OwnLatencies(const MeasuredConditions& measured) {
+  constexpr double kErrors = 3;
+  constexpr double kFeltSeconds = 0.002;
+  std::vector<MeasuredClockLatency> own;
+  const MeasuredCondition& all = measured.Of(Condition::kLatency);
+  if (!IsSureLatency(all)) return own;
+  for (const MeasuredClockLatency& each : measured.latency_at) {
+    const double apart = std::abs(each.seconds.value - all.value);
+    if (IsSureLatency(each.seconds) && apart > kErrors * each.seconds.error &&
+        apart > kFeltSeconds) {
+      own.push_back(each);
+    }
+  }
+  return own;
+}
+
 double ValueOf(const MeasuredConditions& measured, Condition which) {
   constexpr double kErrorsAboveNone = 2;
   // A rank that stalls waits at no clock of its own, so a stall that nobody feels is none.
@@ -205,7 +259,11 @@ void SetMeasured(const MeasuredConditions& measured, JobFile* settings) {
   for (std::size_t i = 0; i < kConditions; ++i) {
     planned.values[i] = ValueOf(measured, static_cast<Condition>(i));
   }
+  planned.latency_at = OwnLatencies(measured);
   SetConditions(planned, &known);
+  const bool takes_latency =
+      measured.Of(Condition::kLatency).ranks > 0 && !settings->switch_latency_seconds;
+  if (takes_latency) settings->switch_latency_at = known.switch_latency_at;
   const auto set = [&](auto JobFile::*member, Condition which) {
     if (measured.Of(which).ranks > 0 && !(settings->*member)) settings->*member = known.*member;
   };
@@ -243,6 +301,11 @@ void SetConditions(const PlannedConditions& planned, JobFile* settings) {
   settings->rare_noise = share > 0 ? rare : 0;
   settings->rare_noise_share = rare > 0 ? share : 0;
   settings->switch_latency_seconds = planned.Of(Condition::kLatency);
+  settings->switch_latency_at.clear();
+  for (const MeasuredClockLatency& each : planned.latency_at) {
+    settings->switch_latency_at.push_back(
+        {static_cast<double>(each.clock_mhz), each.seconds.value});
+  }
   settings->switch_latency_spread_seconds =
       std::min(planned.Of(Condition::kLatencySpread), planned.Of(Condition::kLatency));
   settings->switch_stall_seconds = planned.Of(Condition::kStall);

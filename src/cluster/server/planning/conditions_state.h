@@ -45,10 +45,19 @@ struct MeasuredCondition {
   friend bool operator==(const MeasuredCondition&, const MeasuredCondition&) = default;
 };
 
+// The latency of calls for one clock.
+struct MeasuredClockLatency {
+  int clock_mhz = 0;
+  MeasuredCondition seconds = {};
+
+  friend bool operator==(const MeasuredClockLatency&, const MeasuredClockLatency&) = default;
+};
+
 struct MeasuredConditions {
   std::array<MeasuredCondition, kConditions> figures = {};  // [Condition]
   std::int64_t iterations = 0;  // That the noise of the rank that saw most comes from,
   std::int64_t calls = 0;       // and clock calls of all ranks.
+  std::vector<MeasuredClockLatency> latency_at = {};  // By clock, lowest first.
   // Sure ones, by key. The store does not keep these two.
   std::vector<MeasuredTime> times = {};
   std::vector<MeasuredTransfer> transfers = {};
@@ -67,7 +76,9 @@ struct PlannedConditions {
   // measurements.
   std::array<double, kConditions> values = {0.01, 0, 0, 0.020, 0.005, 0, 0, 0};
   std::array<bool, kConditions> measured = {};  // [Condition] What is not is assumed.
-  std::vector<MeasuredTime> times = {};         // That correct the profile.
+  // Clocks whose calls take another time than kLatency, lowest first.
+  std::vector<MeasuredClockLatency> latency_at = {};
+  std::vector<MeasuredTime> times = {};  // That correct the profile.
   std::vector<MeasuredTransfer> transfers = {};
 
   double Of(Condition which) const { return values[static_cast<std::size_t>(which)]; }
@@ -110,6 +121,10 @@ std::optional<ConditionsState> ParseConditionsState(const std::string& json);
 std::string FormatKeptConditions(const KeptConditions& kept);
 std::optional<KeptConditions> ParseKeptConditions(const std::string& json);
 
+// Whether a latency is sure enough to plan for.
+bool IsSureLatency(const MeasuredCondition& latency);
+// The clocks whose latency surely is another one than that of all, by more than a plan feels.
+std::vector<MeasuredClockLatency> OwnLatencies(const MeasuredConditions& measured);
 // What a plan for the measured figure is made for: 0 of noise that cannot be told from none.
 double ValueOf(const MeasuredConditions& measured, Condition which);
 // Sets what was measured, where the settings say nothing.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -100,6 +101,16 @@ MeasuredConditions ConditionsWatch::Combined() const {
   put(Condition::kLatency, mean(&RankConditions::latency_seconds, &RankConditions::calls));
   put(Condition::kLatencySpread,
       mean(&RankConditions::latency_spread_seconds, &RankConditions::calls));
+  std::map<int, std::vector<Weighted>> of_clock;
+  for (const auto& [rank, told] : ranks_) {
+    for (const RankClockLatency& each : told.latency_at) {
+      const double count = std::max<double>(1, static_cast<double>(each.calls));
+      of_clock[each.clock_mhz].push_back({each.seconds, count});
+    }
+  }
+  for (auto& [clock_mhz, list] : of_clock) {
+    all.latency_at.push_back({clock_mhz, MeanOf(std::move(list))});
+  }
   for (const auto& [rank, told] : ranks_) {
     all.iterations = std::max(all.iterations, told.iterations);
     all.calls += told.calls;

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "perseus/pipeline.h"
 #include "server/planning/conditions_state.h"
@@ -22,6 +23,13 @@ struct RankFigure {
   double error = 0;  // Standard error.
 };
 
+// How long calls for one clock took a rank.
+struct RankClockLatency {
+  int clock_mhz = 0;
+  RankFigure seconds = {};
+  std::int64_t calls = 0;
+};
+
 // What one rank measured of its conditions. Variances are relative to the time, and below 0 where
 // there is too little noise to tell.
 struct RankConditions {
@@ -33,6 +41,7 @@ struct RankConditions {
   std::optional<RankFigure> rare_noise_share = {};
   std::optional<RankFigure> latency_seconds = {};
   std::optional<RankFigure> latency_spread_seconds = {};
+  std::vector<RankClockLatency> latency_at = {};
   std::int64_t iterations = 0;
   std::int64_t computations = 0;
   std::int64_t calls = 0;

@@ -6,7 +6,7 @@
 import { Child, h, table } from './dom';
 import { age, between, count, dateTime, joules, percent, plural, seconds, signedPercent, times,
   unknown } from './format';
-import type { Condition, Estimate, Job, Straggler, Transfer } from './types';
+import type { ClockLatency, Condition, Estimate, Job, Straggler, Transfer } from './types';
 
 export interface Section {
   key: string;
@@ -115,6 +115,7 @@ function conditionText(name: string, value: number | null): string {
 
 function conditions(job: Job): Child[] | null {
   const { source, from, figures, transfers, changing, iterations, calls } = job.conditions;
+  const latencies = job.conditions.latency_at;
   if (figures.length === 0) return null;
   const words = {
     assumed: 'assumed: the ranks have not told enough yet',
@@ -140,6 +141,13 @@ function conditions(job: Job): Child[] | null {
       { head: 'Measured', isNumber: true, cell: measured },
       { head: 'Ranks', isNumber: true, cell: (each) => count(each.ranks) },
     ], figures),
+    ...(latencies.length === 0 ? [] : [table('Clocks whose calls take another time', [
+      { head: 'Clock', isNumber: true, cell: (each: ClockLatency) => `${each.clock_mhz} MHz` },
+      { head: 'Planned for', isNumber: true, cell: (each) => seconds(each.planned_s) },
+      { head: 'Measured', isNumber: true, cell: (each) => (each.measured_s === null ? unknown
+        : `${seconds(each.measured_s)} \u00b1 ${seconds(each.measured_s_std)}`) },
+      { head: 'Ranks', isNumber: true, cell: (each) => count(each.ranks) },
+    ], latencies)]),
     ...(transfers.length === 0 ? [] : [table('Transfers between stages, one way', [
       { head: 'Between', cell: (each: Transfer) => `${each.boundary} and ${each.boundary + 1}` },
       { head: 'Planned for', isNumber: true, cell: (each) => seconds(each.planned_s) },

@@ -156,6 +156,14 @@ export interface Condition {
   ranks: number;
 }
 
+export interface ClockLatency {
+  clock_mhz: number;
+  planned_s: number;
+  measured_s: number | null;
+  measured_s_std: number | null;
+  ranks: number;
+}
+
 export interface Transfer {
   boundary: number;
   planned_s: number;
@@ -219,6 +227,7 @@ export interface Job extends Omit<JobSummary, 'stragglers'> {
     iterations: number;
     calls: number;
     figures: Condition[];
+    latency_at: ClockLatency[];
     transfers: Transfer[];
   };
   timeline: TimelineHead | null;

@@ -24,8 +24,9 @@ constexpr std::uint64_t kBoundSeed = 0xB0BD;  // No search sees these draws.
 bool PairsAreExact(const CostedPipeline& pipeline, const Conditions& conditions) {
   const ClockSwitching& switching = conditions.switching;
   if (conditions.noise.any() || switching.call_ahead != CallAhead::kNone ||
-      !(switching.latency_seconds > 0) || switching.latency_spread_seconds > 0 ||
-      switching.stall_seconds > 0 || switching.min_interval_seconds > 0) {
+      !(switching.latency_seconds > 0) || !switching.latency_at.empty() ||
+      switching.latency_spread_seconds > 0 || switching.stall_seconds > 0 ||
+      switching.min_interval_seconds > 0) {
     return false;
   }
   return std::all_of(pipeline.tables.begin(), pipeline.tables.end(), [&](const CostTable& table) {

@@ -28,7 +28,7 @@ class JobReplay {
         options_(options),
         conditions_(conditions),
         true_times_(true_times),
-        rules_(conditions.switching, pipeline.knobs_are_numbers),
+        rules_(conditions.switching, pipeline),
         pipelines_(pipelines),
         seed_(seed),
         noise_(model::DrawFixedNoise(pipeline, conditions.noise, pipelines, seed)),

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "robust/replay/lane_blocks.h"
+#include "switching/clock_state.h"
 
 namespace perseus::robust {
 
@@ -14,6 +15,7 @@ LaneReplay::LaneReplay(const CostedPipeline& pipeline, const ClockSwitching& swi
                        const Samples& samples, bool in_fours)
     : pipeline_(pipeline),
       switching_(switching),
+      latencies_(switching::LatenciesOf(switching, pipeline)),
       samples_(samples),
       lanes_(samples.lanes),
       in_fours_(in_fours),
@@ -59,7 +61,7 @@ PERSEUS_LANE_LOOP bool LaneReplay::Run(int i, Node* node) {
   const double* const factors = samples_.TimeOf(i);
   const double* const energy = samples_.EnergyOf(rank);
   const double stall = changes ? switching_.stall_seconds : 0;
-  const double latency = switching_.latency_seconds;
+  const double latency = latencies_[static_cast<std::size_t>(knob)];
   // Calls of the last iteration have ended by the first computation of the next.
   const Node* const last = first_[i] ? nullptr : &Now(previous_[i]);
   const bool was_calling = last != nullptr && last->calling;

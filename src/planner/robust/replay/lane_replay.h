@@ -67,8 +67,8 @@ class LaneReplay {
     Expected expected = {option.seconds, option.effective_joules * samples_.weight[computation]};
     if (knob == before || switching_.call_ahead != CallAhead::kNone) return expected;
     const OptionTable::Option& old = options_.OfLate(computation, before, knob);
-    const double wait =
-        switching_.latency_seconds < old.seconds ? switching_.latency_seconds : old.seconds;
+    const double latency = latencies_[static_cast<std::size_t>(knob)];
+    const double wait = latency < old.seconds ? latency : old.seconds;
     const double share = wait / old.seconds;
     expected.seconds += wait - share * option.seconds;
     expected.effective_joules += share * (old.effective_joules - option.effective_joules);
@@ -108,6 +108,7 @@ class LaneReplay {
 
   const CostedPipeline& pipeline_;
   const ClockSwitching switching_;
+  const std::vector<double> latencies_;  // [knob]
   const Samples& samples_;
   int lanes_ = 1;
   bool in_fours_;

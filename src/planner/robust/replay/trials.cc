@@ -176,7 +176,7 @@ Trials::Compared Trials::Compare(const Corner& corner, const Replayed& run) cons
 double Trials::WattsAtEnd(const Corner& corner, const std::vector<CostOption>& options,
                           Waiting waiting) const {
   double watts = pipeline_.total_blocking_power_watts;
-  const switching::SwitchingRules rules(corner.conditions.switching, pipeline_.knobs_are_numbers);
+  const switching::SwitchingRules rules(corner.conditions.switching, pipeline_);
   if (!rules.late() && !switching::WaitingKnobsOf(pipeline_, waiting, rules).empty()) return watts;
   const bool has_first_clock =
       rules.late() && corner.conditions.switching.call_ahead == CallAhead::kPredicted;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "robust/replay/lane_blocks.h"
+#include "switching/clock_state.h"
 
 namespace perseus::robust {
 namespace {
@@ -26,7 +27,9 @@ bool WindowReplay::Suits(const CostedPipeline& pipeline, const ClockSwitching& s
   if (size * samples.lanes > kMostWindowCells) return false;
   const std::int64_t most_arcs = std::max(kMostArcsOfCut, size / kComputationsPerArc);
   if (TimeOrder::MostAcrossOneCut(pipeline) > most_arcs) return false;
-  if (!(switching.latency_seconds > 0)) return true;
+  const std::vector<double> latencies = switching::LatenciesOf(switching, pipeline);
+  const double most_latency = *std::max_element(latencies.begin(), latencies.end());
+  if (!(most_latency > 0)) return true;
   if (switching.call_ahead == CallAhead::kEnd) return false;
   double shortest = 1e300;
   for (const CostTable& table : pipeline.tables) {
@@ -35,7 +38,7 @@ bool WindowReplay::Suits(const CostedPipeline& pipeline, const ClockSwitching& s
     }
   }
   const double least = *std::min_element(samples.time.begin(), samples.time.end());
-  return shortest * least > switching.latency_seconds;
+  return shortest * least > most_latency;
 }
 
 WindowReplay::WindowReplay(const CostedPipeline& pipeline, const ClockSwitching& switching,
@@ -63,14 +66,13 @@ WindowReplay::WindowReplay(const CostedPipeline& pipeline, const ClockSwitching&
       next_[order[k]] = order[k + 1 == order.size() ? 0 : k + 1];
     }
   }
-  wait_.assign(size_, 0.0);
-  for (int i = 0; i < size_; ++i) {
-    if (switching.call_ahead == CallAhead::kNone) {
-      wait_[i] = switching.latency_seconds;
-    } else if (dag.first_precedence[i] == dag.first_precedence[i + 1]) {
+  latencies_ = switching::LatenciesOf(switching, pipeline);
+  most_latency_ = *std::max_element(latencies_.begin(), latencies_.end());
+  ahead_.assign(size_, switching.call_ahead == CallAhead::kNone ? 0 : most_latency_);
+  for (int i = 0; i < size_ && switching.call_ahead != CallAhead::kNone; ++i) {
+    if (dag.first_precedence[i] == dag.first_precedence[i + 1]) {
       // No call is ahead of the iteration. What waits for another one starts later than a call.
-      const double ready = dag.start_delay_seconds[i] + switching.stall_seconds;
-      wait_[i] = std::max(0.0, switching.latency_seconds - ready);
+      ahead_[i] = dag.start_delay_seconds[i] + switching.stall_seconds;
     }
   }
   row_.resize(size_);
@@ -95,10 +97,11 @@ double WindowReplay::Set(int computation) {
   double joules = option.effective_joules * samples_.weight[i];
   if (knob != before) {
     length.added = switching_.stall_seconds;
-    if (wait_[i] > 0) {
+    const double wait = latencies_[static_cast<std::size_t>(knob)] - ahead_[i];
+    if (wait > 0) {
       const OptionTable::Option& old = options_.OfLate(i, before, knob);
-      const double share = wait_[i] / old.seconds;
-      length.added += wait_[i] - share * option.seconds;
+      const double share = wait / old.seconds;
+      length.added += wait - share * option.seconds;
       joules += share * (old.effective_joules - option.effective_joules) *
                 rank_energy_[pipeline_.dag.computations[i].rank];
     }
@@ -300,7 +303,7 @@ WindowReplay::Cost WindowReplay::Begin(std::span<const KnobChange> changes) {
     cost.changes += differs(i);
     if (next_[i] != i) cost.changes += differs(next_[i]);
     mark(i);
-    if (switching_.stall_seconds > 0 || wait_[next_[i]] > 0) mark(next_[i]);
+    if (switching_.stall_seconds > 0 || most_latency_ > ahead_[next_[i]]) mark(next_[i]);
   }
   first_ = size_;
   last_ = -1;

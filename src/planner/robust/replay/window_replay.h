@@ -106,7 +106,10 @@ class WindowReplay {
   TimeOrder order_;
   std::vector<int> previous_;
   std::vector<int> next_;
-  std::vector<double> wait_;  // [computation]: at the clock before it, where that was another.
+  // [computation]: how long before it starts its clock is called for, at most.
+  std::vector<double> ahead_;
+  std::vector<double> latencies_;  // [knob]
+  double most_latency_ = 0;        // Of these.
   std::vector<int> knobs_;
   std::vector<Length> length_;       // [place]
   std::vector<double> joules_;       // [place]
