@@ -268,7 +268,7 @@ TEST(LatencyFigures, HoldWhatClocksTakeToSettle) {
   for (int call = 0; call < 7; ++call) record.AddCall(1000, 10 * kMs);
   EXPECT_FALSE(record.Figures());
   record.AddCall(1000, 10 * kMs);
-  record.AddSettling(5 * kMs);
+  record.AddSettling(1000, 5 * kMs);
   const auto figures = record.Figures();
   ASSERT_TRUE(figures);
   EXPECT_DOUBLE_EQ(figures->seconds.value, 0.015);

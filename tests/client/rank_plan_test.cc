@@ -203,8 +203,36 @@ TEST(LatencyRecord, KeepsQuantilesAndAHistogram) {
   EXPECT_EQ(all, 100U);
   // Below 2^4 * 10 us = 160 us: one, of 100 us.
   EXPECT_EQ(latency.buckets()[4], 1U);
-  latency.AddSettling(2'000'000);
+  latency.AddSettling(1410, 2'000'000);
   EXPECT_EQ(latency.LeastNs(1410), 5'700'000);
+}
+
+// What clocks take to settle after the call differs by clock, too.
+TEST(LatencyRecord, KnowsClocksThatSettleLater) {
+  LatencyRecord latency;
+  for (int i = 0; i < 8; ++i) {
+    for (const int mhz : {600, 1410}) latency.AddCall(mhz, 10'000'000);
+  }
+  for (const std::int64_t ms : {29, 31}) latency.AddSettling(600, ms * 1'000'000);
+  EXPECT_EQ(latency.Settlings(600), 2);
+  EXPECT_EQ(latency.SettlingNs(1410), 30'000'000);  // As all, until it is known.
+  for (const std::int64_t ms : {2, 4, 3}) latency.AddSettling(1410, ms * 1'000'000);
+  EXPECT_EQ(latency.SettlingNs(600), 30'000'000);
+  EXPECT_EQ(latency.SettlingNs(1410), 3'000'000);
+  EXPECT_EQ(latency.HighNs(1410), 13'000'000);
+  latency.AddSettling(1410, 3'000'000);
+  // Two squares of 1 ms at each clock, of four degrees of freedom: a spread of 1 ms.
+  EXPECT_EQ(latency.HighNs(1410), 14'300'000);
+  EXPECT_EQ(latency.LeastNs(1410), 10'800'000);
+  EXPECT_EQ(latency.HighNs(600), 41'300'000);
+  const std::optional<LatencyFigures> figures = latency.Figures();
+  ASSERT_TRUE(figures);
+  EXPECT_NEAR(figures->spread_seconds.value, 0.001, 1e-12);
+  ASSERT_EQ(figures->of_clock.size(), 2U);
+  EXPECT_NEAR(figures->of_clock[0].seconds.value, 0.040, 1e-12);
+  EXPECT_NEAR(figures->of_clock[0].seconds.error, std::hypot(0.0005, 0.001 / std::sqrt(2.0)),
+              1e-12);
+  EXPECT_NEAR(figures->of_clock[1].seconds.value, 0.013, 1e-12);
 }
 
 // A clock with enough calls is called for ahead by its own; others by those of all.

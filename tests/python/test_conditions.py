@@ -30,6 +30,7 @@ pytestmark = pytest.mark.skipif(
 
 NOISE = 0.03
 RANK_NOISE = 0.02
+CLOCKS = [960, 1110, 1260, 1410]
 CALL_SECONDS = 0.006  # With what a clock takes to settle.
 
 
@@ -128,11 +129,11 @@ def settled(server: str) -> dict[str, Any]:
         time.sleep(0.1)
 
 
-def test_a_job_plans_for_what_its_ranks_measure(server: str, tmp_path: Path) -> None:
-    """With no value given: its intervals hold the truth, and its plans are made for it."""
+def train(server: str, tmp_path: Path, settle_ms: list[int]) -> dict[str, Any]:
+    """Train until the job has planned for what it measured; return the job."""
     simulate.create(
         tmp_path / "gpus",
-        "[[gpus]]\ncount = 2\nclocks_mhz = [960, 1110, 1260, 1410]\ncall_ms = 5\nsettle_ms = 1\n",
+        f"[[gpus]]\ncount = 2\nclocks_mhz = {CLOCKS}\ncall_ms = 5\nsettle_ms = {settle_ms}\n",
     )
     body = {
         "client_key": "measuring",
@@ -159,7 +160,12 @@ def test_a_job_plans_for_what_its_ranks_measure(server: str, tmp_path: Path) -> 
         for rank in ranks:
             rank.kill()
             rank.wait()
-    job = settled(server)
+    return settled(server)
+
+
+def test_a_job_plans_for_what_its_ranks_measure(server: str, tmp_path: Path) -> None:
+    """With no value given: its intervals hold the truth, and its plans are made for it."""
+    job = train(server, tmp_path, [1, 1, 1, 1])
     conditions = job["conditions"]
     assert conditions["source"] == "measured", conditions
     figures = {figure["name"]: figure for figure in conditions["figures"]}
@@ -191,3 +197,15 @@ def test_a_job_plans_for_what_its_ranks_measure(server: str, tmp_path: Path) -> 
     ).stdout
     assert "plans are made for what was measured" in shown
     assert "by 2 ranks" in shown
+
+
+def test_clocks_that_take_longer_are_planned_for(server: str, tmp_path: Path) -> None:
+    """The client tells how late each clock is, and the plans are made for those that differ."""
+    settle_ms = [1, 9, 1, 9]
+    conditions = train(server, tmp_path, settle_ms)["conditions"]
+    assert conditions["latency_at"], conditions
+    for own in conditions["latency_at"]:
+        truth = 5e-3 + 1e-3 * settle_ms[CLOCKS.index(own["clock_mhz"])]
+        # What the process itself takes comes on top.
+        assert -0.001 < own["measured_s"] - truth < 0.004, own
+        assert abs(own["planned_s"] - own["measured_s"]) < 0.003, own

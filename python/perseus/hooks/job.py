@@ -244,8 +244,8 @@ strict, ahead, options
         Raises
         ------
         ValueError
-            Nothing names the run, `stages` is no multiple of `pp`, or it is not said which of
-            several ranks this one is.
+            Nothing names the run, `stages` is no multiple of `pp`, `$PERSEUS_LABELS` cannot be
+            read, or it is not said which of several ranks this one is.
         OSError
             The profile cannot be read.
         """

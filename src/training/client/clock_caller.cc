@@ -76,7 +76,10 @@ Result<void> ClockCaller::Open(const std::string& spec, const std::string& name,
 // When the clock really changed, where the device tells: not for every call, as
 // asking costs the driver's time, too.
 void ClockCaller::MeasureSettling(int mhz) {
-  if (!clock_readable_ || settlings_ >= kSettlingsToMeasure) return;
+  if (!clock_readable_ || settlings_ >= kSettlingsToMeasure ||
+      never_settled_ >= kMostNeverSettled || latency_.Settlings(mhz) >= kSettlingsOfClock) {
+    return;
+  }
   const std::int64_t begin_ns = MonotonicNs();
   while (true) {
     const Result<int> now = gpu_->ClockMhz();
@@ -86,9 +89,13 @@ void ClockCaller::MeasureSettling(int mhz) {
       return;
     }
     // An idle GPU may never reach it, a hot one stay below: no measurement.
-    if (passed_ns > kSettlingLimitNs) break;
+    if (passed_ns > kSettlingLimitNs) {
+      ++never_settled_;
+      break;
+    }
     if (*now == mhz) {
-      latency_.AddSettling(passed_ns);
+      latency_.AddSettling(mhz, passed_ns);
+      never_settled_ = 0;
       break;
     }
     SleepNs(kLookNs);
@@ -134,7 +141,7 @@ ClockCaller::Outcome ClockCaller::Call(int mhz, std::atomic<std::int64_t>* in_dr
   if (mhz != 0) {
     latency_.AddCall(mhz, end_ns - outcome.begin_ns);
     MeasureSettling(mhz);
-    outcome.effective_ns += latency_.settling_ns();
+    outcome.effective_ns += latency_.SettlingNs(mhz);
   }
   return outcome;
 }

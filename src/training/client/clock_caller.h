@@ -73,7 +73,11 @@ class ClockCaller {
  private:
   static constexpr int kRefusalsToRest = 3;
   static constexpr int kMaxEnergyFailures = 3;
-  static constexpr int kSettlingsToMeasure = 8;
+  // How often it is measured how long a clock takes to settle: each blocks for as long, or up to
+  // 100 ms where the clock never does.
+  static constexpr int kSettlingsOfClock = 4;
+  static constexpr int kSettlingsToMeasure = 128;  // Of all clocks.
+  static constexpr int kMostNeverSettled = 3;      // In a row.
 
   void MeasureSettling(int mhz);
   // To be called at each message to the device; notices if the last one was too long ago.
@@ -92,6 +96,7 @@ class ClockCaller {
   std::int64_t rest_until_ns_ = 0;
   int energy_failures_ = 0;
   int settlings_ = 0;
+  int never_settled_ = 0;
   bool clock_readable_ = true;
   double max_silence_seconds_ = 0;
   std::int64_t last_said_ns_ = 0;

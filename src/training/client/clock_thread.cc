@@ -194,7 +194,7 @@ void ClockThread::SetSweepClock(std::int64_t now_ns, bool quiet) {
     if (!sweep_->clock_in_effect()) sweep_->ClockInEffect(MonotonicNs());
   } else if (!caller_.resting(now_ns)) {
     if (Call(mhz)) {
-      sweep_->ClockInEffect(MonotonicNs() + caller_.latency().settling_ns());
+      sweep_->ClockInEffect(MonotonicNs() + caller_.latency().SettlingNs(mhz));
     } else if (caller_.resting(MonotonicNs()) && !holds_clock_) {
       sweep_->StayAtDriverClocks(
           "its clock cannot be set, so it was measured at the clocks that its driver chooses and "
@@ -211,7 +211,7 @@ void ClockThread::SweepUnlocked(std::int64_t now_ns) {
     sweep_->ClockInEffect(MonotonicNs());
   } else if (now_ns >= next_release_ns_) {
     if (Call(0)) {
-      sweep_->ClockInEffect(MonotonicNs() + caller_.latency().settling_ns());
+      sweep_->ClockInEffect(MonotonicNs() + caller_.latency().SettlingNs(0));
     } else {
       sweep_->GiveUp(
           "the clock was not given back, so nothing was measured with no clock set (unlocked)");

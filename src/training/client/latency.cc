@@ -40,19 +40,58 @@ double LatencyRecord::Window::SpreadSeconds() const {
   return static_cast<double>(QuantileNs(kHigh) - QuantileNs(kLow)) * 1e-9 / 2;
 }
 
-// With the standard error of the median of normal draws.
-Estimated LatencyRecord::MedianSeconds(const Window& window, double spread_seconds) const {
+// Welford's mean and sum of squares.
+void LatencyRecord::Window::AddSettling(std::int64_t settling_ns) {
+  ++settlings;
+  const double apart = static_cast<double>(settling_ns) - settling_mean;
+  settling_mean += apart / settlings;
+  settling_squares += apart * (static_cast<double>(settling_ns) - settling_mean);
+}
+
+// With the standard error of the median of normal draws, and of the mean of what it takes to
+// settle.
+Estimated LatencyRecord::MedianSeconds(int mhz, const Window& window, double spread_seconds) const {
   // Settling is read in steps of the card's own period, and looked at in steps of half a
   // millisecond.
-  constexpr double kSettlingErrorSeconds = 0.5e-3;
+  constexpr double kSettlingErrorNs = 0.5e6;
+  double settling_error_ns = 0;
+  if (all_.settlings > 0) {
+    const int own = Settlings(mhz) > 0 ? Settlings(mhz) : all_.settlings;
+    // Without a spread, all of it may be wrong by as much.
+    const double spread_ns = settling_spread_ns_.value_or(all_.settling_mean / 2);
+    settling_error_ns = std::hypot(kSettlingErrorNs, spread_ns / std::sqrt(own));
+  }
   const double error = 1.25 * spread_seconds / std::sqrt(static_cast<double>(window.size()));
-  return {static_cast<double>(window.QuantileNs(0.5) + settling_ns_) * 1e-9,
-          std::hypot(error, settlings_ > 0 ? kSettlingErrorSeconds : 0)};
+  return {static_cast<double>(window.QuantileNs(0.5) + SettlingNs(mhz)) * 1e-9,
+          std::hypot(error, settling_error_ns * 1e-9)};
 }
 
 const LatencyRecord::Window& LatencyRecord::OfClock(int mhz) const {
   const auto found = of_clock_.find(mhz);
   return found == of_clock_.end() || found->second.count < kLeastCalls ? all_ : found->second;
+}
+
+int LatencyRecord::Settlings(int mhz) const {
+  const auto found = of_clock_.find(mhz);
+  return found == of_clock_.end() ? 0 : found->second.settlings;
+}
+
+std::int64_t LatencyRecord::SettlingNs(int mhz) const {
+  const Window& of = Settlings(mhz) > 0 ? of_clock_.at(mhz) : all_;
+  return std::llround(of.settling_mean);
+}
+
+std::int64_t LatencyRecord::LeastNs(int mhz) const {
+  constexpr double kSpreadsBelow = 2.2;  // The minimum of 64 normal draws.
+  const double settling = static_cast<double>(SettlingNs(mhz));
+  return OfClock(mhz).least_ns +
+         std::llround(std::max(0.0, settling - kSpreadsBelow * settling_spread_ns_.value_or(0)));
+}
+
+std::int64_t LatencyRecord::HighNs(int mhz) const {
+  constexpr double kSpreadsAbove = 1.3;  // The 90th percentile of normal draws.
+  return OfClock(mhz).high_ns + SettlingNs(mhz) +
+         std::llround(kSpreadsAbove * settling_spread_ns_.value_or(0));
 }
 
 void LatencyRecord::AddCall(int mhz, std::int64_t call_ns) {
@@ -66,10 +105,17 @@ void LatencyRecord::AddCall(int mhz, std::int64_t call_ns) {
   ++buckets_[bucket];
 }
 
-void LatencyRecord::AddSettling(std::int64_t settling_ns) {
-  ++settlings_;
-  // A mean: it is read in steps of the card's own period.
-  settling_ns_ += (settling_ns - settling_ns_) / std::min(settlings_, 8);
+void LatencyRecord::AddSettling(int mhz, std::int64_t settling_ns) {
+  all_.AddSettling(settling_ns);
+  of_clock_[mhz].AddSettling(settling_ns);
+  constexpr int kLeastFreedom = 4;
+  double squares = 0;
+  int freedom = 0;
+  for (const auto& [clock, window] : of_clock_) {
+    squares += window.settling_squares;
+    freedom += std::max(0, window.settlings - 1);
+  }
+  if (freedom >= kLeastFreedom) settling_spread_ns_ = std::sqrt(squares / freedom);
 }
 
 std::optional<LatencyFigures> LatencyRecord::Figures() const {
@@ -85,12 +131,14 @@ std::optional<LatencyFigures> LatencyRecord::Figures() const {
   const double spread = calls > 0 ? std::sqrt(variance / calls) : all_.SpreadSeconds();
   LatencyFigures figures;
   figures.calls = static_cast<std::int64_t>(all_.size());
-  figures.seconds = MedianSeconds(all_, all_.SpreadSeconds());
+  figures.seconds = MedianSeconds(0, all_, all_.SpreadSeconds());
   const double spread_calls = calls > 0 ? calls : static_cast<double>(all_.size());
-  figures.spread_seconds = {spread, spread / std::sqrt(spread_calls)};
+  const double with_settling = std::hypot(spread, 1e-9 * settling_spread_ns_.value_or(0));
+  figures.spread_seconds = {with_settling, with_settling / std::sqrt(spread_calls)};
   for (const auto& [mhz, window] : of_clock_) {
+    if (window.count == 0) continue;
     figures.of_clock.push_back({.mhz = mhz,
-                                .seconds = MedianSeconds(window, spread),
+                                .seconds = MedianSeconds(mhz, window, spread),
                                 .calls = static_cast<std::int64_t>(window.size())});
   }
   return figures;

@@ -26,8 +26,8 @@ struct ClockLatencyFigures {
 // How long clocks took to come into effect, in seconds.
 struct LatencyFigures {
   Estimated seconds;  // Median.
-  // Standard deviation, of the middle two thirds. Where enough calls for one clock are known:
-  // among these, without what clocks differ by.
+  // Standard deviation, of the middle two thirds, with that of settling. Where enough calls for
+  // one clock are known: among these, without what clocks differ by.
   Estimated spread_seconds;
   std::int64_t calls = 0;                     // Of which these are; at most the newest 64.
   std::vector<ClockLatencyFigures> of_clock;  // Of all clocks called for, lowest first.
@@ -43,14 +43,18 @@ class LatencyRecord {
 
   // A call for `mhz` that took `call_ns`.
   void AddCall(int mhz, std::int64_t call_ns);
-  // Adds how long after the return of the newest call the clock changed.
-  void AddSettling(std::int64_t settling_ns);
+  // Adds how long after the return of a call for `mhz` the clock changed.
+  void AddSettling(int mhz, std::int64_t settling_ns);
 
-  // The shortest call, and the 90th percentile, of a clock; of all, where too few were for it.
-  std::int64_t LeastNs(int mhz) const { return OfClock(mhz).least_ns + settling_ns_; }
-  std::int64_t HighNs(int mhz) const { return OfClock(mhz).high_ns + settling_ns_; }
-  std::int64_t MedianNs() const { return all_.QuantileNs(0.5) + settling_ns_; }
-  std::int64_t settling_ns() const { return settling_ns_; }
+  // The shortest call, and the 90th percentile, of a clock, with what it takes to settle; of all,
+  // where too few were for it.
+  std::int64_t LeastNs(int mhz) const;
+  std::int64_t HighNs(int mhz) const;
+  std::int64_t MedianNs() const { return all_.QuantileNs(0.5) + SettlingNs(0); }
+  // The mean of a clock; of all, where none was measured for it (0: of no clock).
+  std::int64_t SettlingNs(int mhz) const;
+  // How often it was measured for a clock.
+  int Settlings(int mhz) const;
   // None: too few calls.
   std::optional<LatencyFigures> Figures() const;
 
@@ -65,8 +69,13 @@ class LatencyRecord {
     std::size_t count = 0;  // Of all calls so far.
     std::int64_t least_ns = kUnmeasuredNs;
     std::int64_t high_ns = kUnmeasuredNs;
+    // Of the clock settling, nanoseconds.
+    int settlings = 0;
+    double settling_mean = 0;
+    double settling_squares = 0;  // Sum of squares of what is apart from the mean.
 
     void Add(std::int64_t call_ns);
+    void AddSettling(std::int64_t settling_ns);
     std::size_t size() const;
     std::int64_t QuantileNs(double share) const;
     // Standard deviation of the middle two thirds.
@@ -75,12 +84,12 @@ class LatencyRecord {
 
   const Window& OfClock(int mhz) const;
   // `spread_seconds`: of its calls.
-  Estimated MedianSeconds(const Window& window, double spread_seconds) const;
+  Estimated MedianSeconds(int mhz, const Window& window, double spread_seconds) const;
 
   Window all_;
   std::map<int, Window> of_clock_;
-  std::int64_t settling_ns_ = 0;
-  int settlings_ = 0;
+  // Standard deviation among settlings to one clock; none: too few.
+  std::optional<double> settling_spread_ns_;
   std::array<std::uint64_t, PERSEUS_LATENCY_BUCKETS> buckets_ = {};
 };
 

@@ -83,7 +83,11 @@ bool HasMoved(const PlannedConditions& plan, const MeasuredConditions& measured,
       measured.Of(Condition::kNoise).value < At(kFelt, Condition::kNoise)) {
     return false;
   }
-  // Nor does it matter how long rare computations are where none can be told.
+  // Nor does either figure of rare computations without the other.
+  if ((which == Condition::kRareNoise || which == Condition::kRareNoiseShare) &&
+      !(IsSure(measured, Condition::kRareNoise) && IsSure(measured, Condition::kRareNoiseShare))) {
+    return false;
+  }
   if (which == Condition::kRareNoise && ValueOf(measured, Condition::kRareNoiseShare) == 0) {
     return false;
   }
