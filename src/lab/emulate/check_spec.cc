@@ -11,6 +11,7 @@
 #include "common/input_limits.h"
 #include "emulate/straggler_text.h"
 #include "emulate/stragglers.h"
+#include "model/rare_noise.h"
 
 namespace perseus::emulate {
 namespace {
@@ -161,6 +162,11 @@ Result<void> CheckSpec(const CostedPipeline& pipeline, const EmulationSpec& spec
     return r;
   if (auto r = CheckNumber("the share of rare noise", noise.rare_share, 0, kMostNoise); !r)
     return r;
+  if (model::HasHalfOfRareNoise(noise)) {
+    return InvalidInput(fmt::format(
+        "the length of rare noise is {} and its share is {}; give both above 0, or neither",
+        noise.rare_length, noise.rare_share));
+  }
   if (!(noise.correlation >= 0 && noise.correlation < 1)) {
     return InvalidInput(
         fmt::format("the correlation of the noise is {}; expected a number from 0 to below 1",
