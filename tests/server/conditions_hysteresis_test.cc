@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <random>
 #include <vector>
 
@@ -99,6 +100,24 @@ TEST(Hysteresis, WhatIsNotSureIsNotPlannedFor) {
 }
 
 // The first plans for measured conditions may come while some figures are not sure.
+// Each says nothing without the other: no plan comes for one of them alone.
+TEST(Hysteresis, RareNoiseIsPlannedForOnceBothOfItsFiguresAreSure) {
+  const auto measured = [](double share_error, double length_error) {
+    MeasuredConditions all;
+    const auto put = [&](Condition which, double value, double error) {
+      all.figures[static_cast<std::size_t>(which)] = {value, error, 4};
+    };
+    put(Condition::kNoise, 0.01, 0.0001);
+    put(Condition::kRareNoise, 0.1, length_error);
+    put(Condition::kRareNoiseShare, 0.015, share_error);
+    return all;
+  };
+  constexpr double kUnsure = 0.2;
+  EXPECT_TRUE(HaveMoved(kMeasuredPlan, measured(0.0005, 0.005), kLongSincePlans));
+  EXPECT_FALSE(HaveMoved(kMeasuredPlan, measured(0.0005, kUnsure), kLongSincePlans));
+  EXPECT_FALSE(HaveMoved(kMeasuredPlan, measured(kUnsure, 0.005), kLongSincePlans));
+}
+
 TEST(Hysteresis, WhatBecomesSureIsPlannedForAtOnceAndOnlyOnce) {
   PlannedConditions plan;
   ConditionsWatch watch;
