@@ -5,6 +5,8 @@
 //
 //   swept_profile TRUTH.csv BLOCKING_WATTS TIME_NOISE HEAT SEED
 //
+// Watts are above 0; noise and heat are shares, from 0 to below 1.
+//
 // The ranks of a 1F1B pipeline sweep while they train, with heavy tails in what computations take,
 // GPUs that become warm, and a counter that steps. The profile goes to standard output, the
 // blocking power of a rank (the median) to its first line: "# blocking 85.1".
@@ -12,31 +14,61 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "common/numbers.h"
 #include "measure/simulated_sweep.h"
 #include "perseus/profile.h"
+#include "perseus/result.h"
 #include "sweep_plans.h"
 
 namespace perseus::measure {
 namespace {
 
-int Main(char** arguments) {
-  Result<Profile> truth = ReadProfile(arguments[1]);
-  if (!truth) {
-    fmt::print(stderr, "swept_profile: {}\n", truth.error().message);
-    return 2;
+constexpr std::string_view kUsage =
+    "expected TRUTH.csv BLOCKING_WATTS TIME_NOISE HEAT SEED: watts above 0, shares from 0 to "
+    "below 1, a whole number from 0";
+
+// The error is a sentence.
+Result<SimulatedPipeline> Read(std::span<char*> arguments) {
+  if (arguments.size() != 6) return MakeError(ErrorCode::kInvalidInput, std::string(kUsage));
+  const std::optional<double> watts = ParseFinite(arguments[2]);
+  const std::optional<double> noise = ParseFinite(arguments[3]);
+  const std::optional<double> heat = ParseFinite(arguments[4]);
+  const std::optional<std::uint64_t> seed = ParseInteger<std::uint64_t>(arguments[5]);
+  const auto is_share = [](const std::optional<double>& x) { return x && *x >= 0 && *x < 1; };
+  const std::pair<bool, int> checks[] = {
+      {watts && *watts > 0, 2}, {is_share(noise), 3}, {is_share(heat), 4}, {seed.has_value(), 5}};
+  for (const auto& [is_good, i] : checks) {
+    if (is_good) continue;
+    return MakeError(ErrorCode::kInvalidInput,
+                     fmt::format("argument {}, '{}', is wrong: {}", i,
+                                 arguments[static_cast<std::size_t>(i)], kUsage));
   }
+  Result<Profile> truth = ReadProfile(arguments[1]);
+  if (!truth) return tl::unexpected(truth.error());
   SimulatedPipeline pipeline;
   pipeline.truth = *std::move(truth);
-  pipeline.blocking_watts = std::atof(arguments[2]);
-  pipeline.time_noise = std::atof(arguments[3]);
-  pipeline.heat = std::atof(arguments[4]);
+  pipeline.blocking_watts = *watts;
+  pipeline.time_noise = *noise;
+  pipeline.heat = *heat;
   pipeline.heavy_tails = true;
   pipeline.counter_seconds = 0.05;
-  pipeline.seed = std::strtoull(arguments[5], nullptr, 10);
-  const Result<SimulatedResult> swept = SimulateSweep(pipeline);
+  pipeline.seed = *seed;
+  return pipeline;
+}
+
+int Main(std::span<char*> arguments) {
+  const Result<SimulatedPipeline> pipeline = Read(arguments);
+  const Result<SimulatedResult> swept =
+      pipeline ? SimulateSweep(*pipeline)
+               : Result<SimulatedResult>(tl::unexpected(pipeline.error()));
   if (!swept) {
     fmt::print(stderr, "swept_profile: {}\n", swept.error().message);
     return 2;
@@ -51,6 +83,5 @@ int Main(char** arguments) {
 }  // namespace perseus::measure
 
 int main(int argc, char** argv) {
-  if (argc != 6) return 2;
-  return perseus::measure::Main(argv);
+  return perseus::measure::Main({argv, static_cast<std::size_t>(argc)});
 }
