@@ -6,15 +6,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "common/numbers.h"
 #include "measure/simulated_sweep.h"
 #include "measure/sweep_coverage.h"
 #include "perseus/profile.h"
@@ -36,13 +37,15 @@ struct LossSettings {
   double scale = 1;
   double waiting_share = 0;
   std::string waiting = "clock";
+  std::string tails;
+  double time_noise = 0.02;
+  double heat = 0;  // 0: that of the disturbance.
+  double heat_seconds = 120;
 };
 
 std::optional<double> PositiveNumber(const std::string& text) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || *end != '\0' || !(value > 0) || !(value < 1e9)) return std::nullopt;
-  return value;
+  const std::optional<double> value = ParseFinite(text);
+  return value && *value > 0 && *value < 1e9 ? value : std::nullopt;
 }
 
 // The error is a sentence.
@@ -59,11 +62,15 @@ Result<LossSettings> Read(const std::vector<std::string>& arguments) {
     const std::map<std::string, std::string*> texts = {{"--profile", &settings.profile},
                                                        {"--order", &settings.order},
                                                        {"--waiting", &settings.waiting},
+                                                       {"--tails", &settings.tails},
                                                        {"--disturbance", &settings.disturbance}};
     const std::map<std::string, int*> counts = {{"--seeds", &settings.seeds},
                                                 {"--microbatches", &settings.microbatches}};
     const std::map<std::string, double*> numbers = {{"--blocking-power", &settings.blocking_watts},
                                                     {"--waiting-share", &settings.waiting_share},
+                                                    {"--time-noise", &settings.time_noise},
+                                                    {"--heat", &settings.heat},
+                                                    {"--heat-seconds", &settings.heat_seconds},
                                                     {"--scale", &settings.scale}};
     if (texts.contains(name)) {
       *texts.at(name) = text;
@@ -86,8 +93,14 @@ Result<LossSettings> Read(const std::vector<std::string>& arguments) {
   if (settings.waiting != "clock" && settings.waiting != "number") {
     return error(fmt::format("--waiting: expected clock or number, got '{}'", settings.waiting));
   }
-  if (settings.waiting_share > 1) {
-    return error("--waiting-share: expected a share, 0 to 1");
+  if (!settings.tails.empty() && settings.tails != "heavy") {
+    return error(fmt::format("--tails: expected heavy, got '{}'", settings.tails));
+  }
+  const std::map<std::string, double> shares = {{"--waiting-share", settings.waiting_share},
+                                                {"--time-noise", settings.time_noise},
+                                                {"--heat", settings.heat}};
+  for (const auto& [name, share] : shares) {
+    if (share > 1) return error(fmt::format("{}: expected a share, 0 to 1", name));
   }
   if (settings.blocking_watts == 0) {
     return error("--blocking-power: give the watts of a GPU that waits");
@@ -99,6 +112,17 @@ double Median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
   return values[(values.size() - 1) / 2];
+}
+
+// The mean of a figure of each sweep and its standard error, in per cent.
+std::string MeanOf(const std::vector<Bias>& biases, double Bias::*figure) {
+  const auto count = static_cast<double>(biases.size());
+  double mean = 0;
+  for (const Bias& bias : biases) mean += bias.*figure / count;
+  double squares = 0;
+  for (const Bias& bias : biases) squares += (bias.*figure - mean) * (bias.*figure - mean);
+  const double error = count > 1 ? std::sqrt(squares / (count - 1) / count) : 0;
+  return fmt::format("{:+.3f} +- {:.3f}", 100 * mean, 100 * error);
 }
 
 double Most(const std::vector<double>& values) {
@@ -114,6 +138,7 @@ Result<double> PrintRow(const LossSettings& settings, const TrueTable& truth,
   std::vector<double> savings;
   std::vector<double> losses;
   std::vector<double> lates;
+  std::vector<Bias> biases;
   Coverage coverage;
   for (int seed = 1; seed <= settings.seeds; ++seed) {
     pipeline.seed = static_cast<std::uint64_t>(seed);
@@ -124,6 +149,7 @@ Result<double> PrintRow(const LossSettings& settings, const TrueTable& truth,
       for (SimulatedRank& rank : result->ranks) rank.waiting.clear();
     }
     CountRows(pipeline, *result, &coverage);
+    biases.push_back(BiasOf(pipeline, *result));
     const Result<JudgedPlan> plan = truth.Judge(*result);
     if (!plan) return tl::unexpected(plan.error());
     iterations.push_back(static_cast<double>(result->iterations));
@@ -147,6 +173,9 @@ Result<double> PrintRow(const LossSettings& settings, const TrueTable& truth,
       coverage.energies.percent(),
       (coverage.waiting.all > 0 ? coverage.waiting : coverage.blocking).percent(),
       100 * static_cast<double>(coverage.doubtful) / std::max(1.0, all));
+  fmt::print("  off in the mean: times {}, energies {}; lowered clocks: times {}, energies {}\n",
+             MeanOf(biases, &Bias::times), MeanOf(biases, &Bias::energies),
+             MeanOf(biases, &Bias::lowered_times), MeanOf(biases, &Bias::lowered_energies));
   std::fflush(stdout);
   return Most(losses);
 }
@@ -161,6 +190,7 @@ Result<double> PrintRows(const LossSettings& settings) {
   pipeline.microbatches = settings.microbatches;
   pipeline.blocking_watts = settings.blocking_watts;
   pipeline.waiting_share = settings.waiting_share;
+  pipeline.time_noise = settings.time_noise;
   const Result<TrueTable> truth = TrueTable::Create(pipeline, kPlanEffort);
   if (!truth) return tl::unexpected(truth.error());
   fmt::print(
@@ -180,6 +210,11 @@ Result<double> PrintRows(const LossSettings& settings) {
     for (const std::string order : {"full", "coarse", "shuffled"}) {
       if (!settings.order.empty() && order != settings.order) continue;
       Disturb(noise, &pipeline);
+      pipeline.heavy_tails = pipeline.heavy_tails || !settings.tails.empty();
+      if (settings.heat > 0) {
+        pipeline.heat = settings.heat;
+        pipeline.heat_seconds = settings.heat_seconds;
+      }
       pipeline.sweep.order.coarse = order == "coarse";
       pipeline.sweep.order.shuffle = order == "shuffled";
       const Result<double> loss = PrintRow(settings, *truth, pipeline, noise.name + ", " + order);

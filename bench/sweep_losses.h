@@ -23,8 +23,14 @@ namespace perseus::measure {
 //   clock
 //   --waiting-share X      of the watts of waiting, that falls with the square of the clock (0)
 //
-// Prints a row for each disturbance and order, then "worst loss X": how many points of saving the
-// worst of all sweeps cost. Returns the exit code.
+//   --time-noise X         of a computation, a share (0.02)
+//   --tails NAME           heavy: of this noise, in all rows
+//   --heat X               the share by which times and powers rise in the end, in all rows
+//   --heat-seconds X       the time constant of that (120)
+//
+// Prints a row for each disturbance and order, and by how much the profile's rows are off in the
+// mean, with the standard error of that over the sweeps (tests/measure/sweep_coverage.h); then
+// "worst loss X": how many points of saving the worst of all sweeps cost. Returns the exit code.
 int SweepLosses(const std::vector<std::string>& arguments);
 
 }  // namespace perseus::measure

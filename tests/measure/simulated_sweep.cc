@@ -3,6 +3,8 @@
 
 #include "measure/simulated_sweep.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -251,6 +253,15 @@ Result<SimulatedResult> SimulateSweep(const SimulatedPipeline& pipeline) {
       row.mhz = static_cast<int>(
           std::lround(pipeline.truth.knobs[static_cast<std::size_t>(option.knob)].number));
       truth[{row.kind, row.mhz}] = TruthOf(pipeline, row).value_or(option);
+    }
+  }
+  for (const OptionTable& table : pipeline.truth.tables) {
+    for (const int mhz : clocks) {
+      if (truth.contains({{table.type, table.stage}, mhz})) continue;
+      return MakeError(ErrorCode::kInvalidInput,
+                       fmt::format("stage {}, {}: the profile has no row at {} MHz; a sweep runs "
+                                   "all kinds at each clock",
+                                   table.stage, ComputationTypeName(table.type), mhz));
     }
   }
   for (const UnlockedCost& cost : pipeline.truth.unlocked) {

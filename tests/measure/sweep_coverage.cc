@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "model/saving_interval.h"
@@ -23,6 +24,11 @@ Result<Planner> PlannerOf(const Profile& profile, const SimulatedPipeline& pipel
   CostSpec costs;
   costs.blocking_power_watts = blocking;
   return Planner::Create(CostPipeline(profile, DagOf(pipeline).value(), costs).value(), {});
+}
+
+// Times of the card at the end of a sweep over those of the cold one; powers are higher by as much.
+double WarmthOf(const SimulatedPipeline& pipeline, const SimulatedResult& result) {
+  return 1 + pipeline.heat * (1 - std::exp(-result.seconds / pipeline.heat_seconds));
 }
 
 // The plan of the recovered profile, its interval, and what it saves in truth.
@@ -125,7 +131,7 @@ void Disturb(const Noise& noise, SimulatedPipeline* pipeline) {
 
 void CountRows(const SimulatedPipeline& pipeline, const SimulatedResult& result,
                Coverage* coverage) {
-  const double warm = 1 + pipeline.heat * (1 - std::exp(-result.seconds / pipeline.heat_seconds));
+  const double warm = WarmthOf(pipeline, result);
   for (const SimulatedRank& rank : result.ranks) {
     for (const Estimate& row : rank.rows) {
       if (IsDoubtful(row)) {
@@ -150,6 +156,44 @@ void CountRows(const SimulatedPipeline& pipeline, const SimulatedResult& result,
     coverage->blocking.Count(std::abs(rank.blocking->watts - pipeline.blocking_watts) <=
                              kSigmas * rank.blocking->watts_std);
   }
+}
+
+Bias BiasOf(const SimulatedPipeline& pipeline, const SimulatedResult& result) {
+  struct Error {
+    double time = 0;
+    double energy = 0;
+  };
+  const double warm = WarmthOf(pipeline, result);
+  Bias bias;
+  double rows = 0;
+  double lowered = 0;
+  for (const SimulatedRank& rank : result.ranks) {
+    std::map<Kind, std::map<int, Error>> errors;  // By clock.
+    for (const Estimate& row : rank.rows) {
+      if (IsDoubtful(row)) continue;
+      const Option truth = TruthOf(pipeline, row).value();
+      const Error error = {row.seconds / (warm * truth.time_seconds) - 1,
+                           row.joules / (warm * warm * truth.energy_joules) - 1};
+      bias.times += error.time;
+      bias.energies += error.energy;
+      ++rows;
+      errors[row.kind][row.mhz] = error;
+    }
+    for (const auto& [kind, by_clock] : errors) {
+      const auto& [highest_mhz, highest] = *by_clock.rbegin();
+      for (const auto& [mhz, error] : by_clock) {
+        if (mhz == highest_mhz || mhz == kUnlockedMhz) continue;
+        bias.lowered_times += error.time - highest.time;
+        bias.lowered_energies += error.energy - highest.energy;
+        ++lowered;
+      }
+    }
+  }
+  bias.times /= std::max(1.0, rows);
+  bias.energies /= std::max(1.0, rows);
+  bias.lowered_times /= std::max(1.0, lowered);
+  bias.lowered_energies /= std::max(1.0, lowered);
+  return bias;
 }
 
 void Coverage::Add(const Coverage& other) {

@@ -64,6 +64,17 @@ struct Coverage {
 void CountRows(const SimulatedPipeline& pipeline, const SimulatedResult& result,
                Coverage* coverage);
 
+// By how much the rows of a sweep are off in the mean, as shares of the truth; signed. Rows that
+// say that they are doubtful do not count.
+struct Bias {
+  double times = 0;  // Beside what the card is at the end of the sweep, as CountRows() has it.
+  double energies = 0;
+  // Of all clocks but the highest, beside the error at the highest: plans choose by this.
+  double lowered_times = 0;
+  double lowered_energies = 0;
+};
+Bias BiasOf(const SimulatedPipeline& pipeline, const SimulatedResult& result);
+
 // Three stages whose forwards take `seconds` at the highest of `clocks` clocks.
 SimulatedPipeline Modelled(double seconds, int clocks);
 
