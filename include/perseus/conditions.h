@@ -138,7 +138,7 @@ struct Conditions {
 
 // The conditions without their ranges, and then those at each corner of the ranges: with the least
 // or the most of each. The least latency does not spread. ClockSwitching::latency_at changes by
-// the same factor as the latency.
+// as much as the latency, to 0 at the least.
 std::vector<Conditions> CornersOf(const Conditions& conditions);
 
 }  // namespace v0

@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "cli/node/doctor_conditions.h"
 #include "cli/run_perseus.h"
 #include "common/file_descriptor.h"
 #include "device/simulated/simulated_gpu.h"
@@ -210,6 +211,33 @@ TEST_F(DoctorTest, MeasuresWhatPlansCanExpectAndGivesTheClocksBack) {
   EXPECT_GT(conditions["switch_latency_s"], 0.02);
   EXPECT_EQ(conditions["ranges"]["switch_latency_s"].size(), 2);
   EXPECT_EQ(conditions["call_ahead"], "predicted");
+}
+
+// Two GPUs at which one clock takes 50 ms longer than the others; the spread is that of one clock.
+TEST(DoctorConditions, ClocksThatTakeLongerHaveTheirOwnLatency) {
+  Examination examination;
+  for (int gpu = 0; gpu < 2; ++gpu) {
+    ExaminedGpu& examined = examination.gpus.emplace_back();
+    examined.info.name = "GPU";
+    examined.effect.emplace().seconds = {.value = 0.02, .error = 0.001, .spread = 0.025};
+    for (const int mhz : {600, 900, 1410}) {
+      const double seconds = mhz == 600 ? 0.07 + 0.002 * gpu : 0.02;
+      examined.effect->targets.push_back(
+          {.mhz = mhz, .seconds = {.value = seconds, .error = 0.001, .spread = 0.002}});
+    }
+  }
+  const std::string text = ConditionsFile(examination);
+  EXPECT_THAT(text, HasSubstr("switch_latency = \"20.000ms\"\n"));
+  EXPECT_THAT(text, HasSubstr("switch_latency_at = \"600=71.000ms\"\n"));
+  EXPECT_THAT(text, HasSubstr("switch_latency_spread = \"2.082ms\"\n"));
+  // One call after the other: each waits for half of them on average.
+  device::TogetherProbe& together = examination.together.emplace();
+  together = {.gpus = 2, .alone_seconds = {.value = 0.02}, .together_seconds = {.value = 0.05}};
+  EXPECT_THAT(ConditionsFile(examination), HasSubstr("switch_latency_at = \"600=86.000ms\"\n"));
+  examination.together.reset();
+  for (ExaminedGpu& gpu : examination.gpus) gpu.effect->targets.erase(gpu.effect->targets.begin());
+  EXPECT_THAT(ConditionsFile(examination), Not(HasSubstr("switch_latency_at")));
+  EXPECT_THAT(ConditionsFile(examination), HasSubstr("switch_latency_spread = \"20.000ms\"\n"));
 }
 
 TEST_F(DoctorTest, AFileNeedsMeasurements) {

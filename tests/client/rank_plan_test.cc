@@ -233,6 +233,12 @@ TEST(LatencyRecord, KnowsClocksThatSettleLater) {
   EXPECT_NEAR(figures->of_clock[0].seconds.error, std::hypot(0.0005, 0.001 / std::sqrt(2.0)),
               1e-12);
   EXPECT_NEAR(figures->of_clock[1].seconds.value, 0.013, 1e-12);
+  // Of a clock whose settling was not measured: the mean of the others, and what they differ by.
+  latency.AddCall(900, 10'000'000);
+  const ClockLatencyFigures guess = latency.Figures()->of_clock[1];
+  EXPECT_EQ(guess.mhz, 900);
+  EXPECT_NEAR(guess.seconds.value, 0.022, 1e-12);
+  EXPECT_GT(guess.seconds.error, 0.013);
 }
 
 // A clock with enough calls is called for ahead by its own; others by those of all.

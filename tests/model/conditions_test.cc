@@ -39,8 +39,9 @@ TEST(CornersOfTest, HaveTheLeastAndTheMostOfEachRange) {
                                        corner.switching.latency_spread_seconds ==
                                            (latency == 0.01 ? 0 : 0.015) &&
                                        corner.switching.latency_at ==
-                                           std::vector<ClockLatency>{{1410, 2 * latency},
-                                                                     {600, latency / 2}};
+                                           std::vector<ClockLatency>{
+                                               {1410, 0.04 + (latency - 0.02)},
+                                               {600, latency == 0.01 ? 0 : 0.01 + (0.03 - 0.02)}};
                               }),
                 1);
     }

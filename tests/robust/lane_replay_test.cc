@@ -117,6 +117,10 @@ RC_GTEST_PROP(LaneReplayProperty, IsExactWhereCallsEndWithinComputations, ()) {
   const CostedPipeline& pipeline = planner.pipeline();
   Conditions conditions;
   conditions.switching.latency_seconds = 0.9 * ShortestSeconds(pipeline);
+  for (const Knob& knob : pipeline.knobs) {
+    conditions.switching.latency_at.push_back(
+        {knob.number, 0.3 * static_cast<double>(random() % 4) * ShortestSeconds(pipeline)});
+  }
   const Samples samples = DrawSamples(pipeline, {}, 1, 1, 0);
   LaneReplay replay(pipeline, conditions.switching, samples);
   replay.Reset(RandomKnobs(random, pipeline));

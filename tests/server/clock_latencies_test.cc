@@ -66,7 +66,7 @@ TEST(ClockLatencies, AreMeansOverRanksOfClocksThatSurelyDiffer) {
   EXPECT_NEAR(measured.latency_at[0].seconds.value, kSlow, 1e-12);
   EXPECT_EQ(measured.latency_at[0].seconds.ranks, 3);
   // 1000 MHz is not sure, and no plan feels what 1200 MHz differ by.
-  EXPECT_THAT(OwnLatencies(measured), ElementsAre(measured.latency_at[0]));
+  EXPECT_THAT(OwnLatencies(measured.latency_at, kAll), ElementsAre(measured.latency_at[0]));
   const PlannedConditions planned = PlannedFor({}, measured);
   EXPECT_THAT(Planned(planned),
               ElementsAre(ClockLatency{900, measured.latency_at[0].seconds.value}));
@@ -78,6 +78,10 @@ TEST(ClockLatencies, AreMeansOverRanksOfClocksThatSurelyDiffer) {
   given.switch_latency_seconds = 0.1;
   SetMeasured(measured, &given);
   EXPECT_TRUE(given.switch_latency_at.empty());
+  JobFile flag;
+  flag.switch_latency_at = {{900, 0.5}};
+  SetMeasured(measured, &flag);
+  EXPECT_THAT(flag.switch_latency_at, ElementsAre(ClockLatency{900, 0.5}));
 }
 
 TEST(ClockLatencies, BringNewPlansOnceTheyHaveMoved) {
@@ -90,8 +94,38 @@ TEST(ClockLatencies, BringNewPlansOnceTheyHaveMoved) {
   EXPECT_FALSE(HaveMoved(planned, Combined({0.1, 0.1}), 0));  // Seldom.
   planned.latency_at.clear();
   EXPECT_TRUE(HaveMoved(planned, measured, kLong));
+  EXPECT_FALSE(HaveMoved(planned, measured, 0));  // The latency of all is measured.
   // Plans know no longer of a clock that is like others now.
   EXPECT_TRUE(PlannedFor(planned, Combined({kAll, kAll})).latency_at.empty());
+}
+
+// Calls for clocks that differ have no latency of all that is sure, or one that flips.
+TEST(ClockLatencies, AreWhatCountsWhereClocksDiffer) {
+  MeasuredConditions measured = Combined({kSlow, kSlow});
+  MeasuredCondition& all = measured.figures[static_cast<std::size_t>(Condition::kLatency)];
+  all.error = 0.02;
+  ASSERT_FALSE(IsSureLatency(all));
+  PlannedConditions planned;
+  EXPECT_TRUE(HaveMoved(planned, measured, 0));
+  planned = PlannedFor(planned, measured);
+  EXPECT_FALSE(planned.IsMeasured(Condition::kLatency));
+  EXPECT_THAT(Planned(planned), ElementsAre(ClockLatency{900, kSlow}));
+  EXPECT_FALSE(HaveMoved(planned, measured, 0));
+  EXPECT_FALSE(HaveMoved(planned, measured, 1e4));
+  // As many calls for the slow clock as for others: the median is of one or of the other.
+  all = {.value = kSlow, .error = 0.001, .ranks = 2};
+  EXPECT_FALSE(HaveMoved(planned, measured, 1e4));
+}
+
+// Nobody calls for a clock that plans avoid as it is slow.
+TEST(ClockLatencies, AreNotForgottenOfClocksThatNobodyCallsFor) {
+  const PlannedConditions planned = PlannedFor({}, Combined({kSlow, kSlow}));
+  MeasuredConditions others = Combined({kSlow, kSlow});
+  others.latency_at.erase(others.latency_at.begin());
+  EXPECT_EQ(PlannedFor(planned, others).latency_at, planned.latency_at);
+  EXPECT_FALSE(HaveMoved(planned, others, 1e4));
+  EXPECT_THAT(WithKnown(others.latency_at, planned.latency_at),
+              ElementsAre(planned.latency_at[0], others.latency_at[1]));
 }
 
 TEST(ClockLatencies, AreKept) {

@@ -99,7 +99,6 @@ TEST(Hysteresis, WhatIsNotSureIsNotPlannedFor) {
   EXPECT_EQ(PlannedFor(plan, watch.Combined()).Of(Condition::kRankNoise), 0.01);
 }
 
-// The first plans for measured conditions may come while some figures are not sure.
 // Each says nothing without the other: no plan comes for one of them alone.
 TEST(Hysteresis, RareNoiseIsPlannedForOnceBothOfItsFiguresAreSure) {
   const auto measured = [](double share_error, double length_error) {
@@ -116,8 +115,17 @@ TEST(Hysteresis, RareNoiseIsPlannedForOnceBothOfItsFiguresAreSure) {
   EXPECT_TRUE(HaveMoved(kMeasuredPlan, measured(0.0005, 0.005), kLongSincePlans));
   EXPECT_FALSE(HaveMoved(kMeasuredPlan, measured(0.0005, kUnsure), kLongSincePlans));
   EXPECT_FALSE(HaveMoved(kMeasuredPlan, measured(kUnsure, 0.005), kLongSincePlans));
+  // Where there surely is none any more, nobody can say how long it is.
+  PlannedConditions plan = PlannedFor(kMeasuredPlan, measured(0.0005, 0.005));
+  MeasuredConditions none = measured(0.0005, kUnsure);
+  none.figures[static_cast<std::size_t>(Condition::kRareNoiseShare)].value = 0.0002;
+  EXPECT_TRUE(HaveMoved(plan, none, kLongSincePlans));
+  plan = PlannedFor(plan, none);
+  EXPECT_EQ(plan.Of(Condition::kRareNoiseShare), 0);
+  EXPECT_FALSE(HaveMoved(plan, none, kLongSincePlans));
 }
 
+// The first plans for measured conditions may come while some figures are not sure.
 TEST(Hysteresis, WhatBecomesSureIsPlannedForAtOnceAndOnlyOnce) {
   PlannedConditions plan;
   ConditionsWatch watch;

@@ -41,9 +41,8 @@ double CostOf(const std::optional<device::DisturbanceProbe>& probe) {
   return cost.value > kErrorsAboveNone * cost.error ? cost.value : 0;
 }
 
-// Clocks whose latency surely is another one than that of all.
-std::vector<server::MeasuredClockLatency> OwnLatencies(const Examination& examination,
-                                                       const server::MeasuredCondition& of_all) {
+// The mean of each clock that was tried, over the GPUs.
+std::vector<server::MeasuredClockLatency> MeansOfClocks(const Examination& examination) {
   std::map<int, std::vector<device::Figure>> clocks;
   for (const ExaminedGpu& gpu : examination.gpus) {
     if (!gpu.effect) continue;
@@ -51,18 +50,35 @@ std::vector<server::MeasuredClockLatency> OwnLatencies(const Examination& examin
       clocks[target.mhz].push_back(target.seconds);
     }
   }
-  server::MeasuredConditions measured;
-  measured.figures[static_cast<std::size_t>(server::Condition::kLatency)] = of_all;
+  std::vector<server::MeasuredClockLatency> means;
   for (const auto& [mhz, figures] : clocks) {
     const auto count = static_cast<double>(figures.size());
-    server::MeasuredCondition mean = {.ranks = static_cast<std::int64_t>(figures.size())};
+    server::MeasuredCondition mean = {.ranks = std::ssize(figures)};
     for (const device::Figure& figure : figures) {
       mean.value += figure.value / count;
       mean.error = std::hypot(mean.error, figure.error / count);
     }
-    measured.latency_at.push_back({mhz, mean});
+    means.push_back({mhz, mean});
   }
-  return server::OwnLatencies(measured);
+  return means;
+}
+
+// Of each clock on each GPU, around what is written of it: its own latency, or that of all.
+std::vector<double> VariancesAround(const Examination& examination,
+                                    const std::vector<server::MeasuredClockLatency>& own,
+                                    double latency_of_all) {
+  std::vector<double> variances;
+  for (const ExaminedGpu& gpu : examination.gpus) {
+    if (!gpu.effect) continue;
+    for (const device::TargetLatency& target : gpu.effect->targets) {
+      const auto found = std::find_if(
+          own.begin(), own.end(), [&](const auto& each) { return each.clock_mhz == target.mhz; });
+      const double apart =
+          target.seconds.value - (found == own.end() ? latency_of_all : found->seconds.value);
+      variances.push_back(target.seconds.spread * target.seconds.spread + apart * apart);
+    }
+  }
+  return variances;
 }
 
 }  // namespace
@@ -83,6 +99,9 @@ std::string ConditionsFile(const Examination& examination) {
   for (std::size_t i = 0; i < variances.size(); ++i) {
     variances[i] += (latencies[i] - latency) * (latencies[i] - latency);
   }
+  const std::vector<server::MeasuredClockLatency> own =
+      server::OwnLatencies(MeansOfClocks(examination), latency);
+  if (!own.empty()) variances = VariancesAround(examination, own, latency);
   const double spread = std::min(std::sqrt(MeanOf(variances)), latency);
   const double wait = examination.together ? examination.together->wait_seconds() : 0;
   std::string text = fmt::format(
@@ -99,14 +118,13 @@ std::string ConditionsFile(const Examination& examination) {
   } else {
     text += fmt::format("switch_latency = {}\n", Time(latency));
   }
-  std::string own;
-  for (const server::MeasuredClockLatency& each :
-       OwnLatencies(examination, {.value = latency, .ranks = std::ssize(latencies)})) {
-    own += fmt::format("{}{}={:.3f}ms", own.empty() ? "" : ",", each.clock_mhz,
-                       1e3 * each.seconds.value);
+  std::string list;
+  for (const server::MeasuredClockLatency& each : own) {
+    list += fmt::format("{}{}={:.3f}ms", list.empty() ? "" : ",", each.clock_mhz,
+                        1e3 * (each.seconds.value + wait / 2));  // As the middle of the range.
   }
-  if (!own.empty()) {
-    text += fmt::format("# Of the clocks that were tried.\nswitch_latency_at = \"{}\"\n", own);
+  if (!list.empty()) {
+    text += fmt::format("# Of the clocks that were tried.\nswitch_latency_at = \"{}\"\n", list);
   }
   text += fmt::format("switch_latency_spread = {}\n", Time(spread));
   const double cost = MeanOf(costs);

@@ -104,6 +104,7 @@ Result<void> TakeConditionsOf(const std::string& name, const ServerFlags& server
 Result<void> TakeConditionsFrom(const std::string& path, JobFile* settings) {
   const Result<JobFile> file = ReadJobFile(path);
   if (!file) return tl::unexpected(file.error());
+  const bool has_latency = settings->switch_latency_seconds.has_value();  // For all clocks.
   bool gives_any = false;
   for (const job::Field& field : job::Fields()) {
     if (!job::IsSet(field, *file)) continue;
@@ -114,6 +115,7 @@ Result<void> TakeConditionsFrom(const std::string& path, JobFile* settings) {
     }
     gives_any = true;
     if (job::IsSet(field, *settings)) continue;
+    if (has_latency && field.key == "switch_latency_at") continue;
     std::visit([&](auto member) { settings->*member = (*file).*member; }, field.member);
   }
   if (!gives_any) {

@@ -109,6 +109,12 @@ Result<void> CheckPairs(const JobFile& settings, bool replays, bool has_lengths)
             : fmt::format("{} is {:g} s, more than the latency of {:g} s that it is the spread of",
                           NameAndPlaceOf(settings, "switch_latency_spread"), spread, latency));
   }
+  if (!settings.switch_latency_at.empty() && latency == 0) {
+    return InvalidInput(fmt::format(
+        "{} is for clocks that take another time than others; give {}, too",
+        NameAndPlaceOf(settings, "switch_latency_at"),
+        settings.places.contains("switch_latency_at") ? "'switch_latency'" : "--switch-latency"));
+  }
   if (settings.noise_correlation.value_or(0) > 0 && settings.noise.value_or(0).most <= 0) {
     return InvalidInput(
         fmt::format("{} is for {}; give both", NameAndPlaceOf(settings, "noise_correlation"),

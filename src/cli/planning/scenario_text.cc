@@ -18,7 +18,7 @@
 namespace perseus::cli {
 namespace {
 
-std::string Percent(double share) { return fmt::format("{:g} %", 100 * share); }
+std::string Percent(double share) { return fmt::format("{:.3g} %", 100 * share); }
 
 std::string WhatIsWrong(StragglerKind kind, double value) {
   switch (kind) {
@@ -48,7 +48,7 @@ std::string StragglerInWords(const Straggler& straggler) {
 }
 
 std::string PercentOf(double share, const std::optional<ValueRange>& range) {
-  return range ? fmt::format("{:g} to {}", 100 * range->least, Percent(range->most))
+  return range ? fmt::format("{:.3g} to {}", 100 * range->least, Percent(range->most))
                : Percent(share);
 }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 
@@ -25,6 +26,14 @@ Result<std::vector<ClockLatency>> ParseClockLatencies(std::string_view text) {
       return InvalidInput(fmt::format(
           "expected a time for each of some clocks, such as \"1410=9ms,600=30ms\", found {}",
           Shown(text)));
+    }
+    if (*clock <= 0) {
+      return InvalidInput(
+          fmt::format("expected a clock above 0 (MHz), found {} in {}", *clock, Shown(text)));
+    }
+    if (std::any_of(latencies.begin(), latencies.end(),
+                    [&](const ClockLatency& each) { return each.clock == *clock; })) {
+      return InvalidInput(fmt::format("the clock {} is there twice in {}", *clock, Shown(text)));
     }
     const Result<double> seconds = ParseDuration(Trimmed(part.substr(equals + 1)));
     if (!seconds) return tl::unexpected(seconds.error());

@@ -73,7 +73,7 @@ std::vector<Conditions> CornersOf(const Conditions& conditions) {
   divide(ranges.switch_latency_seconds, [&ranges](double value, Conditions* c) {
     ClockSwitching& switching = c->switching;
     for (ClockLatency& each : switching.latency_at) {
-      each.seconds *= value / switching.latency_seconds;
+      each.seconds = std::max(0.0, each.seconds + (value - switching.latency_seconds));
     }
     switching.latency_seconds = value;
     const bool least = value < ranges.switch_latency_seconds->most;

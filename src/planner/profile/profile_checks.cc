@@ -94,7 +94,8 @@ class Checks {
     AddFirst(
         Severity::kImplausible, Column::kEnergy,
         [](const Row& row) { return Watts(row) > kComputingWatts.most; },
-        sentence("are the energies in millijoules, or those of several GPUs together?"));
+        sentence("are the energies in millijoules, are they powers in watts, or are they those of "
+                 "several GPUs together?"));
   }
 
   void CheckTimes() {

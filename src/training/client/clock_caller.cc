@@ -77,7 +77,8 @@ Result<void> ClockCaller::Open(const std::string& spec, const std::string& name,
 // asking costs the driver's time, too.
 void ClockCaller::MeasureSettling(int mhz) {
   if (!clock_readable_ || settlings_ >= kSettlingsToMeasure ||
-      never_settled_ >= kMostNeverSettled || latency_.Settlings(mhz) >= kSettlingsOfClock) {
+      never_settled_of_all_ >= kMostNeverSettled || never_settled_[mhz] >= kNeverSettledOfClock ||
+      latency_.Settlings(mhz) >= kSettlingsOfClock) {
     return;
   }
   const std::int64_t begin_ns = MonotonicNs();
@@ -90,12 +91,12 @@ void ClockCaller::MeasureSettling(int mhz) {
     }
     // An idle GPU may never reach it, a hot one stay below: no measurement.
     if (passed_ns > kSettlingLimitNs) {
-      ++never_settled_;
+      ++never_settled_[mhz];
+      ++never_settled_of_all_;
       break;
     }
     if (*now == mhz) {
       latency_.AddSettling(mhz, passed_ns);
-      never_settled_ = 0;
       break;
     }
     SleepNs(kLookNs);

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -77,7 +78,9 @@ class ClockCaller {
   // 100 ms where the clock never does.
   static constexpr int kSettlingsOfClock = 4;
   static constexpr int kSettlingsToMeasure = 128;  // Of all clocks.
-  static constexpr int kMostNeverSettled = 3;      // In a row.
+  // So often a clock may not come into effect until it is asked for no more, and all together.
+  static constexpr int kNeverSettledOfClock = 2;
+  static constexpr int kMostNeverSettled = 8;
 
   void MeasureSettling(int mhz);
   // To be called at each message to the device; notices if the last one was too long ago.
@@ -96,7 +99,8 @@ class ClockCaller {
   std::int64_t rest_until_ns_ = 0;
   int energy_failures_ = 0;
   int settlings_ = 0;
-  int never_settled_ = 0;
+  std::map<int, int> never_settled_;  // By clock.
+  int never_settled_of_all_ = 0;
   bool clock_readable_ = true;
   double max_silence_seconds_ = 0;
   std::int64_t last_said_ns_ = 0;

@@ -56,10 +56,15 @@ Estimated LatencyRecord::MedianSeconds(int mhz, const Window& window, double spr
   constexpr double kSettlingErrorNs = 0.5e6;
   double settling_error_ns = 0;
   if (all_.settlings > 0) {
-    const int own = Settlings(mhz) > 0 ? Settlings(mhz) : all_.settlings;
-    // Without a spread, all of it may be wrong by as much.
-    const double spread_ns = settling_spread_ns_.value_or(all_.settling_mean / 2);
-    settling_error_ns = std::hypot(kSettlingErrorNs, spread_ns / std::sqrt(own));
+    const bool is_guess = mhz != 0 && Settlings(mhz) == 0;
+    const int count = mhz == 0 ? all_.settlings : std::max(1, Settlings(mhz));
+    // Of a clock of which none was measured: what clocks differ by. Where no spread is known, all
+    // of it may be wrong by as much.
+    double spread_ns = settling_spread_ns_.value_or(all_.settling_mean / 2);
+    if (is_guess && all_.settlings > 1) {
+      spread_ns = std::sqrt(all_.settling_squares / (all_.settlings - 1));
+    }
+    settling_error_ns = std::hypot(kSettlingErrorNs, spread_ns / std::sqrt(count));
   }
   const double error = 1.25 * spread_seconds / std::sqrt(static_cast<double>(window.size()));
   return {static_cast<double>(window.QuantileNs(0.5) + SettlingNs(mhz)) * 1e-9,

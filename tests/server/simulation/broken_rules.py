@@ -145,8 +145,7 @@ RULES: list[tuple[str, str, str, str]] = [
     (
         "a job that is loaded again goes on with the history that its server has stored",
         "watch/iteration_history.cc",
-        "    entries_[{row.resolution, row.start}] = {.row = row, "
-        ".stored_size = SizeOf(row)};\n",
+        "    entries_[{row.resolution, row.start}] = {.row = row, .stored_size = SizeOf(row)};\n",
         "",
     ),
     (

@@ -38,7 +38,7 @@ Outcome<store::ProfileRecord> FindProfile(const Call& call) {
   const std::string& id = call.parameters[0];
   auto profile = call.service.FindProfile(id);
   if (profile && !SeesProfile(call, *profile)) {
-    return Fail(FailureCode::kNotFound, "there is no profile " + id);
+    return tl::unexpected(NoSuchProfile(id));
   }
   return profile;
 }

@@ -146,7 +146,10 @@ Json LatenciesJson(const PlannedConditions& planned, const MeasuredConditions& m
   for (const MeasuredClockLatency& each : planned.latency_at) {
     entry(each.clock_mhz)["planned_s"] = each.seconds.value;
   }
-  for (const MeasuredClockLatency& each : OwnLatencies(measured)) entry(each.clock_mhz);
+  for (const MeasuredClockLatency& each :
+       OwnLatencies(measured.latency_at, planned.Of(Condition::kLatency))) {
+    entry(each.clock_mhz);
+  }
   for (const MeasuredClockLatency& each : measured.latency_at) {
     if (!clocks.contains(each.clock_mhz)) continue;
     Json& json = entry(each.clock_mhz);
@@ -248,7 +251,8 @@ Json KeptConditionsJson(const std::string& conditions_json) {
                        {"ranks", figure.ranks}});
   }
   Json latencies = Json::array();
-  for (const MeasuredClockLatency& each : OwnLatencies(kept->measured)) {
+  for (const MeasuredClockLatency& each :
+       OwnLatencies(kept->measured.latency_at, kept->measured.Of(Condition::kLatency).value)) {
     latencies.push_back({{"clock_mhz", each.clock_mhz},
                          {"measured_s", each.seconds.value},
                          {"measured_s_std", each.seconds.error},

@@ -43,6 +43,11 @@ inline Failure NoSuchJob(const std::string& id) {
                                       " on this server; 'perseus job list' shows the ids"};
 }
 
+inline Failure NoSuchProfile(const std::string& id) {
+  return {FailureCode::kNotFound, "there is no profile with the id " + id +
+                                      " on this server; 'perseus profile list' shows the ids"};
+}
+
 // Of a job that was there.
 inline tl::unexpected<Failure> JobWasDeleted() {
   return Fail(FailureCode::kNotFound,

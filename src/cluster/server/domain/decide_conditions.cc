@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/json_text.h"
 #include "server/domain/draft.h"
@@ -83,31 +84,39 @@ bool HasMoved(const PlannedConditions& plan, const MeasuredConditions& measured,
       measured.Of(Condition::kNoise).value < At(kFelt, Condition::kNoise)) {
     return false;
   }
-  // Nor does either figure of rare computations without the other.
-  if ((which == Condition::kRareNoise || which == Condition::kRareNoiseShare) &&
-      !(IsSure(measured, Condition::kRareNoise) && IsSure(measured, Condition::kRareNoiseShare))) {
-    return false;
+  // Nor does either figure of rare computations without the other, unless there surely are none.
+  if (which == Condition::kRareNoise || which == Condition::kRareNoiseShare) {
+    const bool is_none = IsSure(measured, Condition::kRareNoiseShare) &&
+                         ValueOf(measured, Condition::kRareNoiseShare) == 0;
+    if (is_none) return which == Condition::kRareNoiseShare && planned > At(kFelt, which);
+    if (!IsSure(measured, Condition::kRareNoise) || !IsSure(measured, Condition::kRareNoiseShare)) {
+      return false;
+    }
   }
-  if (which == Condition::kRareNoise && ValueOf(measured, Condition::kRareNoiseShare) == 0) {
+  // The median of calls for clocks that differ says little: the clocks do, where any is sure.
+  if (which == Condition::kLatency &&
+      std::any_of(measured.latency_at.begin(), measured.latency_at.end(),
+                  [](const auto& each) { return IsSureLatency(each.seconds); })) {
     return false;
   }
   return apart > kErrors * measured.Of(which).error && apart > kShare * planned &&
          apart > At(kFelt, which);
 }
 
-// The latency that plans are made for, of a clock.
-double PlannedLatency(const PlannedConditions& plan, int clock_mhz) {
-  const auto own =
-      std::find_if(plan.latency_at.begin(), plan.latency_at.end(),
-                   [&](const MeasuredClockLatency& each) { return each.clock_mhz == clock_mhz; });
-  return own == plan.latency_at.end() ? plan.Of(Condition::kLatency) : own->seconds.value;
-}
-
-// Whether calls for any clock take another time than the plans are made for.
-bool LatenciesHaveMoved(const PlannedConditions& plan, const MeasuredConditions& measured) {
+// Whether calls for any clock take another time than the plans are made for. `is_time`: also of
+// those that were measured when these were made.
+bool LatenciesHaveMoved(const PlannedConditions& plan, const MeasuredConditions& measured,
+                        bool is_time) {
   return std::any_of(measured.latency_at.begin(), measured.latency_at.end(),
                      [&](const MeasuredClockLatency& each) {
-                       const double planned = PlannedLatency(plan, each.clock_mhz);
+                       const auto own = std::find_if(
+                           plan.latency_at.begin(), plan.latency_at.end(),
+                           [&](const auto& known) { return known.clock_mhz == each.clock_mhz; });
+                       const bool is_known = own != plan.latency_at.end();
+                       if (!is_time && (is_known || plan.IsMeasured(Condition::kLatency)))
+                         return false;
+                       const double planned =
+                           is_known ? own->seconds.value : plan.Of(Condition::kLatency);
                        const double apart = std::abs(each.seconds.value - planned);
                        return IsSureLatency(each.seconds) && apart > kErrors * each.seconds.error &&
                               apart > kShare * planned && apart > At(kFelt, Condition::kLatency);
@@ -136,8 +145,14 @@ bool IsNews(const MeasuredConditions& known, const MeasuredConditions& now) {
     const MeasuredCondition& after = now.Of(which);
     return before.ranks != after.ranks || std::abs(before.value - after.value) > after.error;
   };
+  const auto is_about_the_same = [](const MeasuredClockLatency& before,
+                                    const MeasuredClockLatency& after) {
+    return before.clock_mhz == after.clock_mhz && before.seconds.ranks == after.seconds.ranks &&
+           std::abs(before.seconds.value - after.seconds.value) <= after.seconds.error;
+  };
   return std::any_of(kAllConditions.begin(), kAllConditions.end(), has_moved) ||
-         OwnLatencies(known).size() != OwnLatencies(now).size() ||
+         !std::equal(known.latency_at.begin(), known.latency_at.end(), now.latency_at.begin(),
+                     now.latency_at.end(), is_about_the_same) ||
          static_cast<double>(now.iterations) > kMuchMore * static_cast<double>(known.iterations);
 }
 
@@ -151,7 +166,7 @@ bool HaveMoved(const PlannedConditions& plan, const MeasuredConditions& measured
   return std::any_of(
              kAllConditions.begin(), kAllConditions.end(),
              [&](Condition which) { return may_move(which) && HasMoved(plan, measured, which); }) ||
-         (may_move(Condition::kLatency) && LatenciesHaveMoved(plan, measured));
+         LatenciesHaveMoved(plan, measured, is_time);
 }
 
 PlannedConditions PlannedFor(const PlannedConditions& plan, const MeasuredConditions& measured) {
@@ -162,7 +177,8 @@ PlannedConditions PlannedFor(const PlannedConditions& plan, const MeasuredCondit
     next.values[at] = ValueOf(measured, which);
     next.measured[at] = true;
   }
-  if (IsSure(measured, Condition::kLatency)) next.latency_at = OwnLatencies(measured);
+  next.latency_at =
+      OwnLatencies(WithKnown(measured.latency_at, plan.latency_at), next.Of(Condition::kLatency));
   if (!measured.times.empty()) next.times = measured.times;
   for (const MeasuredTransfer& transfer : measured.transfers) {
     const auto known = std::find_if(
@@ -187,7 +203,8 @@ ConditionsState StartedFrom(const store::ProfileRecord& profile, ConditionsState
     state.plan.values[static_cast<std::size_t>(which)] = ValueOf(state.start->measured, which);
   }
   if (state.IsFromStart(Condition::kLatency)) {
-    state.plan.latency_at = OwnLatencies(state.start->measured);
+    state.plan.latency_at =
+        OwnLatencies(state.start->measured.latency_at, state.plan.Of(Condition::kLatency));
   }
   return state;
 }
@@ -196,6 +213,9 @@ std::string KeptConditionsOf(const Situation& on, const ConditionsState& state) 
   if (!IsEnough(state.measured, on.job.ranks.size())) return "";
   KeptConditions kept = {
       .job = on.id(), .at_seconds = on.now.day_seconds, .measured = state.measured};
+  kept.measured.latency_at =
+      WithKnown(kept.measured.latency_at, state.start ? state.start->measured.latency_at
+                                                      : std::vector<MeasuredClockLatency>());
   for (const Condition which : kAllConditions) {
     if (IsSure(state.measured, which)) continue;
     if (state.start && state.start->measured.Of(which).ranks > 0) return "";

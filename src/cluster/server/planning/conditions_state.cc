@@ -225,20 +225,33 @@ bool IsSureLatency(const MeasuredCondition& latency) {
   return latency.ranks > 0 && latency.error <= std::max(kSureSeconds, kSureShare * latency.value);
 }
 
-std::vector<MeasuredClockLatency> OwnLatencies(const MeasuredConditions& measured) {
+std::vector<MeasuredClockLatency> OwnLatencies(const std::vector<MeasuredClockLatency>& latencies,
+                                               double of_all) {
   constexpr double kErrors = 3;
   constexpr double kFeltSeconds = 0.002;
   std::vector<MeasuredClockLatency> own;
-  const MeasuredCondition& all = measured.Of(Condition::kLatency);
-  if (!IsSureLatency(all)) return own;
-  for (const MeasuredClockLatency& each : measured.latency_at) {
-    const double apart = std::abs(each.seconds.value - all.value);
+  for (const MeasuredClockLatency& each : latencies) {
+    const double apart = std::abs(each.seconds.value - of_all);
     if (IsSureLatency(each.seconds) && apart > kErrors * each.seconds.error &&
         apart > kFeltSeconds) {
       own.push_back(each);
     }
   }
   return own;
+}
+
+std::vector<MeasuredClockLatency> WithKnown(std::vector<MeasuredClockLatency> measured,
+                                            const std::vector<MeasuredClockLatency>& known) {
+  std::erase_if(measured, [](const auto& each) { return !IsSureLatency(each.seconds); });
+  for (const MeasuredClockLatency& each : known) {
+    if (std::none_of(measured.begin(), measured.end(),
+                     [&](const auto& other) { return other.clock_mhz == each.clock_mhz; })) {
+      measured.push_back(each);
+    }
+  }
+  std::sort(measured.begin(), measured.end(),
+            [](const auto& one, const auto& other) { return one.clock_mhz < other.clock_mhz; });
+  return measured;
 }
 
 double ValueOf(const MeasuredConditions& measured, Condition which) {
@@ -259,11 +272,13 @@ void SetMeasured(const MeasuredConditions& measured, JobFile* settings) {
   for (std::size_t i = 0; i < kConditions; ++i) {
     planned.values[i] = ValueOf(measured, static_cast<Condition>(i));
   }
-  planned.latency_at = OwnLatencies(measured);
+  planned.latency_at = OwnLatencies(measured.latency_at, measured.Of(Condition::kLatency).value);
   SetConditions(planned, &known);
   const bool takes_latency =
       measured.Of(Condition::kLatency).ranks > 0 && !settings->switch_latency_seconds;
-  if (takes_latency) settings->switch_latency_at = known.switch_latency_at;
+  if (takes_latency && settings->switch_latency_at.empty()) {
+    settings->switch_latency_at = known.switch_latency_at;
+  }
   const auto set = [&](auto JobFile::*member, Condition which) {
     if (measured.Of(which).ranks > 0 && !(settings->*member)) settings->*member = known.*member;
   };

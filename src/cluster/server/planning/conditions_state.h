@@ -123,8 +123,12 @@ std::optional<KeptConditions> ParseKeptConditions(const std::string& json);
 
 // Whether a latency is sure enough to plan for.
 bool IsSureLatency(const MeasuredCondition& latency);
-// The clocks whose latency surely is another one than that of all, by more than a plan feels.
-std::vector<MeasuredClockLatency> OwnLatencies(const MeasuredConditions& measured);
+// The clocks whose latency surely is another one than `of_all`, by more than a plan feels.
+std::vector<MeasuredClockLatency> OwnLatencies(const std::vector<MeasuredClockLatency>& latencies,
+                                               double of_all);
+// `measured`, and what was known of clocks of which it is not sure. Lowest first.
+std::vector<MeasuredClockLatency> WithKnown(std::vector<MeasuredClockLatency> measured,
+                                            const std::vector<MeasuredClockLatency>& known);
 // What a plan for the measured figure is made for: 0 of noise that cannot be told from none.
 double ValueOf(const MeasuredConditions& measured, Condition which);
 // Sets what was measured, where the settings say nothing.

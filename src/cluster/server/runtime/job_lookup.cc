@@ -295,7 +295,7 @@ Outcome<store::ProfileRecord> JobService::FindProfile(const std::string& id) {
   auto profile = store_.FindProfile(id);
   if (!profile) return Unavailable(profile.error());
   if (!profile->has_value()) {
-    return Fail(FailureCode::kNotFound, fmt::format("there is no profile {}", id));
+    return tl::unexpected(NoSuchProfile(id));
   }
   return **std::move(profile);
 }

@@ -65,7 +65,7 @@ PERSEUS_LANE_LOOP bool LaneReplay::Run(int i, Node* node) {
   // Calls of the last iteration have ended by the first computation of the next.
   const Node* const last = first_[i] ? nullptr : &Now(previous_[i]);
   const bool was_calling = last != nullptr && last->calling;
-  const bool late = latency > 0 && (changes || was_calling);
+  const bool late = was_calling || (changes && latency > 0);
   node->old_knob = was_calling && !changes ? last->old_knob : before;
   const OptionTable::Option& old = options_.OfLate(i, node->old_knob, knob);
   const double gain = (old.effective_joules - option.effective_joules) / old.seconds;
