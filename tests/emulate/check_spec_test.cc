@@ -62,7 +62,10 @@ TEST(CheckSpecTest, NamesTheNumberThatIsOutOfRange) {
       {[](auto& s) { s.noise.rare_share = 0.01; },
        "the length of rare noise is 0 and its share is 0.01"},
       {[](auto& s) { s.noise.correlation = 1; }, "the correlation of the noise is 1"},
-      {[](auto& s) { s.switching.latency_at = {{1410, 1}}; }, "give 'switch_latency', too"},
+      {[](auto& s) {
+         s.switching.latency_at = {{1410, 1}};
+       },
+       "give 'switch_latency', too"},
       {[](auto& s) { s.switching.latency_seconds = -1; }, "the latency of a clock switch"},
       {[](auto& s) { s.switching.stall_seconds = kNan; }, "the stall of a clock switch"},
       {[](auto& s) { s.control.delay_seconds = -1; }, "the reaction delay in seconds is -1"},
