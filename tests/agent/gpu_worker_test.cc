@@ -283,6 +283,14 @@ TEST_F(GpuWorkerTest, ManyReadersShareOneRead) {
   EXPECT_EQ(std::get<EnergyAnswer>(Wait(9)).joules, 20);
 }
 
+TEST_F(GpuWorkerTest, SaysWhichClockIsInEffect) {
+  Start();
+  worker_->Lock(900, Number(1));
+  Wait(1);
+  worker_->ReadClock(Number(2));
+  EXPECT_EQ(std::get<ClockAnswer>(Wait(2)).mhz, 900);
+}
+
 TEST_F(GpuWorkerTest, LooksAtConditionsOnlyWhileAClockIsLocked) {
   context_.settings.poll = std::chrono::milliseconds(1);
   device::GpuConditions conditions;

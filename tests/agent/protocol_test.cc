@@ -124,6 +124,7 @@ TEST(Protocol, AnswersAreReadAsTheyWereWritten) {
       {3, Operation::kSet, SetAnswer{1200, 14000, false}},
       {3, Operation::kSet, SetAnswer{0, 0, true}},
       {4, Operation::kEnergy, EnergyAnswer{12.5, 123456789012345}},
+      {4, Operation::kClock, ClockAnswer{1410}},
       {5, Operation::kConditions, conditions},
       {6, Operation::kStatus, status},
       {7, Operation::kReleaseAll, ReleaseAllAnswer{8, {"GPU-3: no"}}},

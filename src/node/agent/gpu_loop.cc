@@ -135,6 +135,8 @@ void GpuLoop::Run() {
       DoLock();
     } else if (!energy_readers.empty()) {
       DoReadEnergy();
+    } else if (!clock_readers.empty()) {
+      DoReadClock();
     } else if (!condition_readers.empty() || PollIsDue(now)) {
       DoReadConditions();
     } else if (const Clock::time_point next = NextDeadline(); next == Clock::time_point::max()) {
@@ -279,6 +281,18 @@ void GpuLoop::DoReadEnergy() {
       Post(ticket, EnergyAnswer{*joules, at_ns});
     } else {
       Post(ticket, DeviceRefusal(joules.error()));
+    }
+  }
+}
+
+void GpuLoop::DoReadClock() {
+  const Tickets tickets = std::exchange(clock_readers, {});
+  const Result<int> mhz = CallDriver([this] { return gpu_->ClockMhz(); });
+  for (const Ticket& ticket : tickets) {
+    if (mhz) {
+      Post(ticket, ClockAnswer{*mhz});
+    } else {
+      Post(ticket, DeviceRefusal(mhz.error()));
     }
   }
 }

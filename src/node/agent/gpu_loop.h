@@ -40,6 +40,7 @@ class GpuLoop {
   bool WaitForEnd(Clock::time_point deadline);
 
   Tickets energy_readers PERSEUS_GUARDED_BY(mutex_);
+  Tickets clock_readers PERSEUS_GUARDED_BY(mutex_);
   Tickets condition_readers PERSEUS_GUARDED_BY(mutex_);
 
  private:
@@ -51,6 +52,7 @@ class GpuLoop {
   void DoRelease() PERSEUS_REQUIRES(mutex_);
   void DoLock() PERSEUS_REQUIRES(mutex_);
   void DoReadEnergy() PERSEUS_REQUIRES(mutex_);
+  void DoReadClock() PERSEUS_REQUIRES(mutex_);
   void DoReadConditions() PERSEUS_REQUIRES(mutex_);
 
   template <typename Call>

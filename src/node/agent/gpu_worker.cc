@@ -20,6 +20,7 @@ GpuWorker::~GpuWorker() {
 void GpuWorker::Lock(int mhz, const Ticket& ticket) { loop_->Lock(mhz, ticket); }
 void GpuWorker::Release(const Ticket& ticket, bool force) { loop_->Release(ticket, force); }
 void GpuWorker::ReadEnergy(const Ticket& ticket) { loop_->Read(&GpuLoop::energy_readers, ticket); }
+void GpuWorker::ReadClock(const Ticket& ticket) { loop_->Read(&GpuLoop::clock_readers, ticket); }
 void GpuWorker::ReadConditions(const Ticket& ticket) {
   loop_->Read(&GpuLoop::condition_readers, ticket);
 }

@@ -62,6 +62,7 @@ class GpuWorker {
   // Gives the clock back before all waiting requests. `force`: even if this agent did not lock it.
   void Release(const Ticket& ticket, bool force);
   void ReadEnergy(const Ticket& ticket);
+  void ReadClock(const Ticket& ticket);
   void ReadConditions(const Ticket& ticket);
 
   // Whether this agent has locked the clock or is about to.

@@ -17,7 +17,7 @@
 namespace perseus::agent {
 namespace {
 
-constexpr std::array<std::pair<Operation, std::string_view>, 10> kOperations = {{
+constexpr std::array<std::pair<Operation, std::string_view>, 11> kOperations = {{
     {Operation::kHello, "hello"},
     {Operation::kLease, "lease"},
     {Operation::kSet, "set"},
@@ -25,6 +25,7 @@ constexpr std::array<std::pair<Operation, std::string_view>, 10> kOperations = {
     {Operation::kYield, "yield"},
     {Operation::kRenew, "renew"},
     {Operation::kEnergy, "energy"},
+    {Operation::kClock, "clock"},
     {Operation::kConditions, "conditions"},
     {Operation::kStatus, "status"},
     {Operation::kReleaseAll, "release_all"},
@@ -55,6 +56,7 @@ bool NamesGpu(Operation operation) {
     case Operation::kRelease:
     case Operation::kYield:
     case Operation::kEnergy:
+    case Operation::kClock:
     case Operation::kConditions:
       return true;
     case Operation::kHello:

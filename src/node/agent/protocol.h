@@ -43,6 +43,7 @@ enum class Operation : std::uint8_t {
   kYield,       // Owner: give the clock back, end the lease.
   kRenew,       // Show that the client is alive, as any other message does.
   kEnergy,      // Read the energy counter.
+  kClock,       // Read the SM clock that is in effect.
   kConditions,  // Power caps, temperature and others that act on the GPU's clock.
   kStatus,      // Owners, clocks, counters, settings.
   kReleaseAll,  // Operators: give every clock of the node back, or that of one GPU; end the leases.
@@ -52,7 +53,7 @@ std::string_view OperationName(Operation operation);
 struct Request {
   std::int64_t id = 1;  // 1 to kMaxRequestId; chosen by the client, repeated in the answer.
   Operation operation = Operation::kHello;
-  std::string gpu;                 // UUID. lease, set, release, yield, energy, conditions.
+  std::string gpu;                 // UUID. lease, set, release, yield, energy, clock, conditions.
   int mhz = 0;                     // set: 1 to kMaxClockMhz.
   int version = kProtocolVersion;  // hello
   std::string client;              // hello: a name for people.
@@ -108,6 +109,10 @@ struct EnergyAnswer {
   std::int64_t at_ns = 0;  // CLOCK_MONOTONIC right after the read.
 };
 
+struct ClockAnswer {
+  int mhz = 0;
+};
+
 struct ConditionsAnswer {
   device::GpuConditions conditions;
   std::vector<std::string> fights;  // Sentences of FightsOf(): what acts against a locked clock.
@@ -159,8 +164,8 @@ struct ReleaseAllAnswer {
 struct Answer {
   std::optional<std::int64_t> id;      // None: the request's id could not be read.
   std::optional<Operation> operation;  // None: the request's operation could not be read.
-  std::variant<Refused, Done, HelloAnswer, SetAnswer, EnergyAnswer, ConditionsAnswer, StatusAnswer,
-               ReleaseAllAnswer>
+  std::variant<Refused, Done, HelloAnswer, SetAnswer, EnergyAnswer, ClockAnswer, ConditionsAnswer,
+               StatusAnswer, ReleaseAllAnswer>
       body;
 };
 

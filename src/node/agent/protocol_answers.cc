@@ -172,6 +172,9 @@ Answer ReadAnswer(const TreeCursor& root) {
     case Operation::kEnergy:
       answer.body = EnergyAnswer{root.Get("joules").Number(), ReadWhole(root.Get("at_ns"), 0)};
       break;
+    case Operation::kClock:
+      answer.body = ClockAnswer{root.Get("mhz").Integer(0, kMaxClockMhz)};
+      break;
     case Operation::kConditions:
       answer.body = ReadConditions(root);
       break;
@@ -226,6 +229,8 @@ void Write(const EnergyAnswer& energy, Json* out) {
   (*out)["joules"] = energy.joules;
   (*out)["at_ns"] = energy.at_ns;
 }
+
+void Write(const ClockAnswer& clock, Json* out) { (*out)["mhz"] = clock.mhz; }
 
 void Write(const ConditionsAnswer& answer, Json* out) {
   const device::GpuConditions& conditions = answer.conditions;

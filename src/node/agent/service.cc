@@ -143,6 +143,9 @@ void Service::Handle(std::uint64_t connection, const Request& request, Clock::ti
     case Operation::kEnergy:
       slot->worker->ReadEnergy(ticket);
       break;
+    case Operation::kClock:
+      slot->worker->ReadClock(ticket);
+      break;
     case Operation::kConditions:
       slot->worker->ReadConditions(ticket);
       break;

@@ -167,7 +167,11 @@ class AgentGpu : public device::Gpu {
   }
 
   Result<int> ClockMhz() override {
-    return MakeError(ErrorCode::kIo, "the agent does not say the clock of now");
+    const Result<agent::Answer> answer = connection_->Read(About(agent::Operation::kClock));
+    if (!answer) return tl::unexpected(answer.error());
+    const auto* clock = std::get_if<agent::ClockAnswer>(&answer->body);
+    if (clock == nullptr) return MakeError(ErrorCode::kIo, "the agent did not say the clock");
+    return clock->mhz;
   }
 
   Result<double> EnergyJoules() override {
