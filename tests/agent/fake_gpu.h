@@ -34,7 +34,15 @@ class FakeGpu : public device::Gpu {
   const device::GpuInfo& info() const override { return info_; }
   Result<void> LockClock(int mhz) override { return Change(mhz, "lock " + std::to_string(mhz)); }
   Result<void> ReleaseClock() override { return Change(std::nullopt, "release"); }
-  Result<int> ClockMhz() override { return locked().value_or(1500); }
+  Result<int> ClockMhz() override {
+    const std::lock_guard lock(mutex_);
+    ++clock_reads_;
+    if (late_clock_reads_ > 0) {
+      --late_clock_reads_;
+      return 1;
+    }
+    return locked_.value_or(1500);
+  }
   Result<double> EnergyJoules() override {
     Guard guard(mutex_);
     Begin("energy", &guard);
@@ -51,6 +59,15 @@ class FakeGpu : public device::Gpu {
   void FailNext(int count) {
     const std::lock_guard lock(mutex_);
     failures_left_ = count;
+  }
+  // So often the clock is not read yet.
+  void SettleAfter(int reads) {
+    const std::lock_guard lock(mutex_);
+    late_clock_reads_ = reads;
+  }
+  int clock_reads() const {
+    const std::lock_guard lock(mutex_);
+    return clock_reads_;
   }
   // Calls hang until Resume.
   void Hang() {
@@ -130,6 +147,8 @@ class FakeGpu : public device::Gpu {
   std::vector<std::string> calls_;
   std::vector<Clock::time_point> times_;
   int failures_left_ = 0;
+  int late_clock_reads_ = 0;
+  int clock_reads_ = 0;
   bool hangs_ = false;
   double joules_ = 0;
   device::GpuConditions conditions_;

@@ -271,6 +271,31 @@ TEST(ClockCaller, NoticesThatAnAgentLeftAndCameBack) {
   EXPECT_TRUE(caller.EnergyJoules());
 }
 
+// Also through an agent. A clock that never comes is waited for twice.
+TEST(ClockCaller, SeesWhenAClockIsInEffect) {
+  agent::TestAgent agent(1);
+  ASSERT_TRUE(agent.Start());
+  ClockCaller caller(false);
+  ASSERT_TRUE(caller.Open("agent:" + agent.options().socket_path, "test", "", 0));
+  std::atomic<std::int64_t> in_driver_since = 0;
+  agent.gpu(0).SettleAfter(3);
+  const ClockCaller::Outcome called = caller.Call(900, &in_driver_since);
+  ASSERT_TRUE(called.ok);
+  EXPECT_EQ(agent.gpu(0).clock_reads(), 4);
+  EXPECT_EQ(caller.latency().Settlings(900), 1);
+  EXPECT_GE(caller.latency().SettlingNs(900), 1'500'000);  // Half a millisecond between readings.
+  EXPECT_GE(called.effective_ns - called.begin_ns, 1'500'000);
+  agent.gpu(0).SettleAfter(1'000'000);
+  for (const int mhz : {600, 1500, 600, 1500}) EXPECT_TRUE(caller.Call(mhz, &in_driver_since).ok);
+  const int reads = agent.gpu(0).clock_reads();
+  for (const int mhz : {600, 1500}) EXPECT_TRUE(caller.Call(mhz, &in_driver_since).ok);
+  EXPECT_EQ(agent.gpu(0).clock_reads(), reads);
+  EXPECT_EQ(caller.latency().Settlings(600), 0);
+  agent.gpu(0).SettleAfter(0);
+  EXPECT_TRUE(caller.Call(1200, &in_driver_since).ok);
+  EXPECT_EQ(caller.latency().Settlings(1200), 1);
+}
+
 TEST(ClockCaller, ALongSilenceMayHaveCostTheClock) {
   agent::TestAgent agent(1);
   agent.options().max_silence = std::chrono::milliseconds(50);
