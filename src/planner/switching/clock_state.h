@@ -11,6 +11,7 @@
 
 #include "perseus/conditions.h"
 #include "perseus/costed_pipeline.h"
+#include "switching/look_ahead.h"
 
 namespace perseus::switching {
 
@@ -68,11 +69,12 @@ struct SwitchingRules {
   double spread_seconds(int knob) const {
     return std::min(switching.latency_spread_seconds, latency_seconds(knob));
   }
-  // The latencies that the client measures: high_seconds() is the 90th percentile, least_seconds()
-  // the minimum of 64.
-  double high_seconds(int knob) const { return latency_seconds(knob) + 1.3 * spread_seconds(knob); }
+  // The latencies that the client measures; see CallTime.
+  double high_seconds(int knob) const {
+    return latency_seconds(knob) + kHighSpreads * spread_seconds(knob);
+  }
   double least_seconds(int knob) const {
-    return std::max(0.0, latency_seconds(knob) - 2.2 * spread_seconds(knob));
+    return std::max(0.0, latency_seconds(knob) - kLeastSpreads * spread_seconds(knob));
   }
   // A clock that takes effect within this time after a start is not late. Predicted starts are
   // often exact, so rounding errors alone must not make a clock late.

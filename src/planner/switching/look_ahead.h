@@ -13,6 +13,11 @@
 // A pure function without allocation. All times have the same unit and the same origin.
 namespace perseus::switching {
 
+// Where calls take normal times: nearly all take at most so many spreads more than the mean (the
+// 90th percentile), and all take at least so many less (the minimum of 64).
+inline constexpr double kHighSpreads = 1.3;
+inline constexpr double kLeastSpreads = 2.2;
+
 // How long calls for a clock take.
 struct CallTime {
   double high = 0;   // Nearly all take at most this long.

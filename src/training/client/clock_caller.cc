@@ -76,8 +76,7 @@ Result<void> ClockCaller::Open(const std::string& spec, const std::string& name,
 // When the clock really changed, where the device tells: not for every call, as
 // asking costs the driver's time, too.
 void ClockCaller::MeasureSettling(int mhz) {
-  if (!clock_readable_ || settlings_ >= kSettlingsToMeasure ||
-      never_settled_of_all_ >= kMostNeverSettled || never_settled_[mhz] >= kNeverSettledOfClock ||
+  if (never_settled_of_all_ >= kMostNeverSettled || never_settled_[mhz] >= kNeverSettledOfClock ||
       latency_.Settlings(mhz) >= kSettlingsOfClock) {
     return;
   }
@@ -85,23 +84,18 @@ void ClockCaller::MeasureSettling(int mhz) {
   while (true) {
     const Result<int> now = gpu_->ClockMhz();
     const std::int64_t passed_ns = MonotonicNs() - begin_ns;
-    if (!now) {
-      clock_readable_ = false;
+    if (now && *now == mhz && passed_ns <= kSettlingLimitNs) {
+      latency_.AddSettling(mhz, passed_ns);
       return;
     }
-    // An idle GPU may never reach it, a hot one stay below: no measurement.
-    if (passed_ns > kSettlingLimitNs) {
+    // An idle GPU may never reach it, a hot one stay below, an agent be away: no measurement.
+    if (!now || passed_ns > kSettlingLimitNs) {
       ++never_settled_[mhz];
       ++never_settled_of_all_;
-      break;
-    }
-    if (*now == mhz) {
-      latency_.AddSettling(mhz, passed_ns);
-      break;
+      return;
     }
     SleepNs(kLookNs);
   }
-  ++settlings_;
 }
 
 ClockCaller::Outcome ClockCaller::Call(int mhz, std::atomic<std::int64_t>* in_driver_since) {

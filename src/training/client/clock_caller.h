@@ -77,8 +77,8 @@ class ClockCaller {
   // How often it is measured how long a clock takes to settle: each blocks for as long, or up to
   // 100 ms where the clock never does.
   static constexpr int kSettlingsOfClock = 4;
-  static constexpr int kSettlingsToMeasure = 128;  // Of all clocks.
-  // So often a clock may not come into effect until it is asked for no more, and all together.
+  // How often a clock may not be seen in effect until nobody looks for it any more, and all clocks
+  // together.
   static constexpr int kNeverSettledOfClock = 2;
   static constexpr int kMostNeverSettled = 8;
 
@@ -98,10 +98,8 @@ class ClockCaller {
   std::int64_t rest_ns_ = 0;
   std::int64_t rest_until_ns_ = 0;
   int energy_failures_ = 0;
-  int settlings_ = 0;
   std::map<int, int> never_settled_;  // By clock.
   int never_settled_of_all_ = 0;
-  bool clock_readable_ = true;
   double max_silence_seconds_ = 0;
   std::int64_t last_said_ns_ = 0;
   std::uint64_t seen_losses_ = 0;  // Of agent_'s connection.

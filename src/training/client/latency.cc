@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "switching/look_ahead.h"
+
 namespace perseus::client {
 
 namespace {
@@ -87,16 +89,15 @@ std::int64_t LatencyRecord::SettlingNs(int mhz) const {
 }
 
 std::int64_t LatencyRecord::LeastNs(int mhz) const {
-  constexpr double kSpreadsBelow = 2.2;  // The minimum of 64 normal draws.
   const double settling = static_cast<double>(SettlingNs(mhz));
   return OfClock(mhz).least_ns +
-         std::llround(std::max(0.0, settling - kSpreadsBelow * settling_spread_ns_.value_or(0)));
+         std::llround(
+             std::max(0.0, settling - switching::kLeastSpreads * settling_spread_ns_.value_or(0)));
 }
 
 std::int64_t LatencyRecord::HighNs(int mhz) const {
-  constexpr double kSpreadsAbove = 1.3;  // The 90th percentile of normal draws.
   return OfClock(mhz).high_ns + SettlingNs(mhz) +
-         std::llround(kSpreadsAbove * settling_spread_ns_.value_or(0));
+         std::llround(switching::kHighSpreads * settling_spread_ns_.value_or(0));
 }
 
 void LatencyRecord::AddCall(int mhz, std::int64_t call_ns) {
