@@ -277,11 +277,7 @@ void GpuLoop::DoReadEnergy() {
     return read;
   });
   for (const Ticket& ticket : tickets) {
-    if (joules) {
-      Post(ticket, EnergyAnswer{*joules, at_ns});
-    } else {
-      Post(ticket, DeviceRefusal(joules.error()));
-    }
+    Post(ticket, joules ? Body(EnergyAnswer{*joules, at_ns}) : Body(DeviceRefusal(joules.error())));
   }
 }
 
@@ -289,11 +285,7 @@ void GpuLoop::DoReadClock() {
   const Tickets tickets = std::exchange(clock_readers, {});
   const Result<int> mhz = CallDriver([this] { return gpu_->ClockMhz(); });
   for (const Ticket& ticket : tickets) {
-    if (mhz) {
-      Post(ticket, ClockAnswer{*mhz});
-    } else {
-      Post(ticket, DeviceRefusal(mhz.error()));
-    }
+    Post(ticket, mhz ? Body(ClockAnswer{*mhz}) : Body(DeviceRefusal(mhz.error())));
   }
 }
 

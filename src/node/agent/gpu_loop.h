@@ -65,7 +65,8 @@ class GpuLoop {
   void Supersede() PERSEUS_REQUIRES(mutex_);
   bool PollIsDue(Clock::time_point now) const PERSEUS_REQUIRES(mutex_);
   Clock::time_point NextDeadline() const PERSEUS_REQUIRES(mutex_);
-  void Post(const Ticket& ticket, decltype(Answer::body) body) {
+  using Body = decltype(Answer::body);
+  void Post(const Ticket& ticket, Body body) {
     if (ticket.connection != 0)
       context_.mailbox->Post({gpu_->info().uuid, ticket, std::move(body)});
   }

@@ -38,15 +38,13 @@ inline tl::unexpected<Failure> Fail(FailureCode code, std::string message, std::
   return tl::unexpected<Failure>(Failure{code, std::move(message), std::move(field)});
 }
 
-inline Failure NoSuchJob(const std::string& id) {
-  return {FailureCode::kNotFound, "there is no job with the id " + id +
-                                      " on this server; 'perseus job list' shows the ids"};
+// `what`: "job", "profile"; so is the command that lists them.
+inline Failure NoSuch(const std::string& what, const std::string& id) {
+  return {FailureCode::kNotFound, "there is no " + what + " with the id " + id +
+                                      " on this server; 'perseus " + what + " list' shows the ids"};
 }
-
-inline Failure NoSuchProfile(const std::string& id) {
-  return {FailureCode::kNotFound, "there is no profile with the id " + id +
-                                      " on this server; 'perseus profile list' shows the ids"};
-}
+inline Failure NoSuchJob(const std::string& id) { return NoSuch("job", id); }
+inline Failure NoSuchProfile(const std::string& id) { return NoSuch("profile", id); }
 
 // Of a job that was there.
 inline tl::unexpected<Failure> JobWasDeleted() {

@@ -27,15 +27,14 @@ constexpr double kSecondsBetweenPlans = 600;
 // sure: without any change of clock, for example, no latency ever is.
 constexpr std::int64_t kLeastIterations = 40;
 constexpr std::int64_t kIterationsForAll = 200;
-// A figure has moved if it differs from what the plan is for by more than so many standard errors,
-// by more than this share of it, and by more than a plan feels.
-constexpr double kErrors = 3;
+// A figure has moved if it differs from what the plan is for by more than kErrorsApart, by more
+// than this share of it, and by more than a plan feels.
 constexpr double kShare = 1.0 / 3;
-constexpr std::array kFelt = {0.001, 0.001,    0.2,  0.002,
+constexpr std::array kFelt = {0.001, 0.001,    0.2,  kFeltLatencySeconds,
                               0.002, 0.000020, 0.02, 0.002};  // [Condition]
 static_assert(kFelt.size() == kConditions);
 // A figure that is surer than this is planned for: else it says too little.
-constexpr std::array kSure = {0.002, 0.002,    0.15, 0.003,
+constexpr std::array kSure = {0.002, 0.002,    0.15, kSureLatencySeconds,
                               0.003, 0.000020, 0.01, 0.002};  // [Condition]
 static_assert(kSure.size() == kConditions);
 
@@ -70,8 +69,7 @@ double At(const auto& list, Condition which) { return list[static_cast<std::size
 
 bool IsSure(const MeasuredConditions& measured, Condition which) {
   const MeasuredCondition& figure = measured.Of(which);
-  if (which == Condition::kLatency) return IsSureLatency(figure);
-  const double most = std::max(At(kSure, which), kShare * figure.value);
+  const double most = std::max(At(kSure, which), kSureShare * figure.value);
   return figure.ranks > 0 && figure.error <= most;
 }
 
@@ -99,7 +97,7 @@ bool HasMoved(const PlannedConditions& plan, const MeasuredConditions& measured,
                   [](const auto& each) { return IsSureLatency(each.seconds); })) {
     return false;
   }
-  return apart > kErrors * measured.Of(which).error && apart > kShare * planned &&
+  return apart > kErrorsApart * measured.Of(which).error && apart > kShare * planned &&
          apart > At(kFelt, which);
 }
 
@@ -107,20 +105,19 @@ bool HasMoved(const PlannedConditions& plan, const MeasuredConditions& measured,
 // those that were measured when these were made.
 bool LatenciesHaveMoved(const PlannedConditions& plan, const MeasuredConditions& measured,
                         bool is_time) {
-  return std::any_of(measured.latency_at.begin(), measured.latency_at.end(),
-                     [&](const MeasuredClockLatency& each) {
-                       const auto own = std::find_if(
-                           plan.latency_at.begin(), plan.latency_at.end(),
-                           [&](const auto& known) { return known.clock_mhz == each.clock_mhz; });
-                       const bool is_known = own != plan.latency_at.end();
-                       if (!is_time && (is_known || plan.IsMeasured(Condition::kLatency)))
-                         return false;
-                       const double planned =
-                           is_known ? own->seconds.value : plan.Of(Condition::kLatency);
-                       const double apart = std::abs(each.seconds.value - planned);
-                       return IsSureLatency(each.seconds) && apart > kErrors * each.seconds.error &&
-                              apart > kShare * planned && apart > At(kFelt, Condition::kLatency);
-                     });
+  return std::any_of(
+      measured.latency_at.begin(), measured.latency_at.end(),
+      [&](const MeasuredClockLatency& each) {
+        const auto own =
+            std::find_if(plan.latency_at.begin(), plan.latency_at.end(),
+                         [&](const auto& known) { return known.clock_mhz == each.clock_mhz; });
+        const bool is_known = own != plan.latency_at.end();
+        if (!is_time && (is_known || plan.IsMeasured(Condition::kLatency))) return false;
+        const double planned = is_known ? own->seconds.value : plan.Of(Condition::kLatency);
+        const double apart = std::abs(each.seconds.value - planned);
+        return IsSureLatency(each.seconds) && apart > kErrorsApart * each.seconds.error &&
+               apart > kShare * planned && apart > At(kFelt, Condition::kLatency);
+      });
 }
 
 // Whether what was measured is enough to make plans for.

@@ -220,20 +220,17 @@ std::optional<KeptConditions> ParseKeptConditions(const std::string& json) {
 }
 
 bool IsSureLatency(const MeasuredCondition& latency) {
-  constexpr double kSureSeconds = 0.003;
-  constexpr double kSureShare = 1.0 / 3;
-  return latency.ranks > 0 && latency.error <= std::max(kSureSeconds, kSureShare * latency.value);
+  return latency.ranks > 0 &&
+         latency.error <= std::max(kSureLatencySeconds, kSureShare * latency.value);
 }
 
 std::vector<MeasuredClockLatency> OwnLatencies(const std::vector<MeasuredClockLatency>& latencies,
                                                double of_all) {
-  constexpr double kErrors = 3;
-  constexpr double kFeltSeconds = 0.002;
   std::vector<MeasuredClockLatency> own;
   for (const MeasuredClockLatency& each : latencies) {
     const double apart = std::abs(each.seconds.value - of_all);
-    if (IsSureLatency(each.seconds) && apart > kErrors * each.seconds.error &&
-        apart > kFeltSeconds) {
+    if (IsSureLatency(each.seconds) && apart > kErrorsApart * each.seconds.error &&
+        apart > kFeltLatencySeconds) {
       own.push_back(each);
     }
   }

@@ -121,6 +121,13 @@ std::optional<ConditionsState> ParseConditionsState(const std::string& json);
 std::string FormatKeptConditions(const KeptConditions& kept);
 std::optional<KeptConditions> ParseKeptConditions(const std::string& json);
 
+// A figure is another one than what is planned if it differs by more than so many standard errors.
+inline constexpr double kErrorsApart = 3;
+// A figure is sure if its error is at most this share of it, or less than a plan can tell.
+inline constexpr double kSureShare = 1.0 / 3;
+inline constexpr double kSureLatencySeconds = 0.003;
+inline constexpr double kFeltLatencySeconds = 0.002;  // Less makes no difference to a plan.
+
 // Whether a latency is sure enough to plan for.
 bool IsSureLatency(const MeasuredCondition& latency);
 // The clocks whose latency surely is another one than `of_all`, by more than a plan feels.
