@@ -61,6 +61,15 @@ TEST_F(BinaryConditionsTest, JobFileAndFlagsSayTheSame) {
   EXPECT_EQ(ReadText(folder_.Path("file/plan.json")), ReadText(folder_.Path("flags/plan.json")));
 }
 
+TEST_F(BinaryConditionsTest, ALatencyOfAClockThatIsNotThereIsSaid) {
+  const auto said = [this](const std::string& latencies) {
+    return Words(Out(Arguments("plan", {"--switch-latency", "2ms", "--switch-latency-at", latencies,
+                                        "--effort", "0.01"})));
+  };
+  EXPECT_THAT(said("1399=9ms"), Mentions("Note", "1399"));
+  EXPECT_THAT(said("1400=9ms"), Not(Mentions("Note")));
+}
+
 TEST_F(BinaryConditionsTest, WithoutThemNothingIsSaidOfThem) {
   Write({}, "paper");
   EXPECT_THAT(ReadText(folder_.Path("paper/plan.json")), Not(Mentions("conditions")));

@@ -62,11 +62,12 @@ TEST(CheckClockLatenciesTest, SaysWhatIsWrong) {
     return checked ? "accepted" : checked.error().message;
   };
   switching.latency_at = {{1410, 0.01}, {1410, 0.02}};
-  EXPECT_EQ(error(switching), "'switch_latency_at' names the clock 1410 twice");
+  EXPECT_EQ(error(switching), "the clock 1410 has two latencies of its own; keep one");
   switching.latency_at = {{0, 0.01}};
-  EXPECT_EQ(error(switching), "'switch_latency_at' names the clock 0; expected a number > 0 (MHz)");
+  EXPECT_EQ(error(switching),
+            "the clock 0 has a latency of its own; expected a clock above 0 (MHz)");
   switching.latency_at = {{1410, -1}};
-  EXPECT_EQ(error(switching), "'switch_latency_at' is -1 s at 1410 MHz; expected 0 to 1000000 s");
+  EXPECT_EQ(error(switching), "the latency of the clock 1410 is -1 s; expected 0 to 1000000 s");
   switching = {.latency_at = {{1410, 0.01}}};
   EXPECT_EQ(error(switching),
             "'switch_latency_at' is for clocks that take another time than others; give "

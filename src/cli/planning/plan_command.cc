@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -245,6 +246,16 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
     summary.remarks.emplace_back(
         "[conditions] gives neither noise nor latency, so a server measures them; this plan is "
         "made for none. --conditions-of JOB|PROFILE takes what a job measured");
+  }
+  for (const ClockLatency& each : ConditionsOf(job->settings).switching.latency_at) {
+    const std::vector<Knob>& knobs = planner->pipeline().knobs;
+    const bool is_there = std::any_of(knobs.begin(), knobs.end(),
+                                      [&](const Knob& knob) { return knob.number == each.clock; });
+    if (is_there) continue;
+    summary.remarks.push_back(
+        fmt::format("the clock {:g} has a latency of its own, but the profile has no such clock: "
+                    "no plan uses it",
+                    each.clock));
   }
   progress.SetWhat("plan");
   summary.points = TablePoints(planner->frontier(), planner->baseline().iteration_time_seconds,

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 
@@ -27,20 +26,16 @@ Result<std::vector<ClockLatency>> ParseClockLatencies(std::string_view text) {
           "expected a time for each of some clocks, such as \"1410=9ms,600=30ms\", found {}",
           Shown(text)));
     }
-    if (*clock <= 0) {
-      return InvalidInput(
-          fmt::format("expected a clock above 0 (MHz), found {} in {}", *clock, Shown(text)));
-    }
-    if (std::any_of(latencies.begin(), latencies.end(),
-                    [&](const ClockLatency& each) { return each.clock == *clock; })) {
-      return InvalidInput(fmt::format("the clock {} is there twice in {}", *clock, Shown(text)));
-    }
     const Result<double> seconds = ParseDuration(Trimmed(part.substr(equals + 1)));
     if (!seconds) return tl::unexpected(seconds.error());
     latencies.push_back({*clock, *seconds});
-    if (comma == std::string_view::npos) return latencies;
+    if (comma == std::string_view::npos) break;
     rest.remove_prefix(comma + 1);
   }
+  // Whether there is a latency for other clocks is not to be seen here.
+  const Result<void> checked = CheckClockLatencies({.latency_seconds = 1, .latency_at = latencies});
+  if (!checked) return tl::unexpected(checked.error());
+  return latencies;
 }
 
 std::string ClockLatenciesText(const std::vector<ClockLatency>& latencies) {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "perseus/pipeline.h"
 #include "profile/plausible.h"
@@ -211,14 +212,16 @@ class Checks {
 
   void CheckSwitching() {
     const ClockSwitching switching = ConditionsOf(settings_).switching;
-    const struct {
+    struct Time {
       std::string_view key;
-      std::string_view what;
+      std::string what;
       double seconds;
       std::string_view consequence;
-    } times[] = {
-        {"switch_latency", "the latency of a clock", switching.latency_seconds,
-         "a clock comes into effect when others are asked for already"},
+    };
+    constexpr std::string_view kTooLate =
+        "a clock comes into effect when others are asked for already";
+    std::vector<Time> times = {
+        {"switch_latency", "the latency of a clock", switching.latency_seconds, kTooLate},
         {"switch_latency_spread", "the spread of that latency", switching.latency_spread_seconds,
          "nobody can tell when a clock comes"},
         {"switch_stall", "the stall at a change of clock", switching.stall_seconds,
@@ -226,6 +229,11 @@ class Checks {
         {"min_call_interval", "the least time between two calls for clocks",
          switching.min_interval_seconds, "a rank may not even ask for a clock in each iteration"},
     };
+    for (const ClockLatency& each : switching.latency_at) {
+      times.push_back({"switch_latency_at",
+                       fmt::format("the latency of the clock {:g}", each.clock), each.seconds,
+                       kTooLate});
+    }
     for (const auto& [key, what, seconds, consequence] : times) {
       if (seconds > iteration_seconds_) {
         // Iterations may be as short as that; times of clocks may not be as long as all of them.

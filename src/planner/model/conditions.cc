@@ -36,15 +36,15 @@ Result<void> CheckClockLatencies(const ClockSwitching& switching) {
   for (const ClockLatency& each : switching.latency_at) {
     if (!(each.clock > 0)) {
       return InvalidInput(fmt::format(
-          "'switch_latency_at' names the clock {}; expected a number > 0 (MHz)", each.clock));
+          "the clock {} has a latency of its own; expected a clock above 0 (MHz)", each.clock));
     }
     if (!(each.seconds >= 0 && each.seconds <= kMostSeconds)) {
-      return InvalidInput(fmt::format("'switch_latency_at' is {} s at {:g} MHz; expected 0 to {} s",
-                                      each.seconds, each.clock, kMostSeconds));
+      return InvalidInput(fmt::format("the latency of the clock {:g} is {} s; expected 0 to {} s",
+                                      each.clock, each.seconds, kMostSeconds));
     }
     if (!seen.insert(each.clock).second) {
       return InvalidInput(
-          fmt::format("'switch_latency_at' names the clock {:g} twice", each.clock));
+          fmt::format("the clock {:g} has two latencies of its own; keep one", each.clock));
     }
   }
   return {};
