@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <set>
 
+#include "server/detect/straggler_detector.h"
 #include "server/detection_series.h"
-#include "server/watch/straggler_detector.h"
 
 namespace perseus::server {
 namespace {

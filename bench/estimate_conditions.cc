@@ -36,10 +36,10 @@
 #include "perseus/job_file.h"
 #include "perseus/profile.h"
 #include "profile/error_sources.h"
+#include "server/detect/conditions_watch.h"
 #include "server/domain/decide.h"
 #include "server/planning/conditions_state.h"
 #include "server/planning/measured_times.h"
-#include "server/watch/conditions_watch.h"
 
 namespace perseus::bench {
 namespace {

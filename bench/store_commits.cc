@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "store/store.h"
+#include "server/store/store.h"
 
 namespace {
 

@@ -45,7 +45,7 @@ CHANGES = [
 LISTS = [
     ("job fields", "src/planner/job/job_fields.cc", r'^    \{"(\w+)", &JobFile::'),
     ("plan figures", "src/planner/model/plan_figures.cc", r'^    \{"(\w+)", k'),
-    ("metrics", "src/cluster/server/ops/metrics.cc", r'"(perseus_\w+)"'),
+    ("metrics", "src/server/ops/metrics.cc", r'"(perseus_\w+)"'),
 ]
 
 INTRODUCTION = f"""# Files that a change touches

@@ -1,10 +1,10 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Each floor is a root of includes: a room is named without its floor.
+# Each layer is a root of includes: a module is named without its layer, but for those of the server.
 set(PERSEUS_SOURCE_ROOTS "${PROJECT_SOURCE_DIR}/src")
-foreach(floor IN ITEMS base planner lab node training cluster)
-  list(APPEND PERSEUS_SOURCE_ROOTS "${PROJECT_SOURCE_DIR}/src/${floor}")
+foreach(layer IN ITEMS base planner lab view node training)
+  list(APPEND PERSEUS_SOURCE_ROOTS "${PROJECT_SOURCE_DIR}/src/${layer}")
 endforeach()
 
 # What every target of ours is compiled with. -ffp-contract=off: the same bits

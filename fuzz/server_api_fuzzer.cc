@@ -25,7 +25,7 @@
 #include "server/planning/job_spec.h"
 #include "server/runtime/job_service.h"
 #include "server/runtime/waiting.h"
-#include "store/store.h"
+#include "server/store/store.h"
 
 namespace perseus::server {
 namespace {

@@ -102,7 +102,7 @@ tidy() {
   llvm=$(llvm_suffix)
   folders=$(IFS='|' && printf '%s' "$*")
   configure tidy "-DCMAKE_CXX_COMPILER=clang++$llvm" -DPERSEUS_UNITY_BUILD=ON
-  checked tidy-build.log 'error|FAILED' ninja -C build/tidy src/lab/report/assets.cc src/cluster/web/assets.cc
+  checked tidy-build.log 'error|FAILED' ninja -C build/tidy src/view/report/assets.cc src/server/page/assets.cc
   checked tidy.log '(warning|error): ' "run-clang-tidy$llvm" -quiet -p build/tidy -j "$(nproc)" \
     -header-filter "^$PWD/(src|evaluation|include)/" "^$PWD/(build/tidy/)?($folders)/"
   say "clang-tidy finds nothing in $*."

@@ -39,7 +39,7 @@ def prometheus(server: Server, tmp_path: Path) -> Iterator[Prometheus]:
 def test_alarms_are_on_metrics_that_there_are() -> None:
     """A name that the server does not have would never fire."""
     files = [
-        "src/cluster/server/ops/metrics.cc",
+        "src/server/ops/metrics.cc",
         "src/base/metrics/process.cc",
         "src/cli/node/agent_metrics.cc",
         "src/cli/node/relay_metrics.cc",

@@ -18,7 +18,7 @@
 #include "agent/journal.h"
 #include "common/file.h"
 #include "common/temporary_directory.h"
-#include "store/store.h"
+#include "server/store/store.h"
 
 namespace perseus {
 namespace {

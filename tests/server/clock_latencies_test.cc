@@ -14,10 +14,10 @@
 #include "perseus/job.h"
 #include "perseus/job_file.h"
 #include "server/api/conditions_json.h"
+#include "server/detect/conditions_watch.h"
 #include "server/domain/decide.h"
 #include "server/planning/conditions_state.h"
 #include "server/service_testing.h"
-#include "server/watch/conditions_watch.h"
 
 namespace perseus::server {
 namespace {

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "server/conditions_testing.h"
+#include "server/detect/conditions_watch.h"
 #include "server/domain/decide.h"
 #include "server/planning/conditions_state.h"
-#include "server/watch/conditions_watch.h"
 
 namespace perseus::server {
 namespace {

@@ -4,7 +4,7 @@
 #ifndef PERSEUS_TESTS_SERVER_CONDITIONS_TESTING_H_
 #define PERSEUS_TESTS_SERVER_CONDITIONS_TESTING_H_
 
-#include "server/watch/conditions_watch.h"
+#include "server/detect/conditions_watch.h"
 
 namespace perseus::server {
 

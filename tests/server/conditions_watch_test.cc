@@ -3,7 +3,7 @@
 
 // What the server makes of the conditions that ranks measure: one set for the job.
 
-#include "server/watch/conditions_watch.h"
+#include "server/detect/conditions_watch.h"
 
 #include <gtest/gtest.h>
 

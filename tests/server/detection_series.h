@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "server/watch/straggler_detector.h"
+#include "server/detect/straggler_detector.h"
 
 namespace perseus::server {
 

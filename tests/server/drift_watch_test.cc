@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/watch/drift_watch.h"
+#include "server/detect/drift_watch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/watch/iteration_collector.h"
+#include "server/detect/iteration_collector.h"
 
 #include <gtest/gtest.h>
 

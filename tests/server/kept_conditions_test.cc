@@ -14,11 +14,11 @@
 
 #include "perseus/job.h"
 #include "server/api/conditions_json.h"
+#include "server/detect/conditions_watch.h"
 #include "server/domain/decide.h"
 #include "server/planning/conditions_state.h"
 #include "server/servers_testing.h"
 #include "server/service_testing.h"
-#include "server/watch/conditions_watch.h"
 #include "support/mentions.h"
 
 namespace perseus::server {

@@ -19,8 +19,8 @@
 #include "perseus/job.h"
 #include "perseus/pipeline.h"
 #include "server/conditions_testing.h"
+#include "server/detect/conditions_watch.h"
 #include "server/service_testing.h"
-#include "server/watch/conditions_watch.h"
 
 namespace perseus::server {
 namespace {

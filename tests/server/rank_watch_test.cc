@@ -3,7 +3,7 @@
 
 // What clients say of themselves that cannot be right.
 
-#include "server/watch/rank_watch.h"
+#include "server/detect/rank_watch.h"
 
 #include <gtest/gtest.h>
 

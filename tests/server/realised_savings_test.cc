@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/watch/realised_savings.h"
+#include "server/detect/realised_savings.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/watch/recent_iterations.h"
+#include "server/detect/recent_iterations.h"
 
 #include <gtest/gtest.h>
 

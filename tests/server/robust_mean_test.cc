@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/watch/robust_mean.h"
+#include "server/detect/robust_mean.h"
 
 #include <gtest/gtest.h>
 

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "server/api/watch_json.h"
+#include "server/detect/busy_times.h"
 #include "server/servers_testing.h"
-#include "server/watch/busy_times.h"
 
 namespace perseus::server {
 namespace {

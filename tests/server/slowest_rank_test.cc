@@ -16,8 +16,8 @@
 #include <variant>
 #include <vector>
 
-#include "server/watch/iteration_history.h"
-#include "server/watch/job_watch.h"
+#include "server/detect/iteration_history.h"
+#include "server/detect/job_watch.h"
 
 namespace perseus::server {
 namespace {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/watch/straggler_detector.h"
+#include "server/detect/straggler_detector.h"
 
 #include <gtest/gtest.h>
 

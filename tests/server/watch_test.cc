@@ -17,9 +17,9 @@
 
 #include "server/api/job_json.h"
 #include "server/api/watch_json.h"
+#include "server/detect/busy_times.h"
 #include "server/ops/metrics.h"
 #include "server/service_testing.h"
-#include "server/watch/busy_times.h"
 #include "support/mentions.h"
 
 namespace perseus::server {

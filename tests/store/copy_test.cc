@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "store/copy.h"
+#include "server/store/copy.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -28,10 +28,10 @@
 #include <vector>
 
 #include "common/temporary_directory.h"
-#include "store/facts_testing.h"
-#include "store/schema.h"
-#include "store/store.h"
-#include "store/testing_stores.h"
+#include "server/store/facts_testing.h"
+#include "server/store/schema.h"
+#include "server/store/store.h"
+#include "server/store/testing_stores.h"
 #include "support/mentions.h"
 
 namespace perseus::store {

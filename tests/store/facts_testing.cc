@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "store/facts_testing.h"
+#include "server/store/facts_testing.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "store/cells.h"
+#include "server/store/cells.h"
 
 namespace perseus::store {
 

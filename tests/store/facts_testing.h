@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "store/facts.h"
-#include "store/store.h"
+#include "server/store/facts.h"
+#include "server/store/store.h"
 
 namespace perseus::store {
 

@@ -21,8 +21,8 @@
 #include <thread>
 #include <vector>
 
-#include "store/facts_testing.h"
-#include "store/store.h"
+#include "server/store/facts_testing.h"
+#include "server/store/store.h"
 #include "support/mentions.h"
 #include "support/postgres.h"
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "store/schema.h"
+#include "server/store/schema.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "common/temporary_directory.h"
-#include "store/facts_testing.h"
-#include "store/store.h"
+#include "server/store/facts_testing.h"
+#include "server/store/store.h"
 #include "support/mentions.h"
 
 namespace perseus::store {

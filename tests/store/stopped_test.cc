@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "common/boot_clock.h"
-#include "store/facts_testing.h"
-#include "store/store.h"
+#include "server/store/facts_testing.h"
+#include "server/store/store.h"
 #include "support/mentions.h"
 #include "support/postgres.h"
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "store/store.h"
+#include "server/store/store.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "store/facts_testing.h"
-#include "store/testing_stores.h"
+#include "server/store/facts_testing.h"
+#include "server/store/testing_stores.h"
 #include "support/mentions.h"
 
 namespace perseus::store {

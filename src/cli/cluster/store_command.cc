@@ -12,7 +12,7 @@
 #include "cli/framework/table.h"
 #include "cli/framework/terminal.h"
 #include "common/printable.h"
-#include "store/copy.h"
+#include "server/store/copy.h"
 
 namespace perseus::cli {
 

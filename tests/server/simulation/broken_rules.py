@@ -4,7 +4,7 @@
 
     python tests/server/simulation/broken_rules.py [--build build/release] [--runs 10000]
 
-For each rule the sources of src/cluster/server are copied, one place is changed, and the simulation
+For each rule the sources of src/server are copied, one place is changed, and the simulation
 runs on the result: from seed 1 on, and with the seeds beyond that once found a fault. Where no seed
 finds it, the tests of the rules that few seeds meet run. Prints a table. Ends with 1 where a broken
 rule is not found, or where its text is not in the sources any more; the other rules are tried all
@@ -132,7 +132,7 @@ RULES: list[tuple[str, str, str, str]] = [
     ),
     (
         "a job that is loaded again goes on with the sums that its server has stored",
-        "watch/iteration_sums.cc",
+        "detect/iteration_sums.cc",
         "  for (const store::IterationSummary& sum : stored.own) own_[sum.plan_version] = sum;\n",
         "",
     ),
@@ -144,13 +144,13 @@ RULES: list[tuple[str, str, str, str]] = [
     ),
     (
         "a job that is loaded again goes on with the history that its server has stored",
-        "watch/iteration_history.cc",
+        "detect/iteration_history.cc",
         "    entries_[{row.resolution, row.start}] = {.row = row, .stored_size = SizeOf(row)};\n",
         "",
     ),
     (
         "a clock that goes back begins no span again",
-        "watch/iteration_history.cc",
+        "detect/iteration_history.cc",
         "  now_seconds_ = std::max(now_seconds_, static_cast<std::int64_t>"
         "(std::floor(day_seconds)));\n",
         "  now_seconds_ = static_cast<std::int64_t>(std::floor(day_seconds));\n",
@@ -238,11 +238,11 @@ def parts(build: Path) -> tuple[str, list[str]]:
 def broken(build: Path, folder: Path, rule: tuple[str, str, str, str]) -> Path | None:
     """Build the test with one rule broken; return its path, or None where its text is not there."""
     _, name, there, instead = rule
-    text = (ROOT / "src/cluster/server" / name).read_text()
+    text = (ROOT / "src/server" / name).read_text()
     if text.count(there) != 1:
         return None
     shutil.rmtree(folder / "server", ignore_errors=True)
-    shutil.copytree(ROOT / "src/cluster/server", folder / "server")
+    shutil.copytree(ROOT / "src/server", folder / "server")
     (folder / "server" / name).write_text(text.replace(there, instead))
     # The rest of the server is as it is: only the part that has the rule is compiled again.
     part = Path(name).parent.name

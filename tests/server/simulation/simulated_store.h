@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "server/detect/iteration_sums.h"
 #include "server/runtime/job_store.h"
-#include "server/watch/iteration_sums.h"
-#include "store/facts.h"
+#include "server/store/facts.h"
 
 // One job's rows as a database would hold them, and what servers have asked of it and not heard
 // of yet. Nothing happens by itself: the simulation decides when, and what fails.

@@ -1,0 +1,76 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_DETECT_ITERATION_HISTORY_H_
+#define PERSEUS_SERVER_DETECT_ITERATION_HISTORY_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/detect/iteration_figures.h"
+#include "server/store/facts.h"
+
+namespace perseus::server {
+
+// What one iteration of one rank took.
+struct IterationCost {
+  double seconds = 0;
+  std::optional<double> joules = {};  // None: the rank did not tell; then the rest does not count.
+  // What the rank saved: against maximum clocks, by what the plan promises, and against no clock
+  // set, by a comparison. Negative: it used more.
+  double promised_joules = 0;
+  std::optional<double> realised_joules = {};  // None: the plan was not compared.
+};
+
+// Sums of the iterations that ranks reported to this process, by minute, hour and day. As with
+// IterationSums, each write replaces what this process wrote of the same span, so a job that is
+// loaded again must begin with its last rows. A row stays in memory until its span is over and the
+// store has all of it. Not thread-safe.
+class IterationHistory {
+ public:
+  // `own`: the last row of each resolution that this process has stored.
+  IterationHistory(std::string job, const std::vector<store::HistoryRow>& own);
+
+  // `ranks`: of the job. Spans never go back: while the clock does, the last ones go on.
+  void Add(const IterationCost& cost, int ranks, double day_seconds);
+  // An iteration that is complete. Nothing is known of spans in which no rank reported.
+  void AddIteration(const IterationFigures& figures, double day_seconds);
+
+  bool has_news() const { return !unwritten_.empty(); }
+  // As the functions of IterationSums; other facts are passed over.
+  std::vector<store::Fact> Take();
+  void Unwritten(const std::vector<store::Fact>& facts);
+  void Written(const std::vector<store::Fact>& facts);
+
+ private:
+  using Span = std::pair<store::Resolution, std::int64_t>;
+
+  struct Entry {
+    store::HistoryRow row = {};
+    std::int64_t stored_size = 0;  // Of the row as the store is known to have it.
+  };
+
+  // How much was added to a row.
+  static std::int64_t SizeOf(const store::HistoryRow& row) {
+    return row.reports + row.times.iterations;
+  }
+  void SetNow(double day_seconds);
+  Span SpanNow(store::Resolution resolution) const;
+  void AddTo(store::Resolution resolution, const IterationCost& cost, int ranks,
+             double day_seconds);
+  void Forget();
+
+  const std::string job_;
+  std::int64_t now_seconds_ = 0;  // The latest time of day.
+  std::map<Span, Entry> entries_;
+  std::set<Span> unwritten_;
+};
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_DETECT_ITERATION_HISTORY_H_

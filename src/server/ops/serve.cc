@@ -1,0 +1,351 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/ops/serve.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/json_text.h"
+#include "common/log.h"
+#include "common/mutex.h"
+#include "common/signal_hold.h"
+#include "http/server.h"
+#include "server/api/api.h"
+#include "server/ops/health.h"
+#include "server/ops/metrics.h"
+#include "server/ops/opening.h"
+#include "server/ops/store_watch.h"
+#include "server/page/docs_routes.h"
+#include "server/page/page_routes.h"
+#include "server/runtime/job_service.h"
+#include "server/store/store.h"
+
+namespace perseus::server {
+namespace {
+
+using http::Request;
+using http::Responder;
+using http::Response;
+using http::Role;
+using std::chrono::milliseconds;
+
+// Requests that took this long for another reason than waiting for news.
+constexpr double kSlowSeconds = 1;
+constexpr milliseconds kLook{250};
+// For what is opening to see that it is to end, and then for the log.
+constexpr milliseconds kOpeningPatience{400};
+// For what is left to do beyond the grace: with the default, SIGTERM is obeyed within a second.
+constexpr milliseconds kEndPatience{50};
+// For the log at the end.
+constexpr milliseconds kLogPatience{200};
+
+void LogAccess(Log* log, const http::AccessRecord& record) {
+  const bool is_wait = record.pattern == "/api/v1/jobs/{id}/plan" ||
+                       record.pattern == "/api/v1/jobs/{id}/plans" ||
+                       record.pattern == "/schedule/{id}" || record.pattern.ends_with("/events");
+  const LogLevel level = record.status >= 500                        ? LogLevel::kWarning
+                         : record.seconds > kSlowSeconds && !is_wait ? LogLevel::kInfo
+                                                                     : LogLevel::kDebug;
+  log->Write(level, "request",
+             {{"peer", record.peer},
+              {"token", record.token_name},
+              {"method", record.method},
+              {"path", record.path},
+              {"status", record.status},
+              {"bytes_in", record.request_bytes},
+              {"bytes_out", record.response_bytes},
+              {"seconds", record.seconds}});
+}
+
+void LogEvents(JobService& service, Log* log) {
+  service.events().Listen("", [log](const Event* event) {
+    if (event == nullptr || event->kind == EventKind::kStore) return true;  // StoreWatch logs it.
+    std::vector<LogField> fields;
+    const auto data = ParseObject(event->data);
+    for (const auto& [name, value] : data.items()) fields.push_back({name, value});
+    log->Write(LogLevel::kInfo, event->name(), fields);
+    return true;
+  });
+}
+
+std::function<void(const std::string&)> LogProblem(Log* log) {
+  return [log](const std::string& sentence) {
+    log->Write(LogLevel::kError, "problem", {{"message", sentence}});
+  };
+}
+
+http::ServerOptions HttpOptions(const ServeOptions& options) {
+  http::ServerOptions http;
+  http.listen = options.listen;
+  http.token_file = options.token_file;
+  http.tls_certificate_file = options.tls_certificate_file;
+  http.tls_key_file = options.tls_key_file;
+  http.max_connections = static_cast<std::size_t>(options.max_connections);
+  http.worker_threads = options.workers;
+  http.starting = "The server is starting; try again soon. /healthz says what it does.";
+  return http;
+}
+
+Result<std::unique_ptr<store::Store>> OpenStore(const std::string& spec, Log* log,
+                                                Opening* opening) {
+  opening->Say(
+      "the server opens the store, migrates it if an older version wrote it, and waits for a "
+      "database that is starting");
+  const auto is_open = std::make_shared<std::atomic<bool>>(false);
+  auto store = store::Store::Open(
+      spec,
+      [log, is_open](const std::string& sentence) {
+        if (*is_open) return LogProblem(log)(sentence);
+        log->Write(LogLevel::kWarning, "waiting_for_store", {{"message", sentence}});
+      },
+      [opening] { return opening->keeps_going(); });
+  *is_open = true;
+  return store;
+}
+
+// One line for each change that somebody asked for.
+std::function<void(const AuditRecord&)> LogChange(Log* log) {
+  return [log](const AuditRecord& record) {
+    log->Write(LogLevel::kInfo, "change",
+               {{"job", record.job},
+                {"what", record.what},
+                {"before", record.before},
+                {"after", record.after},
+                {"token", record.token_name},
+                {"peer", record.peer}});
+  };
+}
+
+// What is left to say when the process ends. Outlives the server, as what ends it does.
+class Ending {
+ public:
+  std::atomic<std::int64_t> unwritten_reports = 0;
+
+  // Ends the process at once, unless Finish() came first. Waits for no store.
+  void EndAtOnce(Log* log) {
+    const MutexLock lock(mutex_);
+    if (!is_finished_) Exit(log);
+  }
+  // The server has ended: only what the store refused is left.
+  void Finish(Log* log) {
+    const MutexLock lock(mutex_);
+    is_finished_ = true;
+    if (unwritten_reports != 0) Exit(log);
+  }
+
+ private:
+  void Exit(Log* log) const {
+    const std::int64_t reports = unwritten_reports;
+    if (reports == 0) ::_exit(0);
+    log->Write(LogLevel::kWarning, "reports_lost",
+               {{"reports", reports},
+                {"message", "the store did not take the sums of these iteration reports in time"}});
+    log->Flush(kLogPatience);
+    ::_exit(1);
+  }
+
+  Mutex mutex_;
+  bool is_finished_ PERSEUS_GUARDED_BY(mutex_) = false;
+};
+
+// All parts of the server, in the order in which they depend on each other.
+class Process {
+ public:
+  Process(const ServeOptions& options, std::optional<GivenPlan> given_plan,
+          std::vector<http::Route> docs_routes,
+          const std::function<void(const std::string&)>& ready)
+      : options_(options),
+        given_plan_(std::move(given_plan)),
+        docs_routes_(std::move(docs_routes)),
+        ready_(ready),
+        log_(Log::WriteToStandardError,
+             {.format = options.log_format, .least = options.log_level, .lines_per_second = 0}),
+        store_watch_(&log_) {}
+
+  // Takes the address before it touches a file, and answers at once.
+  Result<void> Listen() {
+    http::ServerOptions http = HttpOptions(options_);
+    http.on_access = [this](const http::AccessRecord& record) {
+      metrics_.Count(record);
+      LogAccess(&log_, record);
+    };
+    http.on_problem = LogProblem(&log_);
+    std::vector<http::Route> routes = StartingRoutes(opening_);
+    AddPageRoutes(&routes);
+    Result<std::unique_ptr<http::Server>> opened = http::Server::Open(http, std::move(routes));
+    if (!opened) return tl::unexpected(opened.error());
+    server_ = *std::move(opened);
+    server_->Serve();
+    log_.Write(LogLevel::kInfo, "listening", {{"url", server_->url()}});
+    opening_.Start([this] { return OpenService(); });
+    return {};
+  }
+
+  // Until a signal says that it is enough, or the opening failed.
+  Result<void> Run(const std::shared_ptr<const StopSignals>& signals) {
+    int signal = 0;
+    while (signal != SIGTERM && signal != SIGINT) {
+      const std::optional<Result<void>> opened = opening_.outcome();
+      if (opened && !*opened) return *opened;
+      signal = signals->Wait(kLook, opened ? -1 : opening_.descriptor());
+      if (signal == SIGHUP) Reload();
+      if (!opened) continue;
+      if (auto news = store_watch_.Look(service_->store_counters())) {
+        service_->events().Emit(*std::move(news));
+      }
+    }
+    log_.Write(LogLevel::kInfo, "stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
+    EndInTime(signals);
+    opening_.Cancel();
+    if (!opening_.WaitForEnd(kOpeningPatience)) EndAtOnce();
+    if (service_) service_->StopWork();
+    server_->Stop(options_.grace_seconds);
+    service_.reset();
+    ending_->Finish(&log_);
+    log_.Write(LogLevel::kInfo, "stopped", {});
+    return {};
+  }
+
+ private:
+  Result<void> OpenService() {
+    Result<std::unique_ptr<store::Store>> store = OpenStore(options_.store, &log_, &opening_);
+    if (!store) return tl::unexpected(store.error());
+    opening_.Say("the jobs of the store are being read");
+    ServiceOptions service;
+    service.on_problem = LogProblem(&log_);
+    service.on_change = LogChange(&log_);
+    service.on_unwritten = [ending = ending_](std::int64_t change) {
+      ending->unwritten_reports += change;
+    };
+    service.keep_finished_seconds = options_.keep_finished_seconds;
+    service.finish_silent_seconds = options_.finish_silent_seconds;
+    service.max_jobs = static_cast<std::size_t>(options_.max_jobs);
+    service.given_plan = std::move(given_plan_);
+    auto started = JobService::Start(*std::move(store), std::move(service));
+    if (!started) return tl::unexpected(started.error());
+    service_ = *std::move(started);
+    LogEvents(*service_, &log_);
+    std::vector<http::Route> routes = ApiRoutes(*service_);
+    AddHealthRoutes(*service_, &routes);
+    AddPageRoutes(&routes);
+    AddMetricsRoute(&routes);
+    Result<void> set = server_->SetRoutes(std::move(routes));
+    if (!set) return set;
+    log_.Write(LogLevel::kInfo, "ready",
+               {{"url", server_->url()},
+                // Not the address of a database, which may hold a password.
+                {"store", service_->is_shared() ? "postgresql" : options_.store},
+                {"jobs", service_->unfinished_jobs()},
+                {"max_connections", server_->max_connections()}});
+    // Nobody may be reading it.
+    std::thread([ready = ready_, url = server_->url()] { ready(url); }).detach();
+    return {};
+  }
+
+  // The page is there before the jobs are, and says that the server is starting.
+  void AddPageRoutes(std::vector<http::Route>* routes) const {
+    for (http::Route& route : web::PageRoutes()) routes->push_back(std::move(route));
+    routes->insert(routes->end(), docs_routes_.begin(), docs_routes_.end());
+  }
+
+  void AddMetricsRoute(std::vector<http::Route>* routes) {
+    http::Route route;
+    route.method = "GET";
+    route.pattern = "/metrics";
+    route.at_least = Role::kRead;
+    route.handle = [this](const Request&, const auto&, const Responder& responder) {
+      const ServerFigures figures = {
+          .max_connections = server_->max_connections(),
+          .is_store_up = store_watch_.is_up(),
+          .certificate_expires_at_seconds = server_->certificate_expires_at_seconds()};
+      Response response;
+      response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+      response.body = std::make_shared<const std::string>(
+          metrics_.Text(*service_, server_->counters(), figures));
+      responder.Send(std::move(response));
+    };
+    routes->push_back(std::move(route));
+  }
+
+  void Reload() {
+    const Result<void> reloaded = server_->Reload();
+    log_.Write(
+        reloaded ? LogLevel::kInfo : LogLevel::kError, "reload",
+        {{"message", reloaded ? "tokens and certificate were read" : reloaded.error().message}});
+  }
+
+  // The store is still being opened, and does not answer. Nothing was acknowledged yet, and
+  // what it is in the middle of is one transaction.
+  void EndAtOnce() {
+    server_->Stop(0);
+    log_.Write(LogLevel::kWarning, "stopped", {{"while", opening_.sentence()}});
+    log_.Flush(kOpeningPatience);
+    ::_exit(0);
+  }
+
+  // On a second signal, or where something hangs, without more ado: what was acknowledged is
+  // durable, but for sums of iterations, of which the last line of the log tells.
+  void EndInTime(const std::shared_ptr<const StopSignals>& signals) {
+    using Clock = std::chrono::steady_clock;
+    using Seconds = std::chrono::duration<double>;
+    const auto end = Clock::now() + kEndPatience + Seconds(options_.grace_seconds);
+    std::thread([signals, end, ending = ending_, log = &log_] {
+      int signal = 0;
+      while (signal != SIGTERM && signal != SIGINT && Clock::now() < end) {
+        const auto left = std::clamp<Seconds>(end - Clock::now(), Seconds(0), kLook);
+        signal = signals->Wait(std::chrono::ceil<milliseconds>(left), -1);
+      }
+      ending->EndAtOnce(log);
+    }).detach();
+  }
+
+  const ServeOptions& options_;
+  std::optional<GivenPlan> given_plan_;
+  const std::vector<http::Route> docs_routes_;
+  const std::function<void(const std::string&)>& ready_;
+  Log log_;
+  const std::shared_ptr<Ending> ending_ = std::make_shared<Ending>();
+  Metrics metrics_;
+  StoreWatch store_watch_;
+  Opening opening_;
+  // Before the service, whose jobs its handlers use, it is stopped; after it, as listeners
+  // hold its streams, it is destroyed.
+  std::unique_ptr<http::Server> server_;
+  std::unique_ptr<JobService> service_;
+};
+
+}  // namespace
+
+Result<void> Serve(const ServeOptions& options,
+                   const std::function<void(const std::string&)>& ready) {
+  const auto signals = std::make_shared<const StopSignals>(/*ignored_too=*/true);
+  std::optional<GivenPlan> given_plan;
+  if (!options.zeus_plan_file.empty()) {
+    Result<GivenPlan> plan = GivenPlan::Read(options.zeus_plan_file);
+    if (!plan) return tl::unexpected(plan.error());
+    given_plan = *std::move(plan);
+  }
+  Result<std::vector<http::Route>> docs_routes = web::DocsRoutes(options.docs_folder);
+  if (!docs_routes) return tl::unexpected(docs_routes.error());
+  if (auto good = store::Store::Check(options.store); !good) return good;
+  Process process(options, std::move(given_plan), *std::move(docs_routes), ready);
+  Result<void> listening = process.Listen();
+  if (!listening) return listening;
+  return process.Run(signals);
+}
+
+}  // namespace perseus::server

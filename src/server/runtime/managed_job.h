@@ -1,0 +1,381 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_RUNTIME_MANAGED_JOB_H_
+#define PERSEUS_SERVER_RUNTIME_MANAGED_JOB_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "server/base/failure.h"
+#include "server/detect/conditions_watch.h"
+#include "server/detect/drift_watch.h"
+#include "server/detect/iteration_history.h"
+#include "server/detect/iteration_sums.h"
+#include "server/detect/job_watch.h"
+#include "server/detect/rank_watch.h"
+#include "server/detect/reports.h"
+#include "server/domain/caller.h"
+#include "server/domain/commands.h"
+#include "server/domain/decide.h"
+#include "server/domain/job_life.h"
+#include "server/domain/profiling_summary.h"
+#include "server/planning/measured_timeline.h"
+#include "server/runtime/events.h"
+#include "server/runtime/job_store.h"
+#include "server/runtime/plan_board.h"
+#include "server/runtime/rank_places.h"
+#include "server/runtime/strand.h"
+
+namespace perseus::server {
+
+// For the log: a durable change that somebody asked for.
+struct AuditRecord {
+  std::string job;
+  std::string what;
+  std::string before;
+  std::string after;
+  std::string token_name;
+  std::string peer;
+};
+
+// What a job uses of the server around it. Outlives all jobs. All functions are thread-safe.
+struct JobContext {
+  JobStore& store;
+  EventHub& events;
+  std::function<Moment()> now;
+  // Whether the operator's plan for jobs over Zeus' wire fits a job of this shape.
+  std::function<bool(const Shape&)> has_given_plan;
+  // Tells the workers that the store has new work.
+  std::function<void()> wake_worker;
+  // Asks for the job to be read from the store again soon.
+  std::function<void(const std::string& id)> refresh_soon;
+  std::function<void(const AuditRecord&)> on_change = {};
+  std::function<void(std::int64_t change)> on_unwritten = {};  // See ServiceOptions.
+  std::function<void(const std::string& sentence)> on_problem = {};
+};
+
+// A rank, and what its client and the watch know of it.
+struct RankNow {
+  store::RankRecord record;
+  std::optional<ClientReport> client;  // None: it did not report to this server.
+  std::optional<double> lateness;      // See JobWatch::Lateness().
+};
+
+// A snapshot of a job, to show to clients.
+struct JobView {
+  store::JobRecord record;  // Without profile.
+  std::int64_t revision = 0;
+  bool has_profile = false;
+  std::string target;
+  std::int64_t ranks_registered = 0;
+  std::vector<int> missing_ranks;  // The first that have not registered.
+  std::int64_t ranks_measured = 0;
+  std::vector<store::StragglerRecord> stragglers;
+  std::int64_t slow_pipelines = 0;            // That these slow, now or later.
+  std::shared_ptr<const PublishedPlan> plan;  // Null: none was published.
+  bool refined = false;                       // No better plan will come.
+  std::vector<store::IterationSummary> iterations;
+  double progress = 0;                                     // Share of the planning step done, 0..1.
+  std::map<std::string, double> client_counts = {};        // Sums over ranks.
+  std::map<std::string, std::int64_t> client_states = {};  // Ranks by the state they report.
+  bool has_ended = false;                // The trainers of all registered ranks have ended.
+  std::int64_t complaining_clients = 0;  // Clients that report an error,
+  std::vector<ClientReport> troubled_clients = {};  // and the first of them.
+  std::int64_t shadow_clients = 0;                  // Clients in shadow mode: they set no clock.
+  WatchView watch = {};
+  std::string profile_source = {};  // Empty: there is no profile yet.
+  bool sweeps_again = false;        // Ranks measure again and follow the old profile's plans.
+  ProfilingSummary profiling = {};
+  std::vector<Drift> drifts = {};
+  std::optional<ConditionsState> conditions = {};  // None: the job is told them, or has none.
+  MeasuredConditions measured = {};                // By ranks that report to this server.
+  std::vector<double> transfer_seconds = {};       // FixedTimes::comm_delay_seconds of the plans.
+  // The last iteration of pipeline 0 that all its ranks timed, as planned. Null: none yet.
+  std::shared_ptr<const MeasuredTimeline> timeline = {};
+  std::string profile_sha256 = {};        // Of the profile that plans are made of; empty: none yet.
+  std::vector<perseus::Note> notes = {};  // What was found odd in it and in the settings.
+};
+
+// The result of a command.
+struct Answer {
+  std::int64_t straggler = 0;     // The id of the straggler that was added. 0: none.
+  std::int64_t plan_version = 0;  // This and the rest: the job's state after the change.
+  store::JobState state = store::JobState::kRegistering;
+  WatchSettings settings = {};
+};
+
+// One job in memory. It runs the rules of domain/ on a strand (strand.h) and never waits for
+// the store.
+// - Do() decides a command at once. Its facts are durable before the job publishes a plan, sends an
+//   event or answers. If the store refuses the facts, nothing has happened.
+// - Several writes about ranks and measurements may be under way at once. Other changes are made
+//   one after the other.
+// No call waits. Thread-safe.
+//
+// If several servers share the store, this object is a cache of the job's rows. A change is written
+// only if no other server has changed the job since the rows were read. If one has, the rows are
+// read again and the command is decided again. Before a command is refused because of cached rows,
+// they are read again and the command is decided once more. docs/explanation/server.md has all
+// rules.
+class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
+ public:
+  ManagedJob(JobContext* context, JobLife life, const StoredSums& sums);
+  ManagedJob(const ManagedJob&) = delete;
+  ManagedJob& operator=(const ManagedJob&) = delete;
+
+  // Continues a loaded job. Call it once, before anything else. `ask_for_work`: also ask for the
+  // plans that the job lacks. Usually the server that changed the job has asked already, but an
+  // older version may not have.
+  void Resume(bool ask_for_work);
+
+  const std::string& id() const { return record_.id; }
+  const std::string& name() const { return record_.name; }
+  const std::string& client_key() const { return record_.client_key; }
+  double created_at_seconds() const { return record_.created_at_seconds; }
+  store::JobOrigin origin() const { return record_.origin; }
+  const std::string& settings_json() const { return record_.settings_json; }
+  const Shape& shape() const { return shape_; }
+  // Grows with every change of the job's phase.
+  std::int64_t revision() const { return seen_revision_; }
+  PlanBoard& board() { return board_; }
+  bool is_gone() const { return is_gone_; }
+  bool is_finished() const { return is_finished_; }
+  // It has finished, and nobody asked for that.
+  bool has_ended_itself() const;
+  // The rules threw again and again, so the server does nothing with the job by itself until it is
+  // started again. Plans are read and commands are carried out as ever.
+  bool is_aside() const { return is_aside_; }
+  // The job's entry in a list.
+  store::JobHead head() const;
+  // Notes that a client asks for the job; see MayRest().
+  void Touch() { asked_at_seconds_ = context_->now().seconds; }
+
+  // Whether the job may leave the memory: it has finished, nobody has asked for it since
+  // `since_seconds`, nobody waits at it, and the store has all of it.
+  bool MayRest(double since_seconds) const;
+
+  // Carries out a command; `reply` is called once, perhaps before this returns.
+  using Reply = std::function<void(const Outcome<Answer>&)>;
+  void Do(Command command, Caller caller, Reply reply);
+
+  // Takes reports of iterations and of clients. Their sums become durable within a second or two.
+  using Done = std::function<void(const Outcome<void>&)>;
+  void Report(std::vector<IterationReport> reports, std::vector<ClientReport> clients, Done done);
+
+  // What is wrong with the rank of this client by what clients report; "": nothing.
+  std::string TroubleOf(const ClientReport& client) const;
+  // Whether the client is that of the first rank, which trains while others are missing.
+  bool LacksRanksOf(const ClientReport& client) const;
+
+  // As PlanBoard::Wait(). If this server does not know the version `after`, it reads the store:
+  // another server may have published that version, or the store may have lost it.
+  std::int64_t AwaitPlan(std::int64_t after, double seconds, PlanBoard::Waiter waiter);
+
+  // Handles what depends on time: stragglers begin and expire, waiting for late ranks ends, failed
+  // writes are tried again. To be called every ServiceOptions::tick_seconds.
+  void Tick();
+
+  // Finishes the job if it has ranks, and none of them was heard of for so long: they are gone
+  // without a word. Other servers may hear them, so the store's sums of iterations count, too.
+  void FinishIfSilent(double seconds);
+
+  // The sums and the history from Report() that are not in the store yet. For the end of the
+  // process.
+  std::vector<store::Fact> TakeIterations();
+  // How writing these sums ended.
+  void OnIterationsWritten(const std::vector<store::Fact>& facts, bool are_written);
+
+  // Reads what other servers wrote and publishes it. When `done` is called, this object knows all
+  // that any server acknowledged before the call. Calls at the same time share one reading. Does
+  // nothing if no other process uses the store.
+  using Refreshed = std::function<void(const Result<void>&)>;
+  void Refresh(Refreshed done);
+  // The same, and also reads the sums of iterations of other servers, at most once a second.
+  void RefreshAll(Refreshed done);
+  // Whether the store, according to `marks`, differs from what was read last. Takes no lock.
+  bool IsBehind(const store::JobMarks& marks) const;
+
+  // The next planning step, or nullopt if no plan is missing.
+  std::optional<PlanningStep> NextStep() const;
+  // See perseus::server::IsPast().
+  bool IsPast(const PlanningStep& step) const;
+  // Reports the share of the present planning step that is done, for View().
+  void SetProgress(double share) { progress_ = share; }
+  // A planning step has no result. Returns true if the job has plans already and only lacks better
+  // ones.
+  bool GiveUpBetterPlans(const PlanningStep& step);
+  bool WantsWork() const;
+  // Whether ranks must measure now. Takes no lock.
+  bool WantsProfile() const { return is_profiling_; }
+
+  JobView View() const;
+  std::shared_ptr<const MeasuredTimeline> Timeline() const;  // See JobView::timeline.
+  // A copy of the durable state.
+  JobLife Life() const;
+  std::vector<store::RankRecord> Ranks() const;
+  // The ranks with what is known of each now, by number.
+  std::vector<RankNow> RanksNow() const;
+  // Calls `visit` for each rank, by number, with the last word of its client (nullptr: none to this
+  // server). It must neither keep what it gets nor ask anything of the job.
+  using RankVisitor = std::function<void(const store::RankRecord&, const ClientReport*)>;
+  void VisitRanks(const RankVisitor& visit) const;
+  // Finds a rank's place; takes no lock if the rank is known. If it may have registered with
+  // another server, reads the store. kUnavailable: the store does not answer.
+  using RankFound = std::function<void(const Outcome<RankPlace>&)>;
+  void FindRank(int rank, RankFound found);
+  // The rank's record, as far as this server knows it.
+  std::optional<store::RankRecord> KnownRank(int rank) const;
+  // What the rank has reported of its present or last sweep.
+  struct ReportedRows {
+    std::vector<ProfileKey> rows;
+    bool done = false;
+  };
+  ReportedRows RowsOf(int rank) const;
+
+ private:
+  // A command that is not answered yet.
+  struct Operation {
+    Command command;
+    Caller caller;
+    Reply reply;
+    double until_seconds = 0;  // Until then it is retried if other servers change the job first.
+    bool has_looked = false;   // The job's rows were read again since the command came.
+
+    // Whether it is written on the revision that it was decided on, and alone.
+    bool is_change() const { return caller.if_revision || !HoldsAtAnyRevision(command); }
+  };
+  using OperationPointer = std::shared_ptr<Operation>;
+
+  // What may throw, and at which command; 0 if at none.
+  using Attempt = std::pair<std::string_view, std::size_t>;
+
+  void Begin(const OperationPointer& operation);
+  bool MayReadIterations();
+  void Run(const OperationPointer& operation) PERSEUS_REQUIRES(strand_);
+  Outcome<Decision> DecideNow(Operation* operation, Moment* now) const PERSEUS_REQUIRES(strand_);
+  void RunInternal(Command command, Reply reply = {}) PERSEUS_REQUIRES(strand_);
+  bool MayRetry(const Operation& operation, const Failure& failure) const PERSEUS_REQUIRES(strand_);
+  void RefreshThenRun(const OperationPointer& operation) PERSEUS_REQUIRES(strand_);
+  void RunLater(const OperationPointer& operation) PERSEUS_REQUIRES(strand_);
+  void Settle(const OperationPointer& operation, Outcome<Answer> outcome) PERSEUS_REQUIRES(strand_);
+  void Carry(const OperationPointer& operation, Decision decision, const Moment& now)
+      PERSEUS_REQUIRES(strand_);
+  void OnWritten(const OperationPointer& operation, const Decision& decision, double looked_at,
+                 const Result<store::JobMarks>& written) PERSEUS_REQUIRES(strand_);
+  void OnRefused(const OperationPointer& operation, const Error& error) PERSEUS_REQUIRES(strand_);
+  void ApplyWritten(const Decision& decision, const store::JobMarks& marks)
+      PERSEUS_REQUIRES(strand_);
+  void ApplyEnd(const Decision& decision) PERSEUS_REQUIRES(strand_);
+  void ReadAnew() PERSEUS_REQUIRES(strand_);
+  void ApplyRows(const Decision& decision, const store::JobMarks& marks) PERSEUS_REQUIRES(strand_);
+  Answer AnswerWith(std::int64_t straggler) const PERSEUS_REQUIRES(strand_);
+  void RunNext() PERSEUS_REQUIRES(strand_);
+  void OnPhase(const Phase& before) PERSEUS_REQUIRES(strand_);
+  void Publish() PERSEUS_REQUIRES(strand_);
+  void SeeMarks() PERSEUS_REQUIRES(strand_);
+  void HearRanks() { heard_at_seconds_ = context_->now().seconds; }
+  std::int64_t ReportsOfAll() const PERSEUS_REQUIRES(strand_);
+  Advance AdvanceNow() const PERSEUS_REQUIRES(strand_);
+  void AdvanceJob() PERSEUS_REQUIRES(strand_);
+  void AskLibrary(const std::string& layout) PERSEUS_REQUIRES(strand_);
+  std::vector<store::Fact> TakeSums() PERSEUS_REQUIRES(strand_);
+  void FlushIterations() PERSEUS_REQUIRES(strand_);
+  void CountUnwritten() PERSEUS_REQUIRES(strand_);
+  void LookAtWatch() PERSEUS_REQUIRES(strand_);
+  void LookAtConditions() PERSEUS_REQUIRES(strand_);
+  void LookAtTimeNow() PERSEUS_REQUIRES(strand_);
+  void WhenRead(Refreshed done) PERSEUS_REQUIRES(strand_);
+  void StartReading() PERSEUS_REQUIRES(strand_);
+  void ReadOnce(std::int64_t last_waiter, int readings) PERSEUS_REQUIRES(strand_);
+  void OnRead(const Result<Reading>& reading, std::int64_t last_waiter, int readings)
+      PERSEUS_REQUIRES(strand_);
+  Result<bool> TakeReading(const Reading& reading) PERSEUS_REQUIRES(strand_);
+  void EndReading(const Result<void>& outcome, std::int64_t last_waiter) PERSEUS_REQUIRES(strand_);
+  struct Reports;
+  void TryReports(const std::shared_ptr<Reports>& reports) PERSEUS_REQUIRES(strand_);
+  void TakeReports(const Reports& reports) PERSEUS_REQUIRES(strand_);
+  void KeepTimeline(const WholeIteration& whole, const IterationReport& last)
+      PERSEUS_REQUIRES(strand_);
+  void Hear(const ClientReport& client, std::size_t iterations) PERSEUS_REQUIRES(strand_);
+  bool CanSetClocksAgain(const ClientReport& client) const PERSEUS_REQUIRES(strand_);
+  void WatchDrift(const std::vector<KindReport>& kinds) PERSEUS_REQUIRES(strand_);
+  void WatchIterations(const std::vector<IterationReport>& reports) PERSEUS_REQUIRES(strand_);
+  void RecordCost(const WatchedIteration& iteration, double day_seconds) PERSEUS_REQUIRES(strand_);
+  void Tell(const std::string& problem) const PERSEUS_REQUIRES(strand_);
+  void NoteThrow(const Attempt& attempt, std::string problem, const Operation& operation)
+      PERSEUS_REQUIRES(strand_);
+  void Announce(const Announcement& announcement) PERSEUS_REQUIRES(strand_);
+  void Audit(const Operation& operation, const Decision& decision) PERSEUS_REQUIRES(strand_);
+  bool is_shared() const { return context_->store.is_shared(); }
+
+  JobContext* const context_;
+  const store::JobRecord record_;  // As created, without profile.
+  const Shape shape_;
+  PlanBoard board_;
+  RankPlaces places_;
+  std::atomic<bool> is_gone_ = false;
+  std::atomic<bool> is_profiling_ = false;
+  std::atomic<bool> is_finished_ = false;
+  std::atomic<bool> is_aside_ = false;
+  std::atomic<double> asked_at_seconds_ = 0;
+  std::atomic<double> heard_at_seconds_ = 0;  // When a rank last spoke, or the job changed.
+  std::atomic<double> progress_ = 0;
+  std::atomic<std::int64_t> seen_revision_ = 0;  // As life_.marks.
+  std::atomic<std::int64_t> seen_rows_ = 0;
+
+  Strand strand_;
+  JobLife life_ PERSEUS_GUARDED_BY(strand_);
+  Underway underway_ PERSEUS_GUARDED_BY(strand_);
+  bool is_changing_ PERSEUS_GUARDED_BY(strand_) = false;  // A change of the phase is under way.
+  std::deque<OperationPointer> waiting_ PERSEUS_GUARDED_BY(strand_);  // For that.
+  // Readings: one at a time; who asks meanwhile waits for the next.
+  bool is_reading_ PERSEUS_GUARDED_BY(strand_) = false;
+  std::vector<Refreshed> of_this_reading_ PERSEUS_GUARDED_BY(strand_);
+  std::vector<Refreshed> of_next_reading_ PERSEUS_GUARDED_BY(strand_);
+  std::int64_t checked_rows_ PERSEUS_GUARDED_BY(strand_) =
+      -1;  // The store had no others when it was read.
+  std::int64_t highest_version_ PERSEUS_GUARDED_BY(strand_) =
+      0;  // That any rank can have been told by this server.
+  bool is_asking_library_ PERSEUS_GUARDED_BY(strand_) = false;
+  bool has_asked_library_ PERSEUS_GUARDED_BY(strand_) = false;
+  std::int64_t stays_running_at_ PERSEUS_GUARDED_BY(strand_) = -1;  // Revision.
+  double last_measured_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;
+  IterationSums sums_ PERSEUS_GUARDED_BY(strand_);
+  IterationHistory history_ PERSEUS_GUARDED_BY(strand_);
+  std::int64_t counted_unwritten_ PERSEUS_GUARDED_BY(strand_) = 0;  // As told to on_unwritten.
+  std::int64_t heard_reports_ PERSEUS_GUARDED_BY(strand_) = 0;      // Of all servers.
+  double flush_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;
+  double iterations_read_at_seconds_ PERSEUS_GUARDED_BY(strand_);
+  std::map<int, ClientReport> clients_
+      PERSEUS_GUARDED_BY(strand_);  // The last of each rank; not durable.
+  RankWatch rank_watch_ PERSEUS_GUARDED_BY(strand_);
+  // Of each rank of a pipeline; none: not asked for yet. Empty: the settings do not say.
+  mutable std::optional<std::vector<ComputationCounts>> planned_ PERSEUS_GUARDED_BY(strand_);
+  JobWatch watch_ PERSEUS_GUARDED_BY(strand_);
+  DriftWatch drift_ PERSEUS_GUARDED_BY(strand_);
+  // What ranks that report to this server measured; not durable.
+  ConditionsWatch conditions_ PERSEUS_GUARDED_BY(strand_);
+  std::shared_ptr<const MeasuredTimeline> timeline_ PERSEUS_GUARDED_BY(strand_);  // See JobView.
+  double conditions_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;                  // Looked at next.
+  std::optional<double> looked_at_day_seconds_
+      PERSEUS_GUARDED_BY(strand_);  // For stragglers. None: look again.
+  double work_again_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;  // 0: not.
+  bool has_given_up_ PERSEUS_GUARDED_BY(strand_) = false;  // No better plan is to come for long.
+  std::map<Attempt, int> throws_ PERSEUS_GUARDED_BY(strand_);  // One after the other.
+};
+
+}  // namespace perseus::server
+
+#endif  // PERSEUS_SERVER_RUNTIME_MANAGED_JOB_H_

@@ -1,0 +1,458 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_STORE_FACTS_H_
+#define PERSEUS_SERVER_STORE_FACTS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "common/labels.h"
+#include "perseus/computation.h"
+#include "perseus/result.h"
+
+// Facts: the changes of jobs that servers store. They are plain values. Times of day are seconds
+// since 1970 (UTC). A member `job` is a job's id.
+namespace perseus::store {
+
+// Names for error codes; store.h says more.
+// The stored cells of one job are invalid. Other jobs are not affected.
+inline constexpr ErrorCode kDamaged = ErrorCode::kInvalidInput;
+// The deadline of a request has passed and nothing was written; or Open() was told to stop.
+inline constexpr ErrorCode kTooLate = ErrorCode::kCancelled;
+
+enum class JobState : std::uint8_t {
+  kRegistering,     // Not all ranks have registered.
+  kProfiling,       // All ranks have registered; they measure.
+  kCharacterizing,  // The frontier is being computed.
+  kRunning,         // There are plans.
+  kFailed,          // There is no plan; `reason` says why. Ranks run at maximum clocks.
+  kFinished,
+};
+inline constexpr std::array<std::string_view, 6> kJobStateNames = {
+    "registering", "profiling", "characterizing", "running", "failed", "finished"};
+constexpr std::string_view JobStateName(JobState state) {
+  return kJobStateNames[static_cast<std::size_t>(state)];
+}
+
+// The interface through which a job was created. It decides the form of answers.
+enum class JobOrigin : std::uint8_t { kApi, kZeus };
+
+// A job, when it is created.
+struct JobRecord {
+  std::string id = {};
+  std::string client_key = {};  // Chosen by the creator; the same key means the same job.
+  std::string name = {};
+  std::string owner = {};  // Name of the token that created it; empty: there was none.
+  JobLabels labels = {};   // See LabelsChange.
+  JobOrigin origin = JobOrigin::kApi;
+  int pipeline_parallel = 1;  // Ranks of a pipeline.
+  int data_parallel = 1;      // Pipelines.
+  int tensor_parallel = 1;
+  std::string settings_json = {};                 // As created.
+  std::string profile_csv = {};                   // Empty: the ranks measure.
+  std::vector<double> blocking_power_watts = {};  // Measured; empty: the settings have it.
+  std::string target = {};  // For ParsePlanTarget(); empty: the settings' target.
+  JobState state = JobState::kRegistering;
+  std::string reason = {};           // Why the job is in its state: a sentence, or empty.
+  std::string detection_json = {};   // See DetectionChange.
+  std::string conditions_json = {};  // See ConditionsChange.
+  std::string library_json = {};     // See server::LibraryRequest. The store does not read it.
+  std::string profile_source =
+      {};  // "given", "measured", "reused from j-1f..."; empty: no profile.
+  // sweep_round: number of the present or last sweep. It is 0 at first and grows by one each time
+  // the job is profiled again. settled_round: the last sweep that gave the profile or was given up.
+  int sweep_round = 0;
+  int settled_round = 0;
+  // The profile of the last sweep as long as it has no plans.
+  std::string next_profile_csv = {};
+  std::vector<double> next_blocking_power_watts = {};
+  double created_at_seconds = 0;
+  double finished_at_seconds = 0;  // 0: not finished, or the time is not known.
+};
+
+// A job enters a state. Members that are set change in the same transaction.
+struct StateChange {
+  std::string job = {};
+  JobState state = JobState::kRegistering;
+  std::string reason = {};
+  std::optional<std::string> profile_csv = {};
+  std::optional<std::vector<double>> blocking_power_watts = {};
+  std::optional<std::string> profile_source = {};
+  std::optional<int> sweep_round = {};
+  // Each profile comes with the blocking power that was measured with it.
+  std::optional<std::string> next_profile_csv = {};
+  std::vector<double> next_blocking_power_watts = {};
+  enum class Next : std::uint8_t { kKeep, kAdopt, kDrop };
+  // kAdopt: the next profile becomes the profile. kDrop: it is forgotten. Both settle its sweep.
+  Next next = Next::kKeep;
+  double at_seconds = 0;  // Time of day, stored only for kFinished. 0: not given.
+};
+
+// A rank and its position. Registering it again replaces its GPU and node.
+struct RankRecord {
+  std::string job = {};
+  int rank = 0;
+  int dp_rank = 0;
+  int pp_rank = 0;
+  int tp_rank = 0;
+  std::string gpu_uuid = {};
+  std::string gpu_name = {};
+  std::string node = {};
+  std::vector<int> clocks_mhz = {};
+};
+
+// The clock of what was measured with no clock set.
+inline constexpr int kUnlockedMhz = 0;
+
+// One kind of computation at one clock, as one rank measured it.
+struct MeasuredRow {
+  int stage = 0;
+  ComputationType type = ComputationType::kForward;
+  int clock_mhz = 0;  // Or kUnlockedMhz.
+  double time_seconds = 0;
+  double energy_joules = 0;  // Of one GPU.
+  int samples = 1;
+  // Standard errors of time and energy; 0: not reported.
+  double time_std_seconds = 0;
+  double energy_std_joules = 0;
+  // See OptionErrors in perseus/profile.h; empty: not reported.
+  std::vector<double> time_sources = {};
+  std::vector<double> power_sources = {};
+  bool throttled = false;  // The GPU slowed itself down while this was measured.
+  std::optional<double> temperature_celsius = {};  // Mean.
+  // Only if the trainer reports how much work each computation does. `work`: its mean (0: not
+  // reported). If the work varied: time and energy per unit of it, and the standard deviations that
+  // remain after this fit.
+  double work = 0;
+  std::optional<double> seconds_per_work = {};
+  std::optional<double> joules_per_work = {};
+  double time_residual_std_seconds = 0;
+  double energy_residual_std_joules = 0;
+
+  friend bool operator==(const MeasuredRow&, const MeasuredRow&) = default;
+};
+
+// The cost of a rank's sweep. `extra_...`: the part above the cost at the highest clock.
+struct SweepCost {
+  std::int64_t iterations = 0;
+  double seconds = 0;
+  double joules = 0;
+  double extra_seconds = 0;
+  double extra_joules = 0;
+
+  friend bool operator==(const SweepCost&, const SweepCost&) = default;
+};
+
+// What a GPU that waits draws at a clock.
+struct MeasuredWaiting {
+  int clock_mhz = 0;
+  double watts = 0;
+  double std_watts = 0;  // Standard error.
+
+  friend bool operator==(const MeasuredWaiting&, const MeasuredWaiting&) = default;
+};
+
+struct Measurements {
+  std::string job = {};
+  int rank = 0;
+  std::vector<MeasuredRow> rows = {};
+  std::optional<double> blocking_power_watts = {};
+  bool done = false;                    // The rank's sweep has ended.
+  int sweep_round = 0;                  // See JobRecord.
+  double blocking_power_std_watts = 0;  // Standard error; 0: not reported.
+  // By clock; empty: the rank's sweep did not show that it depends on the clock.
+  std::vector<MeasuredWaiting> waiting = {};
+  double counter_period_seconds = 0;    // Update period of the energy counter; 0: not reported.
+  std::optional<SweepCost> sweep = {};  // Cost of the sweep so far.
+  std::vector<std::string> notes = {};  // Sentences of one line.
+};
+
+// A measured profile in the library, which outlives its job. Writing an id that exists changes
+// nothing.
+struct ProfileRecord {
+  std::string job = {};  // The job that measured it.
+  std::string id = {};
+  std::string model = {};   // The job's label. Empty: none, so no job finds it by its layout.
+  std::string layout = {};  // See server::LayoutOf(). A job that reuses the profile has the same.
+  std::string metadata_json = {};
+  std::string profile_csv = {};
+  std::vector<double> blocking_power_watts = {};
+  std::string conditions_json = {};  // See ProfileConditions.
+  double created_at_seconds = 0;
+
+  friend bool operator==(const ProfileRecord&, const ProfileRecord&) = default;
+};
+inline constexpr int kMostStoredProfiles = 1000;  // The store keeps the newest.
+
+// What `job`, which uses this profile of the library, measured of noise and latency, as JSON; see
+// server::KeptConditions. Replaces what the profile had. Empty: no job told any.
+struct ProfileConditions {
+  std::string job = {};
+  std::string profile = {};
+  std::string conditions_json = {};
+};
+
+// A plan as one knob per computation, in the order of the job's DAG.
+struct PlanRecord {
+  std::int64_t id = 0;  // Unique within the job, for ever.
+  double requested_time_seconds = 0;
+  std::vector<int> knobs = {};  // Each below kMaxKnobs.
+};
+inline constexpr int kMaxKnobs = 4096;
+
+// The frontier and the plans on it. Replaces the job's earlier ones.
+struct CurveRecord {
+  std::string job = {};
+  int revision = 0;                // 1: quick, 2: refined.
+  std::string frontier_json = {};  // See server::FrontierText(). The store does not read it.
+  std::vector<PlanRecord> plans = {};
+};
+
+// The plan of every pipeline from a version on. The store keeps the newest versions of each job.
+inline constexpr int kMostStoredVersions = 1000;
+struct PlanVersion {
+  std::string job = {};
+  std::int64_t version = 0;                     // Ascending within a job.
+  std::string reason = {};                      // "target", "straggler", "no_plan"
+  double at_seconds = 0;                        // Time of day.
+  std::int64_t plan = 0;                        // 0: no plan; maximum clocks.
+  std::map<int, std::int64_t> exceptions = {};  // Pipelines that run another plan.
+};
+
+// The job's target: where on the frontier it should be.
+struct TargetChange {
+  std::string job = {};
+  std::string target = {};
+};
+
+// A straggler: a pipeline, a rank or a node (exactly one is set) that is slowed by a factor or by a
+// delay per iteration (exactly one is not 0). If a straggler with this id exists, only its factor
+// changes.
+struct StragglerRecord {
+  std::string job = {};
+  std::int64_t id = 0;  // Unique within the job, for ever.
+  std::optional<int> pipeline = {};
+  std::optional<int> rank = {};
+  std::string node = {};
+  double factor = 0;
+  double delay_seconds = 0;
+  double starts_at_seconds = 0;
+  std::optional<double> expires_at_seconds = {};
+};
+
+struct StragglerGone {
+  std::string job = {};
+  std::int64_t id = 0;
+};
+
+// Sums of the iterations under one version of the plan that ranks reported to one server. Replaces
+// what the same server wrote about this version before. The sums of squares are 0 in rows of older
+// versions of Perseus, which did not have them.
+struct IterationSummary {
+  std::string job = {};
+  std::int64_t plan_version = 0;
+  std::int64_t reports = 0;
+  double total_seconds = 0;
+  double least_seconds = 0;
+  double most_seconds = 0;
+  double square_seconds2 = 0;       // Sum of the squares.
+  std::int64_t energy_reports = 0;  // Reports with energy; the next two sum over these.
+  double total_joules = 0;
+  double square_joules2 = 0;
+};
+
+// How long the spans are that the history is kept in.
+enum class Resolution : std::uint8_t { kMinute, kHour, kDay };
+inline constexpr std::array<std::string_view, 3> kResolutionNames = {"minute", "hour", "day"};
+inline constexpr std::array<std::int64_t, 3> kSpanSeconds = {60, 3'600, 86'400};
+// How long rows are kept; 0: for ever, beyond their job.
+inline constexpr std::array<std::int64_t, 3> kKeptSeconds = {86'400, 31 * std::int64_t{86'400}, 0};
+constexpr std::int64_t SpanOf(Resolution resolution) {
+  return kSpanSeconds[static_cast<std::size_t>(resolution)];
+}
+constexpr std::int64_t KeptOf(Resolution resolution) {
+  return kKeptSeconds[static_cast<std::size_t>(resolution)];
+}
+
+// Iterations, each counted once: as long as the slowest of the ranks that reported it to one
+// server.
+struct IterationTimes {
+  std::int64_t iterations = 0;
+  std::int64_t reports = 0;  // Of ranks, of these iterations.
+  double seconds = 0;
+
+  friend bool operator==(const IterationTimes&, const IterationTimes&) = default;
+};
+
+// Sums of the iterations that ranks reported to one server in one span of time. Replaces what the
+// same server wrote of this span before. From `reports` on they are sums over ranks, so that those
+// of servers add up also where ranks of one job report to several: `reports` / `ranks` is the
+// number of iterations.
+struct HistoryRow {
+  std::string job = {};
+  Resolution resolution = Resolution::kMinute;
+  std::int64_t start = 0;  // Time of day; a multiple of the span.
+  int ranks = 0;           // Of the job.
+  // When the first of the iterations began and the last ended, by the server's clock, within the
+  // span. 0: not known, as an older Perseus wrote the row, or one of the rows that it sums up.
+  double first_seconds = 0;
+  double last_seconds = 0;
+  std::int64_t reports = 0;
+  double total_seconds = 0;
+  std::int64_t energy_reports = 0;  // Reports with energy; the rest sums over these.
+  double joules = 0;
+  // What they saved against maximum clocks, by what their plan promises. Negative: it needed more.
+  double promised_joules = 0;
+  // Of the reports whose plan was compared with no clock set: what they used, and what they saved
+  // by that comparison.
+  double compared_joules = 0;
+  double realised_joules = 0;
+  // Iterations that were complete in the span. An older Perseus kept none: in its rows, each is as
+  // long as the mean of its ranks.
+  IterationTimes times = {};
+  IterationTimes measured_times = {};  // Of these, those of which each rank told its energy,
+  double measured_joules = 0;          // and that energy.
+
+  friend bool operator==(const HistoryRow&, const HistoryRow&) = default;
+};
+
+// A row of all servers together, with name and owner of its job, which may be gone. `labels`: as
+// they are now, or were when it went.
+struct NamedHistoryRow {
+  std::string name = {};
+  std::string owner = {};
+  JobLabels labels = {};
+  HistoryRow row = {};
+  // Mean of row.times and of row.measured_times. 0: there is no such iteration.
+  double iteration_seconds = 0;
+  double measured_iteration_seconds = 0;
+};
+
+// Which rows of the history are read: those that start at `since` or later and before `until`.
+struct HistoryQuery {
+  std::string job = {};  // Empty: all jobs.
+  Resolution resolution = Resolution::kDay;
+  std::int64_t since = 0;
+  std::int64_t until = 0;
+  std::size_t most = 200'000;  // One more is read, so that it shows.
+};
+
+// The operator's settings, as JSON, for detecting stragglers and for comparing plans with no clock
+// set. Empty: the default settings.
+struct DetectionChange {
+  std::string job = {};
+  std::string detection_json = {};
+};
+
+// What the job's ranks measured of noise and latency, and for which of them its plans are made, as
+// JSON; see server::ConditionsState. Empty: the job does not measure them.
+struct ConditionsChange {
+  std::string job = {};
+  std::string conditions_json = {};
+};
+
+// All labels of the job, from now on. They outlive a job that has rows of the history.
+struct LabelsChange {
+  std::string job = {};
+  JobLabels labels = {};
+};
+
+// A frontier or a plan must be computed. Some server should claim that work.
+struct WorkWanted {
+  std::string job = {};
+  bool urgent = false;  // To be claimed before all work that is not urgent.
+};
+
+// Which work a server claims. kAny: urgent work first.
+enum class WorkKind : std::uint8_t { kAny, kUrgent, kOther };
+
+struct JobGone {
+  std::string job = {};
+};
+
+using Fact = std::variant<JobRecord, StateChange, RankRecord, Measurements, CurveRecord,
+                          PlanVersion, TargetChange, StragglerRecord, StragglerGone,
+                          IterationSummary, HistoryRow, DetectionChange, ConditionsChange,
+                          LabelsChange, WorkWanted, ProfileRecord, ProfileConditions, JobGone>;
+
+// Counters of a job's changes. A server whose marks are older has rows to read. A job that does not
+// exist has revision 0. The counters grow by one, but not where another process has become the
+// database: a standby that took over may lack the last commits. Before it changes a job, it moves
+// revision and rows to a new history: beyond all that was ever counted. So no counter has two
+// meanings, and marks of two histories say nothing of each other.
+struct JobMarks {
+  std::string id = {};
+  std::int64_t revision = 0;  // Counts writes of state, target, detection, conditions, labels,
+                              // stragglers, curve or version: of all that `rows` does not count.
+  std::int64_t rows = 0;      // Counts writes of ranks or measurements.
+  std::int64_t curve = 0;     // The revision that wrote the curve; 0: there is no curve.
+
+  friend bool operator==(const JobMarks&, const JobMarks&) = default;
+};
+
+// Where the history of a counter begins: below it are only counters of earlier ones.
+inline constexpr int kHistoryBits = 20;
+constexpr std::int64_t HistoryOf(std::int64_t counter) {
+  return counter >> kHistoryBits << kHistoryBits;
+}
+
+// A job in a list: without its long texts, so that 10,000 jobs can be read quickly.
+struct JobHead {
+  std::string id = {};
+  std::string client_key = {};
+  std::string name = {};
+  JobLabels labels = {};
+  JobOrigin origin = JobOrigin::kApi;
+  JobState state = JobState::kRegistering;
+  double created_at_seconds = 0;
+  double finished_at_seconds = 0;  // See JobRecord.
+  JobMarks marks = {};
+};
+
+// Parts of a stored job that can be read.
+enum class Parts : unsigned {
+  kNone = 0,
+  kPhase = 1,  // The record without its profile, the stragglers, and the last version.
+  kRanks = 2,
+  kMeasurements = 4,
+  kCurve = 8,
+  kIterations = 16,
+  kProfile = 32,  // The record's profile. Only together with kPhase.
+  kHistory = 64,
+  kAll = 127,
+};
+constexpr Parts operator|(Parts a, Parts b) {
+  return static_cast<Parts>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr bool Has(Parts parts, Parts part) {
+  return (static_cast<unsigned>(parts) & static_cast<unsigned>(part)) != 0;
+}
+
+// One job as the store has it at one moment: the parts that were asked for. Id and marks are always
+// set.
+struct StoredJob {
+  JobRecord job;
+  JobMarks marks = {};
+  std::vector<RankRecord> ranks = {};           // By rank.
+  std::vector<Measurements> measurements = {};  // In the order in which they came.
+  std::optional<CurveRecord> curve = {};
+  std::optional<PlanVersion> version = {};       // The last one.
+  std::vector<StragglerRecord> stragglers = {};  // By id, without those that were cleared.
+  std::int64_t last_straggler = 0;               // The highest id that was ever used.
+  // By version: what this process wrote, and sums over all others.
+  std::vector<IterationSummary> iterations_here = {};
+  std::vector<IterationSummary> iterations_elsewhere = {};
+  std::vector<HistoryRow> history_here = {};  // The last of each resolution of this process.
+};
+
+}  // namespace perseus::store
+
+#endif  // PERSEUS_SERVER_STORE_FACTS_H_

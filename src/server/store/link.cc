@@ -1,0 +1,169 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "server/store/link.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace perseus::store {
+namespace {
+
+// To connect. libpq has a limit of its own for one host, but none for the look-up
+// of names or for a pooler that keeps one waiting.
+constexpr std::chrono::milliseconds kConnectPatience{4000};
+constexpr std::chrono::milliseconds kAskPeriod{50};
+
+// No connection came about.
+struct Unconnected {
+  Fault fault;
+};
+
+// A flag that is up as long as this lives.
+class Raised {
+ public:
+  explicit Raised(std::atomic<bool>* flag) : flag_(*flag) { flag_ = true; }
+  ~Raised() { flag_ = false; }
+  Raised(const Raised&) = delete;
+  Raised& operator=(const Raised&) = delete;
+
+ private:
+  std::atomic<bool>& flag_;
+};
+
+}  // namespace
+
+// On a thread of its own, which is left behind where it does not come back. Throws
+// Unconnected.
+std::unique_ptr<soci::session> Link::Connect() {
+  if (!backend_->is_shared()) return backend_->Connect();
+  // One that was begun long ago says nothing of now, unless it came about.
+  if (connecting_.valid() && WaitForConnection()) {
+    Connection connection = connecting_.get();
+    if (connection.session != nullptr) return std::move(connection.session);
+  }
+  if (!connecting_.valid()) {
+    // No exception leaves the thread: it would be destroyed by two of them.
+    std::packaged_task<Connection()> task([backend = backend_]() -> Connection {
+      try {
+        return {.session = backend->Connect()};
+      } catch (const std::exception& exception) {
+        return {.fault = backend->FaultOf(exception)};
+      }
+    });
+    connecting_ = task.get_future();
+    std::thread(std::move(task)).detach();
+    if (WaitForConnection()) {
+      Connection connection = connecting_.get();
+      if (connection.session != nullptr) return std::move(connection.session);
+      throw Unconnected{std::move(connection.fault)};
+    }
+  }
+  throw Unconnected{{FaultKind::kLost, NoAnswer()}};
+}
+
+Error Link::NoAnswer() const {
+  return {ErrorCode::kIo, fmt::format("{}: the database, or the pooler before it, does not answer; "
+                                      "nothing was written",
+                                      backend_->name())};
+}
+
+bool Link::WaitForConnection() {
+  const auto until = Clock::now() + kConnectPatience;
+  while (Clock::now() < until && (!keep_going_ || keep_going_())) {
+    if (connecting_.wait_for(kAskPeriod) == std::future_status::ready) return true;
+  }
+  return false;
+}
+
+std::optional<Failure> Link::Try(const std::string& begin, double seconds, const Work& work) {
+  const MutexLock lock(mutex_);
+  std::optional<Failure> failure;
+  {
+    const Raised raised(&is_trying_);
+    failure = TryOnce(begin, seconds, work);
+  }
+  const bool is_lost = failure && failure->kind == FaultKind::kLost;
+  const MutexLock lost_lock(lost_mutex_);
+  if (!is_lost) {
+    lost_since_.reset();
+  } else if (!lost_since_) {
+    lost_since_ = Clock::now();
+  }
+  return failure;
+}
+
+std::optional<Failure> Link::TryOnce(const std::string& begin, double seconds, const Work& work) {
+  bool is_ending = false;
+  Failure failure;
+  try {
+    if (session_ == nullptr) session_ = Connect();
+    const Watchdog::Watch watch(watchdog_, backend_->SocketOf(*session_), seconds);
+    *session_ << begin;
+    work(*session_);
+    is_ending = true;  // NOLINT(clang-analyzer-deadcode.DeadStores): read if Commit() throws.
+    *session_ << backend_->Commit();
+    return std::nullopt;
+  } catch (Unconnected& none) {
+    return Failure{.kind = none.fault.kind, .error = std::move(none.fault.error)};
+  } catch (const std::exception& exception) {
+    Fault fault = backend_->FaultOf(exception);
+    failure = {.kind = fault.kind, .error = std::move(fault.error)};
+  }
+  if (failure.kind != FaultKind::kLost) {
+    RollBack();
+    return failure;
+  }
+  session_.reset();
+  if (is_ending) {
+    failure.is_unknown = true;
+    failure.error.message = fmt::format(
+        "{}: the connection was lost at the end of the transaction, so that it is not known "
+        "whether it was written; read again",
+        backend_->name());
+  }
+  return failure;
+}
+
+// Ends the transaction; and the connection, where even that fails.
+void Link::RollBack() {
+  if (session_ == nullptr) return;
+  try {
+    const Watchdog::Watch watch(watchdog_, backend_->SocketOf(*session_), kWaitSeconds);
+    *session_ << "ROLLBACK";
+  } catch (const std::exception&) {
+    // SQLite does so by itself, as when the disk is full.
+    if (backend_->is_shared()) session_.reset();
+  }
+}
+
+bool Link::IsAway() {
+  const MutexLock lock(lost_mutex_);
+  return lost_since_ && Clock::now() - *lost_since_ > std::chrono::duration<double>(kWaitSeconds);
+}
+
+Result<void> Link::Run(const std::string& begin, double seconds, const Work& work) {
+  if (IsAway() && is_trying_) return tl::unexpected(NoAnswer());
+  const auto until = Clock::now() + std::chrono::duration<double>(kWaitSeconds);
+  Backoff backoff;
+  while (true) {
+    const std::optional<Failure> failure = Try(begin, seconds, work);
+    if (!failure) return {};
+    const bool helps =
+        (failure->kind == FaultKind::kLost && !IsAway()) || failure->kind == FaultKind::kInTheWay;
+    const auto pause = backoff.Next();
+    if (!helps || Clock::now() + pause > until) return tl::unexpected(failure->error);
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+}  // namespace perseus::store

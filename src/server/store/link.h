@@ -1,0 +1,109 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_SERVER_STORE_LINK_H_
+#define PERSEUS_SERVER_STORE_LINK_H_
+
+#include <soci/soci.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/mutex.h"
+#include "perseus/result.h"
+#include "server/store/backend.h"
+#include "server/store/watchdog.h"
+
+namespace perseus::store {
+
+// While the database is away, calls wait this long for it and then fail.
+inline constexpr double kWaitSeconds = 5;
+
+// Why a transaction failed.
+struct Failure {
+  FaultKind kind = FaultKind::kFailed;
+  // The connection broke during COMMIT, so it is not known whether the transaction was written.
+  bool is_unknown = false;
+  Error error;
+};
+
+// One connection to the database, which is opened again when it was lost. Runs one transaction at a
+// time. Thread-safe.
+class Link {
+ public:
+  using Work = std::function<void(soci::session& sql)>;
+
+  // `watchdog` must outlive this object.
+  Link(std::shared_ptr<const Backend> backend, Watchdog* watchdog)
+      : backend_(std::move(backend)), watchdog_(watchdog) {}
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  // Runs `begin`, `work` and COMMIT. `work` may throw what SOCI throws. If the database is a
+  // server, this takes no longer than about `seconds`. Returns nullopt on success.
+  std::optional<Failure> Try(const std::string& begin, double seconds, const Work& work);
+
+  // The same, but tries again for kWaitSeconds while the connection is lost or another transaction
+  // is in the way. So `work` may run several times, even after a COMMIT whose result is unknown.
+  // While IsAway(), one caller at a time waits for a connection, and the others fail at once.
+  Result<void> Run(const std::string& begin, double seconds, const Work& work);
+
+  // Sets a function that is called during a wait for a connection; false ends the wait. Call this
+  // while no other thread uses the link.
+  void SetKeepGoing(std::function<bool()> keep_going) { keep_going_ = std::move(keep_going); }
+
+  // Whether there has been no connection for longer than kWaitSeconds. Calls then fail at once.
+  bool IsAway();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Connection {
+    std::unique_ptr<soci::session> session = {};
+    Fault fault = {};  // Why session is null.
+  };
+
+  std::optional<Failure> TryOnce(const std::string& begin, double seconds, const Work& work)
+      PERSEUS_REQUIRES(mutex_);
+  std::unique_ptr<soci::session> Connect() PERSEUS_REQUIRES(mutex_);
+  bool WaitForConnection() PERSEUS_REQUIRES(mutex_);
+  Error NoAnswer() const;
+  void RollBack() PERSEUS_REQUIRES(mutex_);
+
+  const std::shared_ptr<const Backend> backend_;
+  Watchdog* const watchdog_;
+  std::function<bool()> keep_going_;
+  Mutex mutex_;
+  std::unique_ptr<soci::session> session_ PERSEUS_GUARDED_BY(mutex_);
+  // A connection that took too long; it may come yet.
+  std::future<Connection> connecting_ PERSEUS_GUARDED_BY(mutex_);
+  std::atomic<bool> is_trying_ = false;  // Whoever has `mutex_` is at the database.
+  Mutex lost_mutex_;                     // Never held for long.
+  std::optional<Clock::time_point> lost_since_ PERSEUS_GUARDED_BY(lost_mutex_);
+};
+
+// How long to wait before the next try: doubles up to a limit.
+class Backoff {
+ public:
+  std::chrono::milliseconds Next() {
+    const auto now = next_;
+    next_ = std::min(next_ * 2, kMost);
+    return now;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kMost{2000};
+  std::chrono::milliseconds next_{50};
+};
+
+}  // namespace perseus::store
+
+#endif  // PERSEUS_SERVER_STORE_LINK_H_
