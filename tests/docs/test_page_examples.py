@@ -1,6 +1,6 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the shell blocks of README.md ("Try it") and of the tutorials, as a reader would."""
+"""Runs the shell blocks of README.md ("Try it without a GPU") and of the tutorials, as a reader would."""
 
 import json
 import os
@@ -120,7 +120,7 @@ def test_the_commands_of_a_page_work(page: str, shell: Shell) -> None:
     """Each shell block of a page ends with exit code 0."""
     text = (ROOT / page).read_text()
     if page == "README.md":
-        text = text.split("## Try it")[1].split("\n## ")[0]
+        text = text.split("## Try it without a GPU")[1].split("\n## ")[0]
     for name, content in files_of(text).items():
         (shell.folder / name).write_text(shell.adapted(content))
     for block in split(text)[1]:
