@@ -39,7 +39,7 @@ constexpr std::size_t kMostEnergyRows = 10'000;
 // Later than any day.
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
 
-constexpr Member kFiguresMembers[] = {
+constexpr Field kFiguresMembers[] = {
     Number("iterations"),
     Number("gpu_hours").Says("Of all ranks, while they ran these iterations."),
     Number("covered_share")
@@ -64,7 +64,7 @@ constexpr Member kFiguresMembers[] = {
         .Nullable()
         .Says("What this part saved by that comparison, so against no clock set. Negative: it used "
               "more; null: nothing was compared.")};
-constexpr Member kHistoryRowMembers[] = {
+constexpr Field kHistoryRowMembers[] = {
     Integer("start").Says("When the span began, seconds since 1970."),
     Number("iteration_time_s")
         .Nullable()
@@ -73,9 +73,9 @@ constexpr Member kHistoryRowMembers[] = {
     Number("power_w").Nullable().Says(
         "Of all GPUs together: the energy of the iterations of which all ranks told it, over "
         "their time, the slowest rank's. null: there is none.")};
-constexpr Member kHistoryMembers[] = {Choice("resolution", store::kResolutionNames),
-                                      Integer("span_s"), Object("rows", "HistoryRow").List()};
-constexpr Member kEnergyRowMembers[] = {
+constexpr Field kHistoryMembers[] = {Choice("resolution", store::kResolutionNames),
+                                     Integer("span_s"), Object("rows", "HistoryRow").List()};
+constexpr Field kEnergyRowMembers[] = {
     Text("day").Sometimes().Says("2026-11-27, in UTC."),
     Text("job").Sometimes(),
     Text("name").Sometimes().Says("Of the job."),
@@ -83,13 +83,13 @@ constexpr Member kEnergyRowMembers[] = {
     Object("labels").Sometimes().Says("Of the job: name to value."),
     Text("label").Optional().Says("The value of the label that `by` names; null: the job has none. "
                                   "A job counts by the labels that it has now, or had last.")};
-constexpr Member kEnergyMembers[] = {Text("by"), Object("rows", "EnergyRow").List(kMostEnergyRows),
-                                     Object("total", "EnergyFigures")};
-constexpr ObjectSchema kHistorySchemas[] = {
+constexpr Field kEnergyMembers[] = {Text("by"), Object("rows", "EnergyRow").List(kMostEnergyRows),
+                                    Object("total", "EnergyFigures")};
+constexpr AnyMessage kHistorySchemas[] = {
     {"EnergyFigures", kFiguresMembers},
-    {.name = "HistoryRow", .members = kHistoryRowMembers, .base = "EnergyFigures"},
+    {.name = "HistoryRow", .fields = kHistoryRowMembers, .base = "EnergyFigures"},
     {"History", kHistoryMembers},
-    {.name = "EnergyRow", .members = kEnergyRowMembers, .base = "EnergyFigures"},
+    {.name = "EnergyRow", .fields = kEnergyRowMembers, .base = "EnergyFigures"},
     {"Energy", kEnergyMembers}};
 
 Resolution ResolutionOf(const std::string& name) {

@@ -37,30 +37,29 @@ using http::Response;
 // for one by one.
 constexpr int kMostJobValues = 20'000;
 
-constexpr Member kNewJobMembers[] = {
+constexpr Field kNewJobMembers[] = {
     Text("client_key").Most(256).Sometimes(), Text("name").Most(256).Sometimes(),
     Object("labels").Optional().Says("Name to value, as in {\"team\": \"vision\"}: for lists and "
                                      "accounts. See setLabels."),
     Object("job", "JobSettings"),
     Text("profile_csv").Most(rows::kMostJobBytes).Sometimes().Says("Missing: the ranks measure.")};
-constexpr ObjectSchema kNewJobSchema = {
-    .name = "NewJob", .members = kNewJobMembers, .is_closed = true};
-constexpr Member kPointMembers[] = {Text("at").Says(
+constexpr AnyMessage kNewJobSchema = {
+    .name = "NewJob", .fields = kNewJobMembers, .is_closed = true};
+constexpr Field kPointMembers[] = {Text("at").Says(
     "1.05x (of the time at maximum clocks), 5.3s (seconds), fastest, economic or tstar")};
-constexpr ObjectSchema kPointSchema = {
-    .name = "Point", .members = kPointMembers, .is_closed = true};
-constexpr ObjectSchema kNewJobSchemas[] = {kNewJobSchema, kPointSchema};
+constexpr AnyMessage kPointSchema = {.name = "Point", .fields = kPointMembers, .is_closed = true};
+constexpr AnyMessage kNewJobSchemas[] = {kNewJobSchema, kPointSchema};
 // Beside the fields of job files.
-constexpr Member kJobSettingsMembers[] = {
+constexpr Field kJobSettingsMembers[] = {
     Text("model").Most(256).Optional().Says(
         "A label: the job takes over the profile of an earlier one with the same label, layout "
         "(stages, schedule, tensor parallelism, `microbatch_size` where given) and GPUs, if there "
         "is one."),
     Number("microbatch_size").In(kPositive).Optional(),
     Boolean("reuse_profile").Optional().Says("false: the ranks measure all the same.")};
-constexpr ObjectSchema kJobSettings = {
+constexpr AnyMessage kJobSettings = {
     .name = "JobSettings",
-    .members = kJobSettingsMembers,
+    .fields = kJobSettingsMembers,
     .about = "The fields of job files (docs/reference/files.md) but those that name files.",
     .is_closed = true};
 
@@ -338,7 +337,7 @@ Response GetPlanFile(ManagedJob& job, const Call& call) {
 }  // namespace
 
 Schemas NewJobSchemas() { return kNewJobSchemas; }
-const ObjectSchema& JobSettingsSchema() { return kJobSettings; }
+const AnyMessage& JobSettingsSchema() { return kJobSettings; }
 
 void AddJobRoutes(RouteMaker* routes) {
   routes->On(RowOf("createJob"), CreateJob);

@@ -21,11 +21,11 @@
 namespace perseus::server {
 namespace {
 
-constexpr Member kLabelChangesMembers[] = {
+constexpr Field kLabelChangesMembers[] = {
     Object("labels").Says("Name to value, as in {\"team\": \"vision\"}. null takes a label away; "
                           "what is not named stays. A job has at most 16 labels.")};
-constexpr ObjectSchema kLabelsSchemas[] = {
-    {.name = "LabelChanges", .members = kLabelChangesMembers, .is_closed = true}};
+constexpr AnyMessage kLabelsSchemas[] = {
+    {.name = "LabelChanges", .fields = kLabelChangesMembers, .is_closed = true}};
 
 void ChangeLabels(const JobPointer& job, const CallPointer& call) {
   SetLabels command;

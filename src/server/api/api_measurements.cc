@@ -40,8 +40,8 @@ constexpr std::size_t kMostSources = 64;
 constexpr std::size_t kMostWaiting = 1000;
 constexpr NumberRange kWatts = {.least = 0, .most = 1e6};
 
-constexpr Member kMeasuredRowMembers[] = {Integer("frequency").Says("MHz")};
-constexpr Member kMeasuredCostMembers[] = {
+constexpr Field kMeasuredRowMembers[] = {Integer("frequency").Says("MHz")};
+constexpr Field kMeasuredCostMembers[] = {
     Integer("stage"),
     Choice("instruction", kComputationTypeNames),
     Number("time").In(kPositive),
@@ -77,15 +77,15 @@ constexpr Member kMeasuredCostMembers[] = {
         .Optional()
         .Says("Standard deviation that is left unexplained, seconds."),
     Number("energy_residual_std").In(kSomeJoules).Optional().Says("The same, joules.")};
-constexpr Member kSweepCostMembers[] = {Integer("iterations").In({.least = 0}).Optional(),
-                                        Number("seconds").In(kSomeSeconds).Optional(),
-                                        Number("joules").In(kSomeJoules).Optional(),
-                                        Number("extra_seconds").In(kSignedSeconds).Optional(),
-                                        Number("extra_joules").In(kSignedJoules).Optional()};
-constexpr Member kMeasuredWaitingMembers[] = {
+constexpr Field kSweepCostMembers[] = {Integer("iterations").In({.least = 0}).Optional(),
+                                       Number("seconds").In(kSomeSeconds).Optional(),
+                                       Number("joules").In(kSomeJoules).Optional(),
+                                       Number("extra_seconds").In(kSignedSeconds).Optional(),
+                                       Number("extra_joules").In(kSignedJoules).Optional()};
+constexpr Field kMeasuredWaitingMembers[] = {
     Integer("frequency").Says("MHz"), Number("power_w").In(kWatts).Says("Of one GPU."),
     Number("power_std_w").In(kWatts).Optional().Says("Standard error of `power_w`.")};
-constexpr Member kMeasurementsMembers[] = {
+constexpr Field kMeasurementsMembers[] = {
     Integer("rank"),
     Object("rows", "MeasuredRow").List().Sometimes(),
     Object("unlocked", "MeasuredCost")
@@ -116,16 +116,16 @@ constexpr Member kMeasurementsMembers[] = {
         .List(kMostReportedNotes)
         .Optional()
         .Says("Sentences on what was odd; each becomes an event of the job.")};
-constexpr Member kMeasuredMembers[] = {Integer("rows")};
-constexpr Member kUnlockedCellMembers[] = {Integer("stage"),
-                                           Choice("instruction", kComputationTypeNames)};
-constexpr Member kReportedMembers[] = {
+constexpr Field kMeasuredMembers[] = {Integer("rows")};
+constexpr Field kUnlockedCellMembers[] = {Integer("stage"),
+                                          Choice("instruction", kComputationTypeNames)};
+constexpr Field kReportedMembers[] = {
     Object("rows", "ProfileCell").List(),
     Object("unlocked", "UnlockedCell").List().Sometimes().Says("Rows with no clock set."),
     Boolean("done")};
-constexpr ObjectSchema kMeasurementSchemas[] = {
+constexpr AnyMessage kMeasurementSchemas[] = {
     {"MeasuredCost", kMeasuredCostMembers},
-    {.name = "MeasuredRow", .members = kMeasuredRowMembers, .base = "MeasuredCost"},
+    {.name = "MeasuredRow", .fields = kMeasuredRowMembers, .base = "MeasuredCost"},
     {"MeasuredWaiting", kMeasuredWaitingMembers},
     {"SweepCost", kSweepCostMembers},
     {"Measurements", kMeasurementsMembers},

@@ -30,7 +30,7 @@ constexpr std::size_t kUsualNodes = 100;
 constexpr std::size_t kMostGpusOfNode = 64;
 constexpr std::size_t kMostGpus = 1024;  // Of an answer: under 1 MiB, unless agents say much.
 
-constexpr Member kNodeGpuMembers[] = {
+constexpr Field kNodeGpuMembers[] = {
     Text("uuid").Nullable(),
     Text("name").Nullable(),
     Text("job").Says("That the GPU runs."),
@@ -45,7 +45,7 @@ constexpr Member kNodeGpuMembers[] = {
     Integer("refused").Says("Clock calls that were refused, since the client began."),
     Text("fights").List().Says("What acts against its clock: a power cap, heat, a profile."),
     Text("error").Nullable()};
-constexpr Member kNodeMembers[] = {
+constexpr Field kNodeMembers[] = {
     Text("node").Says("As its ranks call it."),
     Number("heard_at").Nullable().Says("When one of its ranks reported last."),
     Integer("gpu_count").Says("Of its ranks. This and the numbers that follow count all of them."),
@@ -57,9 +57,9 @@ constexpr Member kNodeMembers[] = {
         .List(kMostGpusOfNode)
         .Says("At most 64 of its ranks, job by job; those with refused clocks, errors or fights "
               "before others.")};
-constexpr Member kNodeListMembers[] = {Object("nodes", "Node").List(),
-                                       Text("next").Nullable().Says("For `after`; null: no more.")};
-constexpr ObjectSchema kNodeSchemas[] = {
+constexpr Field kNodeListMembers[] = {Object("nodes", "Node").List(),
+                                      Text("next").Nullable().Says("For `after`; null: no more.")};
+constexpr AnyMessage kNodeSchemas[] = {
     {"NodeGpu", kNodeGpuMembers}, {"Node", kNodeMembers}, {"NodeList", kNodeListMembers}};
 
 Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }

@@ -37,7 +37,7 @@ constexpr double kWaiterGraceSeconds = 1;
 // The `after` of a client that knows no version.
 constexpr std::int64_t kNow = -1;
 
-constexpr Member kSharedPlanMembers[] = {
+constexpr Field kSharedPlanMembers[] = {
     Text("job"),
     Integer("version"),
     Integer("pipeline"),
@@ -61,14 +61,14 @@ constexpr Member kSharedPlanMembers[] = {
     Boolean("profile_wanted")
         .Sometimes()
         .Says("The ranks are to measure (PERSEUS_PROFILE), while they follow this plan.")};
-constexpr Member kRankPlanMembers[] = {Integer("rank")};
-constexpr Member kNodePlanMembers[] = {Integer("ranks").List()};
-constexpr Member kNodePlansMembers[] = {Text("job"), Integer("version"),
-                                        Object("plans", "NodePlan").List()};
-constexpr ObjectSchema kPlanSchemas[] = {
+constexpr Field kRankPlanMembers[] = {Integer("rank")};
+constexpr Field kNodePlanMembers[] = {Integer("ranks").List()};
+constexpr Field kNodePlansMembers[] = {Text("job"), Integer("version"),
+                                       Object("plans", "NodePlan").List()};
+constexpr AnyMessage kPlanSchemas[] = {
     {"PlanOfRanks", kSharedPlanMembers},
-    {.name = "RankPlan", .members = kRankPlanMembers, .base = "PlanOfRanks"},
-    {.name = "NodePlan", .members = kNodePlanMembers, .base = "PlanOfRanks"},
+    {.name = "RankPlan", .fields = kRankPlanMembers, .base = "PlanOfRanks"},
+    {.name = "NodePlan", .fields = kNodePlanMembers, .base = "PlanOfRanks"},
     {"NodePlans", kNodePlansMembers}};
 
 Response PlanAnswer(RankPlanText text) {

@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 constexpr int kMostColumns = 128;
 constexpr int kMostCells = 4096;
 
-constexpr Member kRankShownMembers[] = {
+constexpr Field kRankShownMembers[] = {
     Number("lateness")
         .Optional()
         .Says("How many times as long as usual the rank computed lately; null: its usual pace is "
@@ -33,23 +33,23 @@ constexpr Member kRankShownMembers[] = {
     Text("state").Optional().Says("As its client says; null: it did not report to this server."),
     Text("error").Sometimes(), Integer("plan_version").Sometimes(),
     Object("counts").Sometimes().Says("Of clock calls and computations, since its client began.")};
-constexpr Member kRankListMembers[] = {Object("ranks", "RankShown").List()};
-constexpr Member kGridCellMembers[] = {
+constexpr Field kRankListMembers[] = {Object("ranks", "RankShown").List()};
+constexpr Field kGridCellMembers[] = {
     Integer("ranks").Says("Registered ones."),
     Number("lateness").Nullable().Says("Of the rank that is latest; null: no pace is known."),
     Integer("latest").Nullable().Says("That rank, or the first one."),
     Integer("refused").Says("Clock calls that GPUs refused."),
     Integer("complaining").Says("Ranks that report an error.")};
-constexpr Member kGridRowMembers[] = {Object("cells", "GridCell").List().Says("Stage by stage.")};
-constexpr Member kRankGridMembers[] = {
+constexpr Field kGridRowMembers[] = {Object("cells", "GridCell").List().Says("Stage by stage.")};
+constexpr Field kRankGridMembers[] = {
     Integer("pipelines"),
     Integer("stages"),
     Integer("tensor_parallel"),
     Integer("pipelines_each").Says("How many pipelines one row stands for."),
     Integer("stages_each").Says("How many ranks of a pipeline one column stands for."),
     Object("rows", "GridRow").List().Says("Pipeline by pipeline.")};
-constexpr ObjectSchema kRankGridSchemas[] = {
-    {.name = "RankShown", .members = kRankShownMembers, .base = "Rank"},
+constexpr AnyMessage kRankGridSchemas[] = {
+    {.name = "RankShown", .fields = kRankShownMembers, .base = "Rank"},
     {"RankList", kRankListMembers},
     {"GridCell", kGridCellMembers},
     {"GridRow", kGridRowMembers},

@@ -30,8 +30,8 @@ constexpr int kMostClocks = 4096;
 constexpr NumberRange kVariances = {.least = -1e6, .most = 1e6};
 constexpr NumberRange kCorrelations = {.least = 0, .most = 1};
 
-constexpr Member kGpuMembers[] = {Text("uuid").Sometimes(), Text("name").Sometimes()};
-constexpr Member kRankMembers[] = {
+constexpr Field kGpuMembers[] = {Text("uuid").Sometimes(), Text("name").Sometimes()};
+constexpr Field kRankMembers[] = {
     Integer("rank"),
     Integer("dp_rank"),
     Integer("pp_rank"),
@@ -39,12 +39,12 @@ constexpr Member kRankMembers[] = {
     Text("node").Most(256).Optional(),
     Object("gpu", "Gpu").Optional(),
     Integer("clocks_mhz").In({.least = 0}).List(kMostClocks).Optional()};
-constexpr Member kBusyByTypeMembers[] = {Number("forward").In({.least = 0}).Optional(),
-                                         Number("backward").In({.least = 0}).Optional(),
-                                         Number("backward_input").In({.least = 0}).Optional(),
-                                         Number("backward_weight").In({.least = 0}).Optional(),
-                                         Number("recompute").In({.least = 0}).Optional()};
-constexpr Member kKindMembers[] = {
+constexpr Field kBusyByTypeMembers[] = {Number("forward").In({.least = 0}).Optional(),
+                                        Number("backward").In({.least = 0}).Optional(),
+                                        Number("backward_input").In({.least = 0}).Optional(),
+                                        Number("backward_weight").In({.least = 0}).Optional(),
+                                        Number("recompute").In({.least = 0}).Optional()};
+constexpr Field kKindMembers[] = {
     Integer("stage"),
     Text("instruction"),
     Integer("frequency"),
@@ -52,7 +52,7 @@ constexpr Member kKindMembers[] = {
     Number("time").In(kPositive),
     Boolean("steady").Optional().Says("Of computations whose clock is in effect all through in "
                                       "nearly every iteration. Only these correct the profile.")};
-constexpr Member kTimelineMembers[] = {
+constexpr Field kTimelineMembers[] = {
     Number("begin_ns").In({.least = 0}).List(kMostTimelineRows).Says("[row of the plan]"),
     Number("end_ns").In({.least = 0}).List(kMostTimelineRows),
     Integer("changes")
@@ -60,7 +60,7 @@ constexpr Member kTimelineMembers[] = {
         .List(kMostTimelineRows)
         .Optional()
         .Says("Rows before which the plan changes the clock.")};
-constexpr Member kIterationReportMembers[] = {
+constexpr Field kIterationReportMembers[] = {
     Integer("rank"),
     Integer("iteration").Optional(),
     Integer("plan_version").Optional(),
@@ -83,13 +83,13 @@ constexpr Member kIterationReportMembers[] = {
         .Optional()
         .Says("When its computations ran, since its iteration began. Of every tenth iteration of "
               "the first pipeline: transfers between stages are found from it.")};
-constexpr Member kRanMembers[] = {Integer("stage").Says("-1: not said."), Text("instruction"),
-                                  Integer("count").In({.least = 0})};
-constexpr Member kClockLatencyMembers[] = {
+constexpr Field kRanMembers[] = {Integer("stage").Says("-1: not said."), Text("instruction"),
+                                 Integer("count").In({.least = 0})};
+constexpr Field kClockLatencyMembers[] = {
     Integer("clock_mhz"), Number("switch_latency_s").In({.least = 0}),
     Number("switch_latency_s_std").In({.least = 0}),
     Number("calls").In({.least = 0}).Says("That it comes from.")};
-constexpr Member kRankConditionsMembers[] = {
+constexpr Field kRankConditionsMembers[] = {
     Number("noise_variance")
         .Optional()
         .Says("Relative to the time, of each computation; below 0 "
@@ -127,14 +127,14 @@ constexpr Member kRankConditionsMembers[] = {
     Number("iterations").In({.least = 0}).Optional().Says("That the noise comes from."),
     Number("computations").In({.least = 0}).Optional(),
     Number("calls").In({.least = 0}).Optional().Says("That the latency comes from.")};
-constexpr Member kAgentReportMembers[] = {
+constexpr Field kAgentReportMembers[] = {
     Text("version").Most(kMostVersionBytes).Optional(),
     Text("fights")
         .Most(512)
         .List(kMostFights)
         .Optional()
         .Says("What acts against the clock of the rank's GPU, a sentence each.")};
-constexpr Member kClientReportMembers[] = {
+constexpr Field kClientReportMembers[] = {
     Integer("rank"),
     Text("client").Most(64).Optional().Says("Of this client alone: two with one rank are told "
                                             "apart by it."),
@@ -160,16 +160,15 @@ constexpr Member kClientReportMembers[] = {
     Text("version").Most(kMostVersionBytes).Optional().Says("Of the client."),
     Object("agent", "AgentReport").Optional().Says("None: no agent answers."),
     Object("conditions", "RankConditions").Optional().Says("Once in a while.")};
-constexpr Member kReportsMembers[] = {Object("reports", "IterationReport").List().Optional(),
-                                      Object("clients", "ClientReport").List().Optional()};
-constexpr Member kTroubleMembers[] = {Text("client").Says("As it called itself."),
-                                      Text("sentence")};
-constexpr Member kReportsTakenMembers[] = {
+constexpr Field kReportsMembers[] = {Object("reports", "IterationReport").List().Optional(),
+                                     Object("clients", "ClientReport").List().Optional()};
+constexpr Field kTroubleMembers[] = {Text("client").Says("As it called itself."), Text("sentence")};
+constexpr Field kReportsTakenMembers[] = {
     Integer("reports"),
     Object("troubles", "Trouble").List().Sometimes().Says("What is wrong with these clients.")};
-constexpr Member kJoinedMembers[] = {Integer("plan_version"),
-                                     Choice("state", store::kJobStateNames)};
-constexpr ObjectSchema kRankSchemas[] = {
+constexpr Field kJoinedMembers[] = {Integer("plan_version"),
+                                    Choice("state", store::kJobStateNames)};
+constexpr AnyMessage kRankSchemas[] = {
     {"Gpu", kGpuMembers},
     {"Rank", kRankMembers},
     {"Joined", kJoinedMembers},

@@ -13,7 +13,7 @@
 // and writes its objects. A schema comes after its base.
 namespace perseus::server {
 
-using Schemas = std::span<const ObjectSchema>;
+using Schemas = std::span<const AnyMessage>;
 
 Schemas StragglerSchemas();
 Schemas WatchSchemas();
@@ -32,7 +32,7 @@ Schemas PlanSchemas();
 Schemas ZeusSchemas();
 
 // The settings of a new job that are not fields of job files.
-const ObjectSchema& JobSettingsSchema();
+const AnyMessage& JobSettingsSchema();
 
 inline std::array<Schemas, 15> AllSchemas() {
   return {StragglerSchemas(),   WatchSchemas(),    HistorySchemas(),  ProfileSchemas(),

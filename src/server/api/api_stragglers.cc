@@ -15,60 +15,49 @@
 namespace perseus::server {
 namespace {
 
-constexpr Member kNewStragglerMembers[] = {Integer("pipeline").Optional(),
-                                           Integer("rank").Optional(),
-                                           Text("node").Optional(),
-                                           Number("factor").In({.least = 1}).Optional(),
-                                           Number("delay_s").In(kPositive).Optional(),
-                                           Number("expires_s").Optional().Says("Seconds from now"),
-                                           Number("starts_s").Optional().Says("Seconds from now")};
-constexpr Member kStragglerMembers[] = {
-    Integer("straggler_id"),  Integer("pipeline").Sometimes(), Integer("rank").Sometimes(),
-    Text("node").Sometimes(), Number("factor").Sometimes(),    Number("delay_s").Sometimes(),
-    Number("starts_at"),      Number("expires_at").Optional()};
-constexpr Member kStragglerListMembers[] = {Object("stragglers", "Straggler").List()};
-constexpr Member kStragglerSetMembers[] = {Integer("straggler_id"), Integer("plan_version")};
-constexpr ObjectSchema kNewStragglerSchema = {
-    .name = "NewStraggler",
-    .members = kNewStragglerMembers,
-    .about = "Exactly one of pipeline, rank and node, and one of factor and delay_s.",
-    .is_closed = true};
-constexpr ObjectSchema kStragglerSchemas[] = {kNewStragglerSchema,
-                                              {"Straggler", kStragglerMembers},
-                                              {"StragglerList", kStragglerListMembers},
-                                              {"StragglerSet", kStragglerSetMembers}};
-
-Outcome<StragglerRequest> ReadStraggler(const std::string& body) {
-  StragglerRequest straggler;
-  const Outcome<void> read = ReadBody(body, [&](const TreeCursor& root) {
-    AllowOnly(kNewStragglerSchema, root);
-    if (const auto pipeline = FindSet(root, "pipeline")) straggler.pipeline = pipeline->Integer(0);
-    if (const auto rank = FindSet(root, "rank")) straggler.rank = rank->Integer(0);
-    straggler.node = FindText(root, "node", 256);
-    straggler.factor = FindNumber(root, "factor", kPositive).value_or(0);
-    straggler.delay_seconds = FindNumber(root, "delay_s", kPositive).value_or(0);
-    straggler.expires_in_seconds = FindNumber(root, "expires_s");
-    straggler.starts_in_seconds = FindNumber(root, "starts_s").value_or(0);
-  });
-  if (!read) return tl::unexpected(read.error());
-  return straggler;
-}
+constexpr NumberRange kCounted = {.least = 0, .most = kMaxCount};
+constexpr Field kNewStragglerFields[] = {
+    Value<&StragglerRequest::pipeline>("pipeline").In(kCounted).Optional(),
+    Value<&StragglerRequest::rank>("rank").In(kCounted).Optional(),
+    Value<&StragglerRequest::node>("node").Most(256).Optional(),
+    Value<&StragglerRequest::factor>("factor").In({.least = 1}).Optional(),
+    Value<&StragglerRequest::delay_seconds>("delay_s").In(kPositive).Optional(),
+    Value<&StragglerRequest::expires_in_seconds>("expires_s").Optional().Says("Seconds from now"),
+    Value<&StragglerRequest::starts_in_seconds>("starts_s").Optional().Says("Seconds from now")};
+constexpr Message<StragglerRequest> kNewStraggler =
+    Message<StragglerRequest>(
+        "NewStraggler", kNewStragglerFields,
+        "Exactly one of pipeline, rank and node, and one of factor and delay_s.")
+        .Closed();
+constexpr Field kStragglerFields[] = {
+    Value<&store::StragglerRecord::id>("straggler_id"),
+    Value<&store::StragglerRecord::pipeline>("pipeline").Sometimes(),
+    Value<&store::StragglerRecord::rank>("rank").Sometimes(),
+    Value<&store::StragglerRecord::node>("node").Sometimes().UnlessEmpty(),
+    Value<&store::StragglerRecord::factor>("factor").Sometimes().UnlessEmpty(),
+    Value<&store::StragglerRecord::delay_seconds>("delay_s").Sometimes().UnlessEmpty(),
+    Value<&store::StragglerRecord::starts_at_seconds>("starts_at"),
+    Value<&store::StragglerRecord::expires_at_seconds>("expires_at").Optional()};
+}  // namespace
+constexpr Message<store::StragglerRecord> kStraggler = {"Straggler", kStragglerFields};
+namespace {
+constexpr Field kStragglerListFields[] = {Object<&JobView::stragglers>("stragglers", kStraggler)};
+constexpr Message<JobView> kStragglerList = {"StragglerList", kStragglerListFields};
+constexpr Field kStragglerSetFields[] = {Value<&Answer::straggler>("straggler_id"),
+                                         Value<&Answer::plan_version>("plan_version")};
+constexpr Message<Answer> kStragglerSet = {"StragglerSet", kStragglerSetFields};
+constexpr AnyMessage kStragglerSchemas[] = {kNewStraggler, kStraggler, kStragglerList,
+                                            kStragglerSet};
 
 void SetStraggler(const JobPointer& job, const CallPointer& call) {
-  const auto straggler = ReadStraggler(call->request.body);
+  const auto straggler = ReadBody(kNewStraggler, call->request.body);
   if (!straggler) return Send(*call, FailureResponse(straggler.error()));
-  Change(job, call, AddStraggler{*straggler}, [](const Answer& added) {
-    return JsonAnswer(201,
-                      {{"straggler_id", added.straggler}, {"plan_version", added.plan_version}});
-  });
+  Change(job, call, AddStraggler{*straggler},
+         [](const Answer& added) { return JsonAnswer(201, kStragglerSet, added); });
 }
 
 http::Response ListStragglers(ManagedJob& job, const Call& /*call*/) {
-  nlohmann::ordered_json stragglers = nlohmann::ordered_json::array();
-  for (const auto& straggler : job.View().stragglers) {
-    stragglers.push_back(StragglerJson(straggler));
-  }
-  return JsonAnswer(200, {{"stragglers", std::move(stragglers)}});
+  return JsonAnswer(200, kStragglerList, job.View());
 }
 
 void ClearAll(const JobPointer& job, const CallPointer& call) {

@@ -126,9 +126,9 @@ Outcome<void> ReadBody(const std::string& body, const std::function<void(const T
   return {};
 }
 
-void AllowOnly(const ObjectSchema& schema, const TreeCursor& object) {
+void AllowOnly(const AnyMessage& schema, const TreeCursor& object) {
   std::vector<std::string_view> names;
-  for (const Member& member : schema.members) names.push_back(member.name);
+  for (const Field& member : schema.fields) names.push_back(member.name);
   object.AllowOnly(names);
 }
 

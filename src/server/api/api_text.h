@@ -21,6 +21,10 @@ namespace perseus::server {
 
 http::Response FailureResponse(const Failure& failure);
 http::Response JsonAnswer(int status, const nlohmann::ordered_json& value);
+template <typename T>
+http::Response JsonAnswer(int status, const Message<T>& message, const T& object) {
+  return http::JsonResponse(status, wire::Write(message, object));
+}
 http::Response NoContent();
 
 // More values than the largest body of measurements has. As a tree they take about 60 MiB.
@@ -31,8 +35,18 @@ inline constexpr int kMostBodyValues = 700'000;
 Outcome<void> ReadBody(const std::string& body, const std::function<void(const TreeCursor&)>& read,
                        int most_values = kMostBodyValues);
 
+template <typename T>
+Outcome<T> ReadBody(const Message<T>& message, const std::string& body,
+                    int most_values = kMostBodyValues) {
+  T object = {};
+  const Outcome<void> read = ReadBody(
+      body, [&](const TreeCursor& root) { wire::Read(message, root, &object); }, most_values);
+  if (!read) return tl::unexpected(read.error());
+  return object;
+}
+
 // Refuses members that the schema does not have.
-void AllowOnly(const ObjectSchema& schema, const TreeCursor& object);
+void AllowOnly(const AnyMessage& schema, const TreeCursor& object);
 // The member of an object, unless it is missing or null.
 std::optional<TreeCursor> FindSet(const TreeCursor& object, std::string_view key);
 std::optional<double> FindNumber(const TreeCursor& object, std::string_view key,

@@ -25,14 +25,14 @@ using Json = nlohmann::ordered_json;
 // About 1 MiB. A rank alone has less.
 constexpr std::int64_t kMostShown = 10'000;
 
-constexpr Member kTimedComputationMembers[] = {
+constexpr Field kTimedComputationMembers[] = {
     Text("type"),
     Integer("stage"),
     Integer("microbatch"),
     Number("knob").Says("The clock that the plan asks for, MHz."),
     Number("start_s").Says("Since the first computation of the pipeline began."),
     Number("duration_s")};
-constexpr Member kTimedRankMembers[] = {
+constexpr Field kTimedRankMembers[] = {
     Integer("rank").Says("In the pipeline."),
     Number("offset_s")
         .Nullable()
@@ -40,7 +40,7 @@ constexpr Member kTimedRankMembers[] = {
               "known, so that it may be shifted against the others."),
     Number("offset_error_s").Nullable().Says("offset_s is at most so far off."),
     Object("computations", "TimedComputation").List().Says("As it ran them.")};
-constexpr Member kTimelineShownMembers[] = {
+constexpr Field kTimelineShownMembers[] = {
     Integer("pipeline").Says("0: no other one is measured."),
     Integer("iteration"),
     Integer("plan_version").Says("That it ran with."),
@@ -52,9 +52,9 @@ constexpr Member kTimelineShownMembers[] = {
         "No rank's times are further off than this against rank 0; null: offset_s of a rank "
         "is not known."),
     Object("ranks", "TimedRank").List()};
-constexpr ObjectSchema kTimelineSchemas[] = {{"TimedComputation", kTimedComputationMembers},
-                                             {"TimedRank", kTimedRankMembers},
-                                             {"Timeline", kTimelineShownMembers}};
+constexpr AnyMessage kTimelineSchemas[] = {{"TimedComputation", kTimedComputationMembers},
+                                           {"TimedRank", kTimedRankMembers},
+                                           {"Timeline", kTimelineShownMembers}};
 
 Json OrNothing(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
 

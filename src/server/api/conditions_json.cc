@@ -26,7 +26,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 5> kPlannedSources = {"assumed", "measured", "given", "none",
                                                              "library"};
-constexpr Member kConditionShownMembers[] = {
+constexpr Field kConditionShownMembers[] = {
     Choice("name", kConditionNames),
     Number("planned").Says("What the plans are made for. Noise: a share of the time; latency: "
                            "seconds."),
@@ -35,18 +35,18 @@ constexpr Member kConditionShownMembers[] = {
     Number("measured").Nullable().Says("By the ranks; null: not measured yet."),
     Number("measured_std").Nullable().Says("Its standard error."),
     Integer("ranks").Says("That it comes from.")};
-constexpr Member kTransferShownMembers[] = {
+constexpr Field kTransferShownMembers[] = {
     Integer("boundary").Says("Between this stage and the next one."),
     Number("planned_s").Says("What the plans are made for."),
     Number("measured_s").Nullable().Says("One way; null: not by ranks of this server, or not yet."),
     Number("measured_s_std").Nullable().Says("Its standard error."),
     Integer("iterations").Says("That it comes from.")};
-constexpr Member kLatencyShownMembers[] = {
+constexpr Field kLatencyShownMembers[] = {
     Integer("clock_mhz"), Number("planned_s").Says("What the plans are made for."),
     Number("measured_s").Nullable().Says("By the ranks; null: not measured yet."),
     Number("measured_s_std").Nullable().Says("Its standard error."),
     Integer("ranks").Says("That it comes from.")};
-constexpr Member kConditionsMembers[] = {
+constexpr Field kConditionsMembers[] = {
     Choice("source", kPlannedSources)
         .Says("Where the planned values come from. assumed: the ranks measure them, and have not "
               "told enough yet; measured: by the ranks, but for what is still assumed; given: by "
@@ -71,11 +71,11 @@ constexpr Member kConditionsMembers[] = {
         .List()
         .Optional()
         .Says("Between stages, where any is measured or planned for.")};
-constexpr Member kFromMembers[] = {
+constexpr Field kFromMembers[] = {
     Text("job"), Number("at").Says("When it measured, seconds since 1970."),
     Text("profile").Says("The profile of the library that it came with, also after the ranks "
                          "have measured another one.")};
-constexpr Member kKeptMembers[] = {
+constexpr Field kKeptMembers[] = {
     Text("job").Says("That measured it, under this profile."),
     Number("at").Says("When, seconds since 1970."),
     Integer("iterations").Says("That the noise comes from,"),
@@ -85,13 +85,13 @@ constexpr Member kKeptMembers[] = {
         .List()
         .Optional()
         .Says("Of clocks whose calls surely take another time.")};
-constexpr Member kLatencyKeptMembers[] = {Integer("clock_mhz"), Number("measured_s"),
-                                          Number("measured_s_std").Says("Its standard error."),
-                                          Integer("ranks").Says("That it comes from.")};
-constexpr Member kConditionKeptMembers[] = {Choice("name", kConditionNames), Number("measured"),
-                                            Number("measured_std").Says("Its standard error."),
-                                            Integer("ranks").Says("That it comes from.")};
-constexpr ObjectSchema kConditionsSchemas[] = {
+constexpr Field kLatencyKeptMembers[] = {Integer("clock_mhz"), Number("measured_s"),
+                                         Number("measured_s_std").Says("Its standard error."),
+                                         Integer("ranks").Says("That it comes from.")};
+constexpr Field kConditionKeptMembers[] = {Choice("name", kConditionNames), Number("measured"),
+                                           Number("measured_std").Says("Its standard error."),
+                                           Integer("ranks").Says("That it comes from.")};
+constexpr AnyMessage kConditionsSchemas[] = {
     {"ConditionShown", kConditionShownMembers},
     {"LatencyShown", kLatencyShownMembers},
     {"TransferShown", kTransferShownMembers},

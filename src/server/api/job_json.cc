@@ -27,23 +27,23 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr Member kWholeJobMembers[] = {
+constexpr Field kWholeJobMembers[] = {
     Number("iteration_time_s").Sometimes().Says("Until the slowest pipeline has ended"),
     Number("energy_j")
         .Sometimes()
         .Says("Of all pipelines, with waiting for the slowest at blocking power"),
     Number("saving_percent").Sometimes().Says("Against maximum clocks with the same stragglers"),
     Boolean("straggling").Sometimes()};
-constexpr Member kSavingIntervalMembers[] = {Number("least_percent").Says("As in plan.json."),
-                                             Number("most_percent")};
-constexpr Member kUnlockedMembers[] = {
+constexpr Field kSavingIntervalMembers[] = {Number("least_percent").Says("As in plan.json."),
+                                            Number("most_percent")};
+constexpr Field kUnlockedMembers[] = {
     Number("iteration_time_s").Says("With no clock set, as the job runs without Perseus."),
     Number("energy_j").Says("Of one pipeline, then."),
     Number("slowdown_percent").Says("Of the plan. Below 0: the plan is faster."),
     Number("saving_percent").Says("Of the plan.")};
-constexpr Member kPipelinePlanMembers[] = {Number("requested_time_s"), Number("iteration_time_s"),
-                                           Number("energy_j"), Number("saving_percent")};
-constexpr Member kPlanShownMembers[] = {
+constexpr Field kPipelinePlanMembers[] = {Number("requested_time_s"), Number("iteration_time_s"),
+                                          Number("energy_j"), Number("saving_percent")};
+constexpr Field kPlanShownMembers[] = {
     Integer("version"),
     Text("reason"),
     Number("at").Says("Since when, seconds since 1970."),
@@ -58,19 +58,19 @@ constexpr Member kPlanShownMembers[] = {
     Object("pipelines")
         .Sometimes()
         .Says("By number: a PipelinePlan of each that runs another one.")};
-constexpr Member kFrontierFiguresMembers[] = {Number("fastest_s"), Number("economic_s"),
-                                              Number("tstar_s"), Number("baseline_s"),
-                                              Integer("plans")};
-constexpr Member kIterationSummaryMembers[] = {Integer("plan_version"), Integer("reports"),
-                                               Number("mean_s"),        Number("least_s"),
-                                               Number("most_s"),        Number("energy_j")};
-constexpr Member kTroubledMembers[] = {Integer("rank"), Text("error")};
-constexpr Member kClientsShownMembers[] = {
+constexpr Field kFrontierFiguresMembers[] = {Number("fastest_s"), Number("economic_s"),
+                                             Number("tstar_s"), Number("baseline_s"),
+                                             Integer("plans")};
+constexpr Field kIterationSummaryMembers[] = {Integer("plan_version"), Integer("reports"),
+                                              Number("mean_s"),        Number("least_s"),
+                                              Number("most_s"),        Number("energy_j")};
+constexpr Field kTroubledMembers[] = {Integer("rank"), Text("error")};
+constexpr Field kClientsShownMembers[] = {
     Object("counts").Says("Sums over ranks."),
     Object("states").Sometimes().Says("How many ranks report each state."),
     Integer("complaining").Sometimes().Says("How many ranks report an error."),
     Object("troubled", "TroubledClient").List().Says("The first 100 of them.")};
-constexpr Member kJobSummaryMembers[] = {
+constexpr Field kJobSummaryMembers[] = {
     Text("id"),
     Integer("revision").Says("Grows with every change; see If-Match."),
     Text("name").Sometimes(),
@@ -119,12 +119,12 @@ constexpr Member kJobSummaryMembers[] = {
     Text("profile_source")
         .Optional()
         .Says("given, measured, or \"reused from JOB (PROFILE)\"; null: there is no profile yet.")};
-constexpr Member kNoteMembers[] = {
+constexpr Field kNoteMembers[] = {
     Choice("severity", "odd implausible impossible"),
     Text("text").Says("One sentence, without a full stop."),
     Text("source").Sometimes().Says("profile_csv, where the line is one of it."),
     Integer("line").Sometimes(), Integer("column").Sometimes()};
-constexpr Member kJobMembers[] = {
+constexpr Field kJobMembers[] = {
     Object("notes", "Note")
         .List()
         .Says("What is odd or implausible in the profile and the settings: wrong units, most "
@@ -149,19 +149,19 @@ constexpr Member kJobMembers[] = {
         .Sometimes()
         .Says("Kinds of computations that take another time than the profile says, as far as they "
               "report to this server.")};
-constexpr Member kTimelineHeadMembers[] = {
+constexpr Field kTimelineHeadMembers[] = {
     Integer("iteration"), Integer("plan_version"),
     Number("at").Says("When its last rank reported, seconds since 1970.")};
-constexpr Member kMeasuredNowMembers[] = {
+constexpr Field kMeasuredNowMembers[] = {
     Integer("iterations").Says("The figures are of these last ones."),
     Number("iteration_time_s").Says("Their median; of each iteration the slowest rank."),
     Number("power_w").Nullable().Says(
         "Of all GPUs together; null: not all ranks report their energy."),
     Number("at").Says("When the last one was over, seconds since 1970.")};
-constexpr Member kJobListMembers[] = {
+constexpr Field kJobListMembers[] = {
     Object("jobs", "JobSummary").List(),
     Text("next").Nullable().Says("`after` of the next page; null: this was the last.")};
-constexpr ObjectSchema kJobSchemas[] = {
+constexpr AnyMessage kJobSchemas[] = {
     {"WholeJob", kWholeJobMembers},
     {"SavingInterval", kSavingIntervalMembers},
     {"AgainstUnlocked", kUnlockedMembers,
@@ -179,7 +179,7 @@ constexpr ObjectSchema kJobSchemas[] = {
     {"MeasuredNow", kMeasuredNowMembers},
     {"TimelineHead", kTimelineHeadMembers},
     {"JobSummary", kJobSummaryMembers},
-    {.name = "Job", .members = kJobMembers, .base = "JobSummary"},
+    {.name = "Job", .fields = kJobMembers, .base = "JobSummary"},
     {"JobList", kJobListMembers}};
 
 Json CurvePlanJson(const CurvePlan& plan) {
@@ -331,7 +331,7 @@ Json JobJson(const JobView& view) {
   if (!view.missing_ranks.empty()) json["missing_ranks"] = view.missing_ranks;
   json["stragglers"] = Json::array();
   for (const auto& straggler : view.stragglers) {
-    json["stragglers"].push_back(StragglerJson(straggler));
+    json["stragglers"].push_back(Json::parse(wire::Write(kStraggler, straggler)));
   }
   json["iterations"] = Json::array();
   for (const auto& summary : view.iterations) json["iterations"].push_back(IterationsJson(summary));
@@ -353,19 +353,6 @@ Json JobJson(const JobView& view) {
   for (const ClientReport& client : view.troubled_clients) {
     json["clients"]["troubled"].push_back({{"rank", client.rank}, {"error", client.error}});
   }
-  return json;
-}
-
-Json StragglerJson(const store::StragglerRecord& straggler) {
-  Json json = {{"straggler_id", straggler.id}};
-  if (straggler.pipeline) json["pipeline"] = *straggler.pipeline;
-  if (straggler.rank) json["rank"] = *straggler.rank;
-  if (!straggler.node.empty()) json["node"] = straggler.node;
-  if (straggler.factor != 0) json["factor"] = straggler.factor;
-  if (straggler.delay_seconds != 0) json["delay_s"] = straggler.delay_seconds;
-  json["starts_at"] = straggler.starts_at_seconds;
-  json["expires_at"] =
-      straggler.expires_at_seconds ? Json(*straggler.expires_at_seconds) : Json(nullptr);
   return json;
 }
 

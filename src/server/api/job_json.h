@@ -9,6 +9,7 @@
 #include <string>
 
 #include "perseus/plan.h"
+#include "server/domain/schema.h"
 #include "server/runtime/managed_job.h"
 #include "server/store/facts.h"
 
@@ -18,7 +19,7 @@ namespace perseus::server {
 // The job's entry in a list: without settings, stragglers and iterations.
 nlohmann::ordered_json JobSummaryJson(const JobView& view);
 nlohmann::ordered_json JobJson(const JobView& view);
-nlohmann::ordered_json StragglerJson(const store::StragglerRecord& straggler);
+extern const Message<store::StragglerRecord> kStraggler;
 // As in plan.json.
 nlohmann::ordered_json SavingIntervalJson(const SavingInterval& interval);
 nlohmann::ordered_json UnlockedJson(const UnlockedFigures& unlocked);

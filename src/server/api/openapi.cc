@@ -31,19 +31,19 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kInSchemas = "#/components/schemas/";
 
-constexpr Member kErrorParts[] = {
+constexpr Field kErrorParts[] = {
     Text("code"), Text("message").Says("One sentence"),
     Text("field").Sometimes().Says("What it is about: \"ranks[3].gpu\", or a query parameter.")};
-constexpr Member kErrorMembers[] = {Object("error", "ErrorParts")};
-constexpr Member kHealthMembers[] = {Text("status"), Text("message").Sometimes()};
-constexpr Member kTokenRoleMembers[] = {
+constexpr Field kErrorMembers[] = {Object("error", "ErrorParts")};
+constexpr Field kHealthMembers[] = {Text("status"), Text("message").Sometimes()};
+constexpr Field kTokenRoleMembers[] = {
     Choice("role", "read train operate").Says("operate where the server has no tokens."),
     Text("name").Says("As the token file has it; empty where the server has no tokens."),
     Boolean("is_bound").Says("Whether it is for some jobs alone.")};
-constexpr ObjectSchema kOwnSchemas[] = {{"ErrorParts", kErrorParts},
-                                        {"Error", kErrorMembers},
-                                        {"Health", kHealthMembers},
-                                        {"TokenRole", kTokenRoleMembers}};
+constexpr AnyMessage kOwnSchemas[] = {{"ErrorParts", kErrorParts},
+                                      {"Error", kErrorMembers},
+                                      {"Health", kHealthMembers},
+                                      {"TokenRole", kTokenRoleMembers}};
 
 Json RefTo(std::string_view schema) {
   return {{"$ref", std::string(kInSchemas) + std::string(schema)}};
@@ -73,28 +73,31 @@ void AddRange(const NumberRange& range, Json* json) {
 }
 
 // Of one value, before lists and null.
-Json ValueJson(const Member& member) {
+Json ValueJson(const Field& member) {
   Json json;
   switch (member.kind) {
-    case MemberKind::kInteger:
+    case wire::Kind::kInteger:
       json["type"] = "integer";
       break;
-    case MemberKind::kNumber:
+    case wire::Kind::kNumber:
       json["type"] = "number";
       break;
-    case MemberKind::kText:
+    case wire::Kind::kText:
       json["type"] = "string";
       break;
-    case MemberKind::kBoolean:
+    case wire::Kind::kBoolean:
       json["type"] = "boolean";
       break;
-    case MemberKind::kChoice:
+    case wire::Kind::kChoice:
       json["enum"] = WordsOf(member.of);
       for (const std::string_view word : member.words) json["enum"].push_back(word);
       break;
-    case MemberKind::kObject:
-      return member.of.empty() ? Json{{"type", "object"}} : RefTo(member.of);
-    case MemberKind::kArray:
+    case wire::Kind::kObject:
+    case wire::Kind::kJson: {
+      const std::string_view of = member.message != nullptr ? member.message->name : member.of;
+      return of.empty() ? Json{{"type", "object"}} : RefTo(of);
+    }
+    case wire::Kind::kArray:
       json["type"] = "array";
       break;
   }
@@ -103,13 +106,14 @@ Json ValueJson(const Member& member) {
   return json;
 }
 
-Json MemberJson(const Member& member) {
+Json MemberJson(const Field& member) {
   Json json = ValueJson(member);
   if (member.is_list) {
     json = {{"type", "array"}, {"items", std::move(json)}};
     if (member.most_elements > 0) json["maxItems"] = member.most_elements;
   }
-  if (member.presence == Presence::kNullable || member.presence == Presence::kOptional) {
+  if (member.presence == wire::Presence::kNullable ||
+      member.presence == wire::Presence::kOptional) {
     if (json.contains("$ref")) {
       json = {{"anyOf", {std::move(json), {{"type", "null"}}}}};
     } else if (json.contains("enum")) {
@@ -124,13 +128,14 @@ Json MemberJson(const Member& member) {
 }
 
 // Of ordered objects: a reference to a member does not outlive the next member that is added.
-void AddMembers(std::span<const Member> members, Json* json) {
+void AddMembers(std::span<const Field> members, Json* json) {
   Json required = json->value("required", Json::array());
   json->erase("required");
-  for (const Member& member : members) {
+  for (const Field& member : members) {
+    if (member.name.empty()) continue;
     (*json)["properties"][std::string(member.name)] = MemberJson(member);
     const bool is_there =
-        member.presence == Presence::kAlways || member.presence == Presence::kNullable;
+        member.presence == wire::Presence::kAlways || member.presence == wire::Presence::kNullable;
     const auto known = std::find(required.begin(), required.end(), member.name);
     if (is_there && known == required.end()) required.push_back(member.name);
   }
@@ -138,15 +143,19 @@ void AddMembers(std::span<const Member> members, Json* json) {
 }
 
 // `earlier`: those of the base.
-Json ObjectJson(const ObjectSchema& schema, const Json& earlier) {
+Json ObjectJson(const AnyMessage& schema, const Json& earlier) {
   Json json = {{"type", "object"}};
   if (!schema.about.empty()) json["description"] = schema.about;
-  if (!schema.base.empty()) {
-    const Json& base = earlier.at(std::string(schema.base));
+  std::string_view base_name = schema.base;
+  for (const Field& field : schema.fields) {
+    if (field.name.empty()) base_name = field.message->name;
+  }
+  if (!base_name.empty()) {
+    const Json& base = earlier.at(std::string(base_name));
     json["properties"] = base.at("properties");
     if (base.contains("required")) json["required"] = base.at("required");
   }
-  AddMembers(schema.members, &json);
+  AddMembers(schema.fields, &json);
   if (schema.is_closed) json["additionalProperties"] = false;
   return json;
 }
@@ -218,8 +227,8 @@ Json JobSettingsJson() {
 
 Json SchemasJson() {
   Json schemas = Json::object();
-  const auto add = [&](std::span<const ObjectSchema> list) {
-    for (const ObjectSchema& schema : list) {
+  const auto add = [&](std::span<const AnyMessage> list) {
+    for (const AnyMessage& schema : list) {
       schemas[std::string(schema.name)] = ObjectJson(schema, schemas);
     }
   };
@@ -228,7 +237,7 @@ Json SchemasJson() {
   for (const auto& list : AllSchemas()) add(list);
   for (const EventType& type : EventTypes()) {
     schemas[std::string(type.schema)] =
-        ObjectJson({.name = type.schema, .members = type.members, .about = type.when}, schemas);
+        ObjectJson({.name = type.schema, .fields = type.fields, .about = type.when}, schemas);
   }
   schemas["Nothing"] = {{"type", "null"}};
   schemas["PlanFile"] = {{"type", "object"}, {"description", "docs/reference/files.md"}};

@@ -14,21 +14,21 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr Member kProfileCellMembers[] = {
+constexpr Field kProfileCellMembers[] = {
     Integer("stage"), Choice("instruction", kComputationTypeNames), Integer("frequency")};
-constexpr Member kWaitingShownMembers[] = {
+constexpr Field kWaitingShownMembers[] = {
     Integer("pp_rank").Sometimes(), Integer("frequency").Sometimes(), Number("power_w").Sometimes(),
     Number("power_std_w").Sometimes(),
     Boolean("doubtful").Sometimes().Says("Its standard error is above a tenth of it.")};
-constexpr Member kSweepShownMembers[] = {
+constexpr Field kSweepShownMembers[] = {
     Integer("ranks").Sometimes(),         Integer("iterations").Sometimes(),
     Number("seconds").Sometimes(),        Number("joules").Sometimes(),
     Number("extra_seconds").Sometimes(),  Number("extra_joules").Sometimes(),
     Number("counter_period_s").Optional()};
-constexpr Member kNoteShownMembers[] = {
+constexpr Field kNoteShownMembers[] = {
     Text("note").Sometimes(), Integer("ranks").Sometimes().Says("How many ranks said it."),
     Integer("first_ranks").List().Sometimes().Says("The first of them.")};
-constexpr Member kProfilingMembers[] = {
+constexpr Field kProfilingMembers[] = {
     Number("blocking_power_w").List().Sometimes().Says("By rank of the pipeline."),
     Number("blocking_power_std_w").List().Sometimes(),
     Object("waiting", "WaitingShown")
@@ -45,7 +45,7 @@ constexpr Member kProfilingMembers[] = {
     Object("notes", "NoteShown").List().Sometimes(),
     Boolean("again").Sometimes().Says(
         "Whether the ranks measure anew, under the plans of the profile before.")};
-constexpr Member kProfileMembers[] = {
+constexpr Field kProfileMembers[] = {
     Text("id"),
     Text("model"),
     Text("job"),
@@ -60,13 +60,13 @@ constexpr Member kProfileMembers[] = {
         .Nullable()
         .Says("null: no job that used it has measured enough."),
     Text("profile_csv").Sometimes()};
-constexpr Member kDriftShownMembers[] = {
+constexpr Field kDriftShownMembers[] = {
     Integer("stage").Sometimes(),        Text("instruction").Sometimes(),
     Integer("frequency").Sometimes(),    Number("percent").Sometimes(),
     Number("measured_s").Sometimes(),    Number("profile_s").Sometimes(),
     Integer("computations").Sometimes(), Text("sentence").Sometimes()};
-constexpr Member kProfileListMembers[] = {Object("profiles", "Profile").List()};
-constexpr ObjectSchema kProfileSchemas[] = {
+constexpr Field kProfileListMembers[] = {Object("profiles", "Profile").List()};
+constexpr AnyMessage kProfileSchemas[] = {
     {"ProfileCell", kProfileCellMembers},
     {"SweepShown", kSweepShownMembers},
     {"WaitingShown", kWaitingShownMembers},

@@ -15,9 +15,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr Member kDetectionSettingsMembers[] = {Choice("mode", "off advisory act"),
-                                                Number("threshold"), Integer("window")};
-constexpr Member kSlowRankMembers[] = {
+constexpr Field kDetectionSettingsMembers[] = {Choice("mode", "off advisory act"),
+                                               Number("threshold"), Integer("window")};
+constexpr Field kSlowRankMembers[] = {
     Integer("rank"),
     Integer("pipeline").Sometimes(),
     Integer("stage").Sometimes(),
@@ -29,10 +29,10 @@ constexpr Member kSlowRankMembers[] = {
         .Sometimes()
         .Says("An operator cleared its straggler; left alone until it has recovered"),
     Text("cause").Sometimes()};
-constexpr Member kFindingMembers[] = {
+constexpr Field kFindingMembers[] = {
     Choice("kind", "straggler factor recovered drift drift_over slow slow_over compared"),
     Integer("iteration").Sometimes(), Integer("delay_iterations").Sometimes(), Text("sentence")};
-constexpr Member kDetectionMembers[] = {
+constexpr Field kDetectionMembers[] = {
     Integer("watched_ranks").Sometimes().Says("Ranks whose usual pace this server knows."),
     Integer("reporting_ranks")
         .Sometimes()
@@ -47,10 +47,10 @@ constexpr Member kDetectionMembers[] = {
         .Says("By which iterations are longer than planned; 1: none"),
     Text("iteration_cause").Sometimes(),
     Object("findings", "Finding").List()};
-constexpr Member kComparisonMembers[] = {Integer("every"), Integer("iterations")};
-constexpr Member kComparisonNowMembers[] = {Object("comparison", "Comparison").Nullable()};
-constexpr Member kEstimateMembers[] = {Number("mean"), Number("least"), Number("most")};
-constexpr Member kPromiseMembers[] = {
+constexpr Field kComparisonMembers[] = {Integer("every"), Integer("iterations")};
+constexpr Field kComparisonNowMembers[] = {Object("comparison", "Comparison").Nullable()};
+constexpr Field kEstimateMembers[] = {Number("mean"), Number("least"), Number("most")};
+constexpr Field kPromiseMembers[] = {
     Integer("plan_version").Sometimes(),
     Boolean("believable").Sometimes(),
     Number("time_percent").Sometimes(),
@@ -59,9 +59,9 @@ constexpr Member kPromiseMembers[] = {
     Object("unlocked", "AgainstUnlocked")
         .Sometimes()
         .Says("What the comparison measures, as its stretches have no clock set.")};
-constexpr Member kLastRealisedMembers[] = {
+constexpr Field kLastRealisedMembers[] = {
     Integer("plan_version").Says("That it was measured of; the present one may be newer.")};
-constexpr Member kRealisedMembers[] = {
+constexpr Field kRealisedMembers[] = {
     Integer("plan_version"),
     Integer("pairs"),
     Number("with_plan_s").Sometimes(),
@@ -78,7 +78,7 @@ constexpr Member kRealisedMembers[] = {
               "biased, stretches are too short"),
     Boolean("agrees").Optional().Says("Whether the saving may be the promised one, as far as "
                                       "their intervals tell; null: not known yet")};
-constexpr Member kSavingsMembers[] = {
+constexpr Field kSavingsMembers[] = {
     Choice("kind", "promised realised estimated")
         .Says(
             "estimated: in shadow mode nothing is saved; what is promised is what would have been"),
@@ -98,13 +98,13 @@ constexpr Member kSavingsMembers[] = {
         .Optional()
         .Says(
             "Mean of the iterations without a plan, which run with no clock set; null: none ran.")};
-constexpr ObjectSchema kWatchSchemas[] = {
+constexpr AnyMessage kWatchSchemas[] = {
     kNewDetectionSchema,
     kNewComparisonSchema,
     {"DetectionSettings", kDetectionSettingsMembers},
     {"SlowRank", kSlowRankMembers},
     {"Finding", kFindingMembers},
-    {.name = "Detection", .members = kDetectionMembers, .base = "DetectionSettings"},
+    {.name = "Detection", .fields = kDetectionMembers, .base = "DetectionSettings"},
     {"Comparison", kComparisonMembers,
      "Of every so many iterations, so many in one stretch run with no clock set; "
      "docs/how-to/savings.md "
@@ -112,7 +112,7 @@ constexpr ObjectSchema kWatchSchemas[] = {
     {"ComparisonNow", kComparisonNowMembers},
     {"Estimate", kEstimateMembers,
      "Percent, with the ends of its 95 % confidence interval; null: too few pairs."},
-    {.name = "LastRealised", .members = kLastRealisedMembers, .base = "Estimate"},
+    {.name = "LastRealised", .fields = kLastRealisedMembers, .base = "Estimate"},
     {"Promise", kPromiseMembers},
     {"Realised", kRealisedMembers},
     {"Savings", kSavingsMembers}};

@@ -15,7 +15,7 @@ namespace perseus::server {
 
 // Request bodies.
 inline constexpr NumberRange kThresholds = {.least = kLeastThreshold, .most = kMostThreshold};
-inline constexpr Member kNewDetectionMembers[] = {
+inline constexpr Field kNewDetectionMembers[] = {
     Choice("mode", "off advisory act")
         .Optional()
         .Says("advisory: only says so; act: has the plans answer"),
@@ -24,14 +24,14 @@ inline constexpr Member kNewDetectionMembers[] = {
         .In({.least = kLeastWindow, .most = kMostWindow})
         .Optional()
         .Says("Iterations that are looked at together")};
-inline constexpr ObjectSchema kNewDetectionSchema = {
-    .name = "NewDetection", .members = kNewDetectionMembers, .is_closed = true};
+inline constexpr AnyMessage kNewDetectionSchema = {
+    .name = "NewDetection", .fields = kNewDetectionMembers, .is_closed = true};
 inline constexpr NumberRange kComparisonRange = {.least = 0, .most = ComparisonBlocks::kMostEvery};
-inline constexpr Member kNewComparisonMembers[] = {
+inline constexpr Field kNewComparisonMembers[] = {
     Integer("every").In(kComparisonRange).Says("0: no comparison"),
     Integer("iterations").In(kComparisonRange).Optional()};
-inline constexpr ObjectSchema kNewComparisonSchema = {
-    .name = "NewComparison", .members = kNewComparisonMembers, .is_closed = true};
+inline constexpr AnyMessage kNewComparisonSchema = {
+    .name = "NewComparison", .fields = kNewComparisonMembers, .is_closed = true};
 
 nlohmann::ordered_json DetectionSettingsJson(const WatchSettings& settings);
 nlohmann::ordered_json ComparisonJson(const ComparisonBlocks& blocks);  // Null: none.

@@ -37,20 +37,20 @@ constexpr int kMostDegree = 131'072;
 // job_metadata="perseus:KEY": the job that was created with this client key.
 constexpr std::string_view kJobOfKey = "perseus:";
 
-constexpr Member kZeusJobMembers[] = {Text("job_id").Sometimes(), Integer("pp_degree"),
-                                      Integer("dp_degree"),       Integer("tp_degree"),
-                                      Integer("world_size"),      Text("job_metadata").Optional()};
-constexpr Member kZeusRankMembers[] = {Integer("rank"), Integer("dp_rank"), Integer("pp_rank"),
-                                       Integer("tp_rank"), Integer("available_frequencies").List()};
-constexpr Member kZeusResultMembers[] = {
+constexpr Field kZeusJobMembers[] = {Text("job_id").Sometimes(), Integer("pp_degree"),
+                                     Integer("dp_degree"),       Integer("tp_degree"),
+                                     Integer("world_size"),      Text("job_metadata").Optional()};
+constexpr Field kZeusRankMembers[] = {Integer("rank"), Integer("dp_rank"), Integer("pp_rank"),
+                                      Integer("tp_rank"), Integer("available_frequencies").List()};
+constexpr Field kZeusResultMembers[] = {
     Integer("rank"), Number("iter_time").List(), Number("iter_energy").List(),
     Object("time_breakdown").Sometimes(), Object("energy_breakdown").Sometimes()};
-constexpr Member kZeusScheduleMembers[] = {
+constexpr Field kZeusScheduleMembers[] = {
     Integer("rank"), Array("frequencies").List().Says("The name of an instruction and MHz.")};
-constexpr ObjectSchema kZeusSchemas[] = {{"ZeusJob", kZeusJobMembers},
-                                         {"ZeusRank", kZeusRankMembers},
-                                         {"ZeusResult", kZeusResultMembers},
-                                         {"ZeusSchedule", kZeusScheduleMembers}};
+constexpr AnyMessage kZeusSchemas[] = {{"ZeusJob", kZeusJobMembers},
+                                       {"ZeusRank", kZeusRankMembers},
+                                       {"ZeusResult", kZeusResultMembers},
+                                       {"ZeusSchedule", kZeusScheduleMembers}};
 
 struct ZeusJob {
   Shape shape;

@@ -18,19 +18,19 @@ namespace {
 // Of events that are handed on at a time, so that who joins waits for no more.
 constexpr std::int64_t kMostAtOnce = 256;
 
-constexpr Member kOfJob = Text("job").Says("Its id.");
+constexpr Field kOfJob = Text("job").Says("Its id.");
 
-constexpr Member kJobMembers[] = {
+constexpr Field kJobMembers[] = {
     kOfJob, Text("name").Sometimes().Says("Of a new job."),
     Object("labels").Sometimes().Says("All that it has now, where they changed."),
     Boolean("deleted").Sometimes().Says("Of one that is gone.")};
-constexpr Member kStateMembers[] = {kOfJob, Choice("state", store::kJobStateNames), Text("reason")};
-constexpr Member kPlanMembers[] = {kOfJob, Integer("version"), Text("reason")};
-constexpr Member kStragglerMembers[] = {
+constexpr Field kStateMembers[] = {kOfJob, Choice("state", store::kJobStateNames), Text("reason")};
+constexpr Field kPlanMembers[] = {kOfJob, Integer("version"), Text("reason")};
+constexpr Field kStragglerMembers[] = {
     kOfJob, Integer("straggler_id"),
     Integer("gone").Sometimes().Says(
         "How many were cleared or have expired; the id is that of the first.")};
-constexpr Member kDetectionMembers[] = {
+constexpr Field kDetectionMembers[] = {
     kOfJob,
     Choice("kind",
            "straggler factor recovered drift drift_over slow slow_over compared lengthened"),
@@ -39,12 +39,12 @@ constexpr Member kDetectionMembers[] = {
     Integer("rank").Sometimes(),
     Number("factor").Sometimes(),
     Number("delay_iterations").Sometimes()};
-constexpr Member kProfilingMembers[] = {kOfJob, Text("sentence"), Integer("rank").Sometimes()};
-constexpr Member kDriftMembers[] = {kOfJob, Choice("kind", "drift drift_over"), Integer("stage"),
-                                    Number("percent"), Text("sentence")};
-constexpr Member kTroubleMembers[] = {kOfJob, Integer("rank"), Text("state"), Text("sentence")};
-constexpr Member kStoreMembers[] = {Boolean("is_up"), Text("sentence")};
-constexpr Member kResetMembers[] = {Text("sentence")};
+constexpr Field kProfilingMembers[] = {kOfJob, Text("sentence"), Integer("rank").Sometimes()};
+constexpr Field kDriftMembers[] = {kOfJob, Choice("kind", "drift drift_over"), Integer("stage"),
+                                   Number("percent"), Text("sentence")};
+constexpr Field kTroubleMembers[] = {kOfJob, Integer("rank"), Text("state"), Text("sentence")};
+constexpr Field kStoreMembers[] = {Boolean("is_up"), Text("sentence")};
+constexpr Field kResetMembers[] = {Text("sentence")};
 
 constexpr std::array<EventType, 10> kTypes = {{
     {EventKind::kJob, "job", "A job was created or deleted, or its labels changed.", "JobEvent",

@@ -26,7 +26,7 @@ struct EventType {
   std::string_view name;
   std::string_view when;
   std::string_view schema;  // The schema's name in the OpenAPI document.
-  std::span<const Member> members;
+  std::span<const Field> fields;
   // The event reports something that the job's summary also shows. So it must not be sent after a
   // summary that is newer than the event.
   bool shows_state = false;
