@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 import re
@@ -63,14 +62,9 @@ def find() -> str:
 
 
 def _installed() -> str | None:
-    try:
-        files = importlib.metadata.files(DISTRIBUTION) or []
-    except importlib.metadata.PackageNotFoundError:
-        return None
-    for file in files:
-        if file.parts[-2:] == ("bin", "perseus"):
-            return str(Path(str(file.locate())).resolve())
-    return None
+    """Return the program that the wheel brings; its `perseus` on the path is `perseus.__main__`."""
+    program = Path(__file__).with_name("bin") / "perseus"
+    return str(program.resolve()) if os.access(program, os.X_OK) else None
 
 
 def answer(*arguments: str) -> Any:

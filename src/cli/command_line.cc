@@ -12,6 +12,7 @@
 
 #include "cli/command_options.h"
 #include "cli/framework/command_parser.h"
+#include "cli/package_commands.h"
 #include "cli/planning/job_flags.h"
 #include "job/job_fields.h"
 #include "perseus/version.h"
@@ -66,6 +67,19 @@ std::vector<std::string> PlanArguments(const CommandData& root,
   return arguments;
 }
 
+// Says where the command is, if it is one of the Python package.
+Result<void> RefusePackageCommand(const std::vector<std::string>& arguments) {
+  const std::string typed = fmt::format("{} ", fmt::join(arguments, " "));
+  for (const std::string_view name : kPackageCommands) {
+    if (!typed.starts_with(fmt::format("{} ", name))) continue;
+    return InvalidInput(
+        fmt::format("'perseus {0}' is in the Python package: run \"pip install '.[analysis]'\" in "
+                    "Perseus' source, then 'python -m perseus {0}'",
+                    name));
+  }
+  return {};
+}
+
 class PerseusParser : public CommandParser {
  public:
   explicit PerseusParser(Invocation* invocation)
@@ -92,6 +106,7 @@ class PerseusParser : public CommandParser {
 std::string_view Version() { return PERSEUS_VERSION_STRING; }
 
 Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& arguments, int columns) {
+  if (auto good = RefusePackageCommand(arguments); !good) return tl::unexpected(good.error());
   ParsedCommandLine line;
   PerseusParser parser(&line.invocation);
   Result<ParsedArguments> parsed = parser.Parse(arguments, columns);
