@@ -16,7 +16,7 @@
 #include <string>
 
 #include "device/device.h"
-#include "device/nvml/nvml_abi.h"
+#include "device/nvml/nvml.h"
 #include "device/simulated/simulated_gpu.h"
 
 namespace perseus::device {

@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "agent/gpu_claim.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -15,7 +13,7 @@
 
 #include "agent/agent_testing.h"
 #include "agent/journal.h"
-#include "agent/socket.h"
+#include "agent/peer.h"
 #include "common/file.h"
 #include "common/temporary_directory.h"
 #include "support/mentions.h"

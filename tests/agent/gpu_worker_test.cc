@@ -300,8 +300,8 @@ TEST_F(GpuWorkerTest, LooksAtConditionsOnlyWhileAClockIsLocked) {
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
   EXPECT_THAT(gpu().calls(), IsEmpty());
   worker_->Lock(900, Number(1));
-  EXPECT_TRUE(Eventually([this] { return worker_->Status().fights.size() == 1; }));
-  EXPECT_THAT(worker_->Status().fights, ElementsAre(Mentions("power", "cap")));
+  EXPECT_TRUE(Eventually([this] { return worker_->Status().conflicts.size() == 1; }));
+  EXPECT_THAT(worker_->Status().conflicts, ElementsAre(Mentions("power", "cap")));
   EXPECT_TRUE(gpu().WaitForCalls(5));
   worker_->Release(Number(2), false);
   Wait(2);

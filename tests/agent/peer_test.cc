@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "agent/control.h"
-#include "agent/socket.h"
 #include "common/temporary_directory.h"
 #include "support/mentions.h"
 

@@ -106,7 +106,7 @@ TEST(Protocol, AnswersAreReadAsTheyWereWritten) {
   conditions.conditions.power_limit_watts = 300;
   conditions.conditions.throttle_reasons = 0x24;
   conditions.conditions.power_profiles = {"MAX_Q"};
-  conditions.fights = {"slow"};
+  conditions.conflicts = {"slow"};
   StatusAnswer status;
   status.pid = 12;
   status.driver = "nvml";

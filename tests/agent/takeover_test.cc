@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "agent/takeover.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +11,7 @@
 #include <string>
 
 #include "agent/agent_testing.h"
-#include "agent/gpu_claim.h"
+#include "agent/journal.h"
 #include "agent/release.h"
 #include "common/file.h"
 #include "support/mentions.h"

@@ -52,7 +52,7 @@ TEST_F(BinaryConditionsFileTest, SaysWhatIsWrongWithAFile) {
   EXPECT_THAT(Fault(With(folder_.Path("none.toml"))), HasSubstr("none.toml"));
   EXPECT_THAT(Fault(With(folder_.Write("profile.txt", "x"))), HasSubstr(".toml"));
   EXPECT_THAT(Fault(With(folder_.Write("empty.toml", "[conditions]\n"))),
-              HasSubstr("perseus doctor --set-clocks"));
+              HasSubstr("switch_latency"));
   const std::string job =
       folder_.Write("job.toml", "microbatches = 4\n[conditions]\nnoise = \"1%\"\n");
   EXPECT_THAT(Fault(With(job)), HasSubstr("'microbatches' stands outside"));

@@ -330,29 +330,10 @@ TEST(CommandLineTest, ReadsWhatToReport) {
 TEST(CommandLineTest, TakesOldNames) {
   const auto ahead = ParseCommandLine({"emulate", "job.toml", "--switch-ahead", "--", "x"}, 80);
   EXPECT_FALSE(ahead);  // As "x" is too much.
-  const auto relay = ParseCommandLine({"agent", "relay", "--server-token-file=a", "--server-ca",
-                                       "b", "--allow-user", "1", "--server", "--server-ca"},
-                                      80);
-  ASSERT_TRUE(relay) << relay.error().message;
-  EXPECT_EQ(relay->invocation.agent.server.token_file, "a");
-  EXPECT_EQ(relay->invocation.agent.server.ca_file, "b");
-  ASSERT_EQ(relay->renamed.size(), 2U);
-  EXPECT_THAT(relay->renamed[0],
-              AllOf(Mentions("'--server-token-file'"), Mentions("'--token-file'")));
-  EXPECT_THAT(relay->renamed[1], Mentions("'--ca-file'"));
-  const auto run = ParseCommandLine({"agent", "--allow-group", "a"}, 80);
-  ASSERT_TRUE(run) << run.error().message;
-  EXPECT_EQ(run->invocation.agent.action, "run");
-  EXPECT_EQ(run->invocation.agent.groups, (std::vector<std::string>{"a"}));
-  EXPECT_THAT(run->renamed, testing::ElementsAre(HasSubstr("'perseus agent run'")));
   const auto call = ParseCommandLine({"plan", "job.toml", "--switch-ahead"}, 80);
   ASSERT_TRUE(call) << call.error().message;
   EXPECT_EQ(call->invocation.job.overrides.call_ahead, CallAhead::kEnd);
   EXPECT_EQ(call->renamed.size(), 1U);
-  // No text tells of them, and today's names need no note.
-  const auto help = ParseCommandLine({"help", "agent", "relay"}, 80);
-  EXPECT_THAT(*help->text, testing::Not(Mentions("--server-ca")));
-  EXPECT_THAT(*ParseCommandLine({"agent", "--help"}, 80)->text, Mentions("relay"));
   EXPECT_TRUE(ParseCommandLine({"plan", "job.toml", "--call-ahead", "end"}, 80)->renamed.empty());
 }
 

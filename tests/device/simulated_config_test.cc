@@ -9,7 +9,7 @@
 #include <cmath>
 #include <string>
 
-#include "device/nvml/nvml_names.h"
+#include "device/nvml/nvml.h"
 #include "support/mentions.h"
 
 namespace perseus::device {
@@ -92,7 +92,7 @@ TEST(SimulatedConfigTest, SaysWhatIsWrongAndWhere) {
 TEST(SimulatedConfigTest, LatenciesAreForAllClocksOrForEach) {
   const auto config = ParseSimulatedConfig(
       "serial_calls = true\n[[gpus]]\nclocks_mhz = [1000, 1200]\nsettle_ms = [40, 20]\n"
-      "settle_spread_ms = 2\nseed = 7\ncall_stall_ms = 0.5\ntransfer_stall_ms = 2\n"
+      "settle_spread_ms = 2\nseed = 7\ncall_stall_ms = 0.5\n"
       "counter_lag_ms = 100\ncounter_duty = 0.25\ncount = 2\n[[gpus]]\nsettle_ms = 3\n",
       "x", "test");
   ASSERT_TRUE(config.has_value()) << config.error().message;
@@ -102,7 +102,6 @@ TEST(SimulatedConfigTest, LatenciesAreForAllClocksOrForEach) {
   EXPECT_EQ(gpu.settle_seconds[1], 0.020);
   EXPECT_EQ(gpu.settle_spread_seconds, 0.002);
   EXPECT_EQ(gpu.call_stall_seconds, 0.0005);
-  EXPECT_EQ(gpu.transfer_stall_seconds, 0.002);
   EXPECT_EQ(gpu.counter_lag_seconds, 0.1);
   EXPECT_EQ(gpu.counter_duty, 0.25);
   EXPECT_NE(gpu.seed, config->gpus[1].model.seed);

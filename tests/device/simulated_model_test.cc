@@ -165,21 +165,18 @@ TEST(SimulatedModelTest, LatenciesSpreadAsTheyShouldAndDifferBySeed) {
 TEST(SimulatedModelTest, ACallStopsTheRunningKernel) {
   ModelGpu gpu = ThreeClocks();
   gpu.call_stall_seconds = 0.003;
-  gpu.transfer_stall_seconds = 0.008;
   const ModelKernel kernel = KernelOf({0.1, 0.1, 0.1}, {30, 30, 30});
-  for (const bool is_transfer : {false, true}) {
-    ModelState state;
-    state.clock = 2;
-    BeginModelKernel(0, &state, is_transfer);
-    AdvanceModel(gpu, kernel, 0.05, &state);
-    RequestClock(gpu, 2, &state);
-    RequestClock(gpu, 2, &state);
-    const double end = KernelEndSeconds(gpu, kernel, state);
-    EXPECT_NEAR(end, is_transfer ? 0.116 : 0.106, 1e-12);
-    AdvanceModel(gpu, kernel, 1, &state);
-    EXPECT_NEAR(Last(state).end_seconds, end, 1e-12);
-    EXPECT_NEAR(Last(state).joules, 300 * end, 1e-9);  // It draws its power meanwhile.
-  }
+  ModelState state;
+  state.clock = 2;
+  BeginModelKernel(0, &state);
+  AdvanceModel(gpu, kernel, 0.05, &state);
+  RequestClock(gpu, 2, &state);
+  RequestClock(gpu, 2, &state);
+  const double end = KernelEndSeconds(gpu, kernel, state);
+  EXPECT_NEAR(end, 0.106, 1e-12);
+  AdvanceModel(gpu, kernel, 1, &state);
+  EXPECT_NEAR(Last(state).end_seconds, end, 1e-12);
+  EXPECT_NEAR(Last(state).joules, 300 * end, 1e-9);  // It draws its power meanwhile.
 }
 
 TEST(SimulatedModelTest, TheCounterShowsTheEnergyOfALagAgo) {

@@ -4,6 +4,8 @@
 // The zeusd driver against a daemon that is written here, with the fake NVML for
 // what it reads.
 
+#include "device/zeusd/zeusd_driver.h"
+
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +25,6 @@
 #include "common/temporary_directory.h"
 #include "device/device.h"
 #include "device/simulated/simulated_gpu.h"
-#include "device/zeusd/unix_http.h"
 #include "support/mentions.h"
 #include "support/unix_listener.h"
 
@@ -217,7 +218,7 @@ TEST_F(ZeusdDriverTest, WaitsNoLongerThanItsDeadline) {
   // Connects, as the listener has a backlog, and is never answered.
   const std::string path = Socket();
   const FileDescriptor listener = ListenAt(path, 1);
-  const Result<HttpAnswer> answer = AskUnixHttp(path, "GET /", "", 0.05);
+  const auto answer = OpenZeusdDriver(path, 0.05);
   ASSERT_FALSE(answer.has_value());
   EXPECT_THAT(answer.error().message, Mentions("time"));
 }

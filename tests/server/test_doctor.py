@@ -236,7 +236,7 @@ def test_what_cannot_be_asked_is_a_fault_or_a_sentence(server: Server, tmp_path:
     said = doctor("--server", "http://127.0.0.1:9", code=2).stdout
     assert "nobody listens there" in " ".join(said.split())
     assert "This server is not well" in said
-    assert "--set-clocks" in doctor("--server", server.url, "--set-clocks", code=2).stderr
+    assert "--socket" in doctor("--server", server.url, "--socket", "/x", code=2).stderr
     assert "--server URL" in doctor("--token-file", str(tmp_path / "none"), code=2).stderr
     assert doctor("--server", "nonsense:", code=2).stderr
 

@@ -20,8 +20,8 @@ constexpr std::chrono::seconds kInterval(5);
 
 }  // namespace
 
-Result<void> CheckMetricsFile(const std::string& path) {
-  if (path.ends_with(".prom")) return {};
+Result<void> MetricsFile::Check(const std::string& path) {
+  if (path.empty() || path.ends_with(".prom")) return {};
   return InvalidInput(fmt::format(
       "--metrics-file {}: the name must end in .prom, as node_exporter reads no other files",
       path));
@@ -32,9 +32,8 @@ MetricsFile::MetricsFile(std::string path, Collect collect, std::shared_ptr<Log>
 
 Result<std::unique_ptr<MetricsFile>> MetricsFile::Start(std::string path, Collect collect,
                                                         std::shared_ptr<Log> log) {
-  if (const Result<void> good = CheckMetricsFile(path); !good) {
-    return tl::unexpected(good.error());
-  }
+  if (path.empty()) return nullptr;
+  if (const Result<void> good = Check(path); !good) return tl::unexpected(good.error());
   if (const Result<void> good = CheckWritable(path); !good) return tl::unexpected(good.error());
   std::unique_ptr<MetricsFile> file(
       new MetricsFile(std::move(path), std::move(collect), std::move(log)));

@@ -16,9 +16,6 @@
 
 namespace perseus::cli {
 
-// Says that the name of a file is one that node_exporter reads.
-Result<void> CheckMetricsFile(const std::string& path);
-
 // Keeps a file for the textfile collector of Prometheus' node_exporter: a thread of its own writes
 // it anew every few seconds. While figures cannot be had, or the file cannot be written, the file
 // stays as it was, and the log has event=metrics_failed once. The file is removed at the end: what
@@ -28,7 +25,10 @@ class MetricsFile {
   // Is given the time of day, in seconds since 1970.
   using Collect = std::function<Result<metrics::Families>(double now_seconds)>;
 
-  // kIo: it could not be written. `collect` is called on the thread.
+  // Says where the name is not one that node_exporter reads. "": no file is wanted.
+  static Result<void> Check(const std::string& path);
+
+  // Null: `path` is empty. kIo: it could not be written. `collect` is called on the thread.
   static Result<std::unique_ptr<MetricsFile>> Start(std::string path, Collect collect,
                                                     std::shared_ptr<Log> log);
   ~MetricsFile();

@@ -120,8 +120,8 @@ Result<void> TakeConditionsFrom(const std::string& path, JobFile* settings) {
   }
   if (!gives_any) {
     return InvalidInput(
-        fmt::format("{}: it has no condition; 'perseus doctor --set-clocks -o FILE' writes a file "
-                    "that --conditions takes",
+        fmt::format("{}: it has no condition; give some under [conditions], as in 'switch_latency "
+                    "= \"20ms\"'",
                     Shown(path)));
   }
   return {};

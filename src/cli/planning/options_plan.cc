@@ -39,9 +39,8 @@ void AddPlanCommand(CommandParser* parser, Invocation* invocation) {
       [](std::string_view text) -> Result<std::string> { return std::string(text); });
   parser->AddText(
       "--conditions", "FILE",
-      "Plan for the conditions in this file: the table [conditions] of a job file, as "
-      "perseus doctor --set-clocks -o FILE writes it. A value that is given beside it is "
-      "taken instead.",
+      "Plan for the conditions in this file: the table [conditions] of a job file. A value that "
+      "is given beside it is taken instead.",
       CommandParser::NotEmpty(&invocation->conditions_file, "expected a file, got nothing"),
       {ValueKind::kFile, {}});
   AddConditionOptions(parser, &invocation->job);

@@ -21,9 +21,7 @@
 
 #include "agent/protocol.h"
 #include "cli/command_line.h"
-#include "cli/node/agent_status.h"
-#include "cli/node/doctor_examination.h"
-#include "cli/node/doctor_report.h"
+#include "cli/node/node.h"
 #include "cli/support/support_files.h"
 #include "common/file.h"
 #include "common/nearest_name.h"
@@ -128,12 +126,7 @@ void AddNode(const SupportBundleFlags& flags, SupportFiles* files) {
   doctor.driver = flags.driver;
   doctor.agent_socket = flags.agent_socket;
   doctor.seconds = 1;
-  const Result<Examination> examination = ExamineNode(doctor);
-  if (examination) {
-    files->Add("node/doctor.json", ExaminationJson(*examination));
-  } else {
-    files->AddMissing("node/doctor.json", examination.error().message);
-  }
+  files->AddResult("node/doctor.json", NodeJson(doctor));
   const std::string socket =
       flags.agent_socket.empty() ? std::string(agent::kDefaultSocketPath) : flags.agent_socket;
   const Result<agent::StatusAnswer> status = AskAgentStatus(socket, "perseus support-bundle");

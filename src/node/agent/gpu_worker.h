@@ -4,18 +4,70 @@
 #ifndef PERSEUS_AGENT_GPU_WORKER_H_
 #define PERSEUS_AGENT_GPU_WORKER_H_
 
-#include <chrono>
-#include <memory>
-#include <thread>
+#include <sys/eventfd.h>
 
-#include "agent/gpu_claim.h"
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
 #include "agent/journal.h"
-#include "agent/mailbox.h"
 #include "agent/protocol.h"
+#include "common/file_descriptor.h"
 #include "common/log.h"
+#include "common/mutex.h"
 #include "device/device.h"
 
 namespace perseus::agent {
+
+// The request of a connection to which an answer belongs. Connection 0: nobody waits for it.
+struct Ticket {
+  std::uint64_t connection = 0;
+  std::int64_t id = 0;
+  Operation operation = Operation::kHello;
+};
+
+// The result of a GPU worker's call for a ticket.
+struct Outcome {
+  std::string gpu;  // UUID.
+  Ticket ticket;
+  decltype(Answer::body) body;
+};
+
+// Passes outcomes from the workers to the loop that serves connections, and wakes the loop through
+// a descriptor. Thread-safe.
+class Mailbox {
+ public:
+  Mailbox() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+  // Readable while there are outcomes.
+  int descriptor() const { return event_.get(); }
+
+  void Post(Outcome outcome) {
+    {
+      const MutexLock lock(mutex_);
+      outcomes_.push_back(std::move(outcome));
+    }
+    const std::uint64_t one = 1;
+    // If the counter is full the write fails, but the loop wakes all the same.
+    [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof(one));
+  }
+
+  std::vector<Outcome> TakeAll() {
+    std::uint64_t count = 0;
+    [[maybe_unused]] const ssize_t taken = ::read(event_.get(), &count, sizeof(count));
+    const MutexLock lock(mutex_);
+    return std::exchange(outcomes_, {});
+  }
+
+ private:
+  FileDescriptor event_;
+  Mutex mutex_;
+  std::vector<Outcome> outcomes_ PERSEUS_GUARDED_BY(mutex_);
+};
 
 struct WorkerSettings {
   bool observe = false;  // No clock is ever changed.
@@ -38,8 +90,6 @@ struct WorkerContext {
   WorkerSettings settings;
   std::shared_ptr<GpuClaim> claim = nullptr;  // Of this GPU; null if no clock is ever locked.
 };
-
-class GpuLoop;
 
 // The thread that makes all driver calls for one GPU, so that a hanging call delays no other GPU.
 // Only the newest request is carried out: a newer Lock() or a Release() replaces a waiting Lock().
@@ -76,7 +126,9 @@ class GpuWorker {
   bool FinishStop(std::chrono::steady_clock::time_point deadline);
 
  private:
-  std::shared_ptr<GpuLoop> loop_;
+  class Loop;
+
+  std::shared_ptr<Loop> loop_;
   std::thread thread_;
 };
 

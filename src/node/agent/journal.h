@@ -8,12 +8,18 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/file_descriptor.h"
 #include "common/mutex.h"
 #include "perseus/result.h"
 
+// What outlives an agent that is killed: its journal, and its claims on GPUs.
 namespace perseus::agent {
+
+// Makes the folder of the file `path` if it is missing. If this process is root, fails if other
+// users could replace a file in that folder. (/tmp is allowed: there only owners can.)
+Result<void> MakeFolderFor(const std::string& path);
 
 inline constexpr const char* kDefaultJournalPath = "/var/lib/perseus/agent.journal";
 
@@ -75,6 +81,36 @@ class Journal {
 
   Mutex mutex_;
   std::set<std::string> gpus_ PERSEUS_GUARDED_BY(mutex_);  // As in the file.
+};
+
+// All agents of a machine use this folder, even if their sockets and journals differ.
+inline constexpr const char* kDefaultGpuLocks = "/run/perseus/gpus";
+
+// A GPU that this agent owns. The claim is a file named after the GPU, which the kernel keeps
+// locked until the process ends. The file also records whether the clock may be locked, in case the
+// journal is lost. It is removed with the claim unless the clock must still be given back. Not
+// thread-safe.
+class GpuClaim {
+ public:
+  // kConflict: another agent owns the GPU. kIo: the file cannot be made, or is not an agent's.
+  static Result<GpuClaim> Take(const std::string& folder, const std::string& uuid);
+
+  GpuClaim(GpuClaim&& other) noexcept = default;
+  GpuClaim& operator=(GpuClaim&&) = delete;
+  ~GpuClaim();
+
+  // Whether the clock may be locked, by this agent or by an earlier one that was killed.
+  bool marked() const { return marked_; }
+  // Best effort: the journal is the authority.
+  void Mark(bool marked);
+
+ private:
+  GpuClaim(std::string path, FileDescriptor file)
+      : path_(std::move(path)), file_(std::move(file)) {}
+
+  std::string path_;
+  FileDescriptor file_;
+  bool marked_ = false;
 };
 
 }  // namespace perseus::agent

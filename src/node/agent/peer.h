@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,30 @@
 #include "common/unix_socket.h"
 #include "perseus/result.h"
 
-// The process at the other end of a Unix socket, as the kernel reports it.
+// The agent's socket, and the processes at its other end, as the kernel reports them.
 namespace perseus::agent {
+
+// A non-blocking listening socket in the file system. Its file is removed when it is destroyed.
+// Every user may connect; the agent then checks the user and refuses with a sentence.
+class ListeningSocket {
+ public:
+  // Makes the directory if it is missing. Replaces a socket on which no process listens. Errors
+  // (kIo, kInvalidInput): another agent listens, no permission, the path is too long.
+  static Result<ListeningSocket> Listen(const std::string& path);
+
+  ListeningSocket(ListeningSocket&&) noexcept = default;
+  ListeningSocket& operator=(ListeningSocket&&) = delete;
+  ~ListeningSocket();
+
+  int descriptor() const { return socket_.get(); }
+
+ private:
+  ListeningSocket(std::string path, FileDescriptor socket)
+      : path_(std::move(path)), socket_(std::move(socket)) {}
+
+  std::string path_;
+  FileDescriptor socket_;
+};
 
 struct Peer : UnixPeer {
   FileDescriptor pidfd;  // Readable once the process has ended.

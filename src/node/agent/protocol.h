@@ -53,10 +53,10 @@ std::string_view OperationName(Operation operation);
 struct Request {
   std::int64_t id = 1;  // 1 to kMaxRequestId; chosen by the client, repeated in the answer.
   Operation operation = Operation::kHello;
-  std::string gpu;                 // UUID. lease, set, release, yield, energy, clock, conditions.
+  std::string gpu = {};            // UUID. lease, set, release, yield, energy, clock, conditions.
   int mhz = 0;                     // set: 1 to kMaxClockMhz.
   int version = kProtocolVersion;  // hello
-  std::string client;              // hello: a name for people.
+  std::string client = {};         // hello: a name for people.
 };
 
 // Why a request was refused.
@@ -115,7 +115,7 @@ struct ClockAnswer {
 
 struct ConditionsAnswer {
   device::GpuConditions conditions;
-  std::vector<std::string> fights;  // Sentences of FightsOf(): what acts against a locked clock.
+  std::vector<std::string> conflicts;  // What acts against a locked clock.
 };
 
 struct OwnerStatus {
@@ -139,7 +139,7 @@ struct GpuStatus {
   std::int64_t restores = 0;      // Driver calls that gave a clock back.
   std::int64_t failures = 0;      // Driver calls that failed.
   std::int64_t superseded = 0;    // `set` requests that a newer request replaced.
-  std::vector<std::string> fights;
+  std::vector<std::string> conflicts;
 };
 
 struct StatusAnswer {

@@ -82,7 +82,7 @@ ConditionsAnswer ReadConditions(const TreeCursor& root) {
   conditions.power_profiles = Strings(at.Get("power_profiles"));
   conditions.power_floor_watts = OptionalNumber(at, "power_floor_w");
   conditions.mig = at.Get("mig").Bool();
-  answer.fights = Strings(root.Get("fights"));
+  answer.conflicts = Strings(root.Get("fights"));
   return answer;
 }
 
@@ -107,7 +107,7 @@ GpuStatus ReadGpuStatus(const TreeCursor& at) {
   gpu.restores = ReadWhole(at.Get("restores"), 0);
   gpu.failures = ReadWhole(at.Get("failures"), 0);
   gpu.superseded = ReadWhole(at.Get("superseded"), 0);
-  gpu.fights = Strings(at.Get("fights"));
+  gpu.conflicts = Strings(at.Get("fights"));
   return gpu;
 }
 
@@ -241,7 +241,7 @@ void Write(const ConditionsAnswer& answer, Json* out) {
                           {"power_profiles", conditions.power_profiles},
                           {"power_floor_w", OrNull(conditions.power_floor_watts)},
                           {"mig", conditions.mig}};
-  (*out)["fights"] = answer.fights;
+  (*out)["fights"] = answer.conflicts;
 }
 
 Json OwnerJson(const std::optional<OwnerStatus>& owner) {
@@ -279,7 +279,7 @@ void Write(const StatusAnswer& status, Json* out) {
                     {"restores", gpu.restores},
                     {"failures", gpu.failures},
                     {"superseded", gpu.superseded},
-                    {"fights", gpu.fights}});
+                    {"fights", gpu.conflicts}});
   }
   (*out)["gpus"] = std::move(gpus);
 }

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "agent/gpu_worker.h"
-#include "agent/mailbox.h"
 #include "agent/protocol.h"
 #include "common/log.h"
 

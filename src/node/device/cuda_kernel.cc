@@ -16,6 +16,7 @@
 
 #include "common/nearest_name.h"
 #include "device/cuda_abi.h"
+#include "device/library_symbols.h"
 
 namespace perseus::device {
 
@@ -52,54 +53,43 @@ namespace {
 
 // By the names of cuda.h without "cu"; the newest version whose arguments are these.
 struct CudaFunctions {
-  cuda::Status (*init)(unsigned) = nullptr;
-  cuda::Status (*get_error_string)(cuda::Status, const char**) = nullptr;
-  cuda::Status (*device_get_count)(int*) = nullptr;
-  cuda::Status (*device_get)(cuda::Device*, int) = nullptr;
-  cuda::Status (*device_get_uuid)(cuda::Uuid*, cuda::Device) = nullptr;
-  cuda::Status (*retain_context)(cuda::Context**, cuda::Device) = nullptr;
-  cuda::Status (*release_context)(cuda::Device) = nullptr;
-  cuda::Status (*push_context)(cuda::Context*) = nullptr;
-  cuda::Status (*pop_context)(cuda::Context**) = nullptr;
-  cuda::Status (*load_module)(cuda::Module**, const void*) = nullptr;
-  cuda::Status (*unload_module)(cuda::Module*) = nullptr;
-  cuda::Status (*get_function)(cuda::Function**, cuda::Module*, const char*) = nullptr;
-  cuda::Status (*create_event)(cuda::Event**, unsigned) = nullptr;
-  cuda::Status (*destroy_event)(cuda::Event*) = nullptr;
-  cuda::Status (*record_event)(cuda::Event*, cuda::Stream*) = nullptr;
-  cuda::Status (*wait_event)(cuda::Event*) = nullptr;
-  cuda::Status (*elapsed_ms)(float*, cuda::Event*, cuda::Event*) = nullptr;
+  explicit CudaFunctions(void* library) : symbols{library} {}
+
+  LibrarySymbols symbols;
+  cuda::Status (*init)(unsigned) = symbols.Find({"cuInit"});
+  cuda::Status (*get_error_string)(cuda::Status, const char**) = symbols.Find({"cuGetErrorString"});
+  cuda::Status (*device_get_count)(int*) = symbols.Find({"cuDeviceGetCount"});
+  cuda::Status (*device_get)(cuda::Device*, int) = symbols.Find({"cuDeviceGet"});
+  cuda::Status (*device_get_uuid)(cuda::Uuid*, cuda::Device) = symbols.Find({"cuDeviceGetUuid_v2",
+                                                                             "cuDeviceGetUuid"});
+  cuda::Status (*retain_context)(cuda::Context**,
+                                 cuda::Device) = symbols.Find({"cuDevicePrimaryCtxRetain"});
+  cuda::Status (*release_context)(cuda::Device) = symbols.Find({"cuDevicePrimaryCtxRelease_v2"});
+  cuda::Status (*push_context)(cuda::Context*) = symbols.Find({"cuCtxPushCurrent_v2"});
+  cuda::Status (*pop_context)(cuda::Context**) = symbols.Find({"cuCtxPopCurrent_v2"});
+  cuda::Status (*load_module)(cuda::Module**, const void*) = symbols.Find({"cuModuleLoadData"});
+  cuda::Status (*unload_module)(cuda::Module*) = symbols.Find({"cuModuleUnload"});
+  cuda::Status (*get_function)(cuda::Function**, cuda::Module*,
+                               const char*) = symbols.Find({"cuModuleGetFunction"});
+  cuda::Status (*create_event)(cuda::Event**, unsigned) = symbols.Find({"cuEventCreate"});
+  cuda::Status (*destroy_event)(cuda::Event*) = symbols.Find({"cuEventDestroy_v2"});
+  cuda::Status (*record_event)(cuda::Event*, cuda::Stream*) = symbols.Find({"cuEventRecord"});
+  cuda::Status (*wait_event)(cuda::Event*) = symbols.Find({"cuEventSynchronize"});
+  cuda::Status (*elapsed_ms)(float*, cuda::Event*,
+                             cuda::Event*) = symbols.Find({"cuEventElapsedTime"});
   cuda::Status (*launch)(cuda::Function*, unsigned, unsigned, unsigned, unsigned, unsigned,
-                         unsigned, unsigned, cuda::Stream*, void**, void**) = nullptr;
+                         unsigned, unsigned, cuda::Stream*, void**,
+                         void**) = symbols.Find({"cuLaunchKernel"});
+
+  bool HasWhatIsNeeded() const {
+    return init != nullptr && device_get_count != nullptr && device_get != nullptr &&
+           device_get_uuid != nullptr && retain_context != nullptr && release_context != nullptr &&
+           push_context != nullptr && pop_context != nullptr && load_module != nullptr &&
+           unload_module != nullptr && get_function != nullptr && create_event != nullptr &&
+           destroy_event != nullptr && record_event != nullptr && wait_event != nullptr &&
+           elapsed_ms != nullptr && launch != nullptr;
+  }
 };
-
-template <typename Function>
-bool Find(void* handle, const char* name, Function* function) {
-  *function = reinterpret_cast<Function>(dlsym(handle, name));
-  return *function != nullptr;
-}
-
-bool FindAll(void* handle, CudaFunctions* all) {
-  Find(handle, "cuGetErrorString", &all->get_error_string);
-  const bool has_uuid = Find(handle, "cuDeviceGetUuid_v2", &all->device_get_uuid) ||
-                        Find(handle, "cuDeviceGetUuid", &all->device_get_uuid);
-  return has_uuid && Find(handle, "cuInit", &all->init) &&
-         Find(handle, "cuDeviceGetCount", &all->device_get_count) &&
-         Find(handle, "cuDeviceGet", &all->device_get) &&
-         Find(handle, "cuDevicePrimaryCtxRetain", &all->retain_context) &&
-         Find(handle, "cuDevicePrimaryCtxRelease_v2", &all->release_context) &&
-         Find(handle, "cuCtxPushCurrent_v2", &all->push_context) &&
-         Find(handle, "cuCtxPopCurrent_v2", &all->pop_context) &&
-         Find(handle, "cuModuleLoadData", &all->load_module) &&
-         Find(handle, "cuModuleUnload", &all->unload_module) &&
-         Find(handle, "cuModuleGetFunction", &all->get_function) &&
-         Find(handle, "cuEventCreate", &all->create_event) &&
-         Find(handle, "cuEventDestroy_v2", &all->destroy_event) &&
-         Find(handle, "cuEventRecord", &all->record_event) &&
-         Find(handle, "cuEventSynchronize", &all->wait_event) &&
-         Find(handle, "cuEventElapsedTime", &all->elapsed_ms) &&
-         Find(handle, "cuLaunchKernel", &all->launch);
-}
 
 std::string UuidText(const cuda::Uuid& uuid) {
   std::string text = "GPU-";
@@ -112,7 +102,7 @@ std::string UuidText(const cuda::Uuid& uuid) {
 
 class CudaKernel final : public TimedKernel {
  public:
-  explicit CudaKernel(void* handle) : handle_(handle) {}
+  explicit CudaKernel(void* library) : cuda_(library) {}
 
   // The library stays loaded: CUDA has threads of its own in it.
   ~CudaKernel() override {
@@ -126,7 +116,7 @@ class CudaKernel final : public TimedKernel {
   }
 
   Result<void> Open(const std::string& name, const std::string& uuid) {
-    if (!FindAll(handle_, &cuda_)) {
+    if (!cuda_.HasWhatIsNeeded()) {
       return MakeError(ErrorCode::kIo,
                        fmt::format("{} is no CUDA driver: it lacks functions", Shown(name)));
     }
@@ -228,8 +218,7 @@ class CudaKernel final : public TimedKernel {
     return done;
   }
 
-  void* const handle_;
-  CudaFunctions cuda_;
+  const CudaFunctions cuda_;
   cuda::Device device_ = 0;
   cuda::Context* context_ = nullptr;
   cuda::Module* module_ = nullptr;

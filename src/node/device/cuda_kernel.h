@@ -4,14 +4,34 @@
 #ifndef PERSEUS_DEVICE_CUDA_KERNEL_H_
 #define PERSEUS_DEVICE_CUDA_KERNEL_H_
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
 
-#include "device/timed_kernel.h"
 #include "perseus/result.h"
 
 namespace perseus::device {
+
+// One run of a kernel.
+struct KernelTime {
+  double seconds = 0;                                // What it took on the GPU.
+  std::chrono::steady_clock::time_point begin = {};  // As near as it is known.
+};
+
+// A short computation on a GPU whose length follows the SM clock. One thread.
+class TimedKernel {
+ public:
+  TimedKernel() = default;
+  TimedKernel(const TimedKernel&) = delete;
+  TimedKernel& operator=(const TimedKernel&) = delete;
+  virtual ~TimedKernel() = default;
+
+  // Makes the kernel take about `seconds` at the clock of now.
+  virtual Result<void> Fit(double seconds) = 0;
+  // Runs it once, to its end.
+  virtual Result<KernelTime> Run() = 0;
+};
 
 // PTX of the kernel: one thread that multiplies and adds, each step waiting for the
 // one before, so that its length is a number of SM cycles.

@@ -38,6 +38,10 @@ struct GpuConditions {
 // application's own clock) give no name.
 std::vector<std::string> ThrottleNames(std::uint64_t throttle_reasons);
 
+// Sentences about conditions that prevent a GPU from following a plan's clocks, with advice.
+// Reasons for throttling are included only while a clock is locked.
+std::vector<std::string> ClockConflicts(const GpuConditions& conditions, bool is_locked);
+
 // One GPU. Calls block as long as the driver takes (10 to 20 ms for clocks). Thread-safe: changes
 // of one GPU's clock wait for each other; calls for different GPUs do not. Errors: kDenied (no
 // right), kIo (the driver refused, the GPU is lost), kInvalidInput (not a clock of `info`). After
@@ -76,6 +80,9 @@ class Driver {
   virtual Result<bool> MaySetClocks() = 0;
 };
 
+// A clock of `info`, or a sentence. kInvalidInput.
+Result<void> CheckClock(const GpuInfo& info, int mhz);
+
 // Opens what `spec` names:
 //   nvml                      libnvidia-ml.so.1 on the loader's path
 //   nvml:/path/lib.so         that library
@@ -83,6 +90,8 @@ class Driver {
 //   simulated:/path/state     GPUs of CreateSimulatedGpus (device/simulated/simulated_gpu.h)
 // Errors: kInvalidInput (no such spec), kIo (library, socket or file missing), kDenied.
 Result<std::unique_ptr<Driver>> OpenDriver(const std::string& spec);
+// Whether `spec` can name a driver; nothing is opened. kInvalidInput.
+Result<void> CheckDriverSpec(const std::string& spec);
 
 }  // namespace perseus::device
 

@@ -264,7 +264,7 @@ Result<AgentWord> AskAgent(const std::string& socket, const std::string& name,
   if (!control) return tl::unexpected(control.error());
   auto answer = ConditionsIn(control->Ask(RequestAbout(agent::Operation::kConditions, gpu)));
   if (!answer) return tl::unexpected(answer.error());
-  return AgentWord{control->hello().program_version, std::move(answer->fights)};
+  return AgentWord{control->hello().program_version, std::move(answer->conflicts)};
 }
 
 }  // namespace perseus::client

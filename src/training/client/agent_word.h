@@ -11,8 +11,8 @@ namespace perseus::client {
 
 // What a node's agent says, for the server: the server never hears the agent itself.
 struct AgentWord {
-  std::string version;              // Of its program. Empty: an older agent, which does not say.
-  std::vector<std::string> fights;  // What acts against the clock of this client's GPU.
+  std::string version;                 // Of its program. Empty: an older agent, which does not say.
+  std::vector<std::string> conflicts;  // What acts against the clock of this client's GPU.
 };
 
 }  // namespace perseus::client

@@ -11,7 +11,6 @@
 
 #include "client/agent_device.h"
 #include "client/ticks.h"
-#include "device/driver_spec.h"
 
 namespace perseus::client {
 namespace {
@@ -43,7 +42,7 @@ Result<void> CheckDeviceSpec(const std::string& spec) {
     if (!socket->empty()) return {};
     return InvalidInput("the device 'agent:' names no socket; give agent:SOCKET");
   }
-  auto known = device::ParseDriverSpec(spec);
+  auto known = device::CheckDriverSpec(spec);
   if (known) return {};
   known.error().message += "; or agent:SOCKET";
   return tl::unexpected(known.error());

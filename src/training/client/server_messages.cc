@@ -32,11 +32,12 @@ constexpr std::size_t kQuoted = 200;  // Bytes of an answer that a sentence show
 Json Optional(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 Json AgentJson(const AgentWord& agent) {
-  Json fights = Json::array();
-  for (const std::string& fight : agent.fights) {
-    if (fights.size() < kMostFights) fights.push_back(fight.substr(0, kMostFightBytes));
+  Json conflicts = Json::array();
+  for (const std::string& conflict : agent.conflicts) {
+    if (conflicts.size() < kMostFights) conflicts.push_back(conflict.substr(0, kMostFightBytes));
   }
-  return {{"version", agent.version.substr(0, kMostVersionBytes)}, {"fights", std::move(fights)}};
+  return {{"version", agent.version.substr(0, kMostVersionBytes)},
+          {"fights", std::move(conflicts)}};
 }
 
 Json BusyByType(const IterationRecord& record) {

@@ -1,21 +1,424 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "device/nvml/nvml_driver.h"
+// NVIDIA's GPUs: the loaded library, one GPU behind it, and the driver of all.
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <linux/capability.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
-#include "device/nvml/nvml_gpu.h"
-#include "device/nvml/nvml_names.h"
+#include "common/mutex.h"
+#include "common/nearest_name.h"
+#include "common/numbers.h"
+#include "device/device.h"
+#include "device/library_symbols.h"
+#include "device/nvml/nvml.h"
 
 namespace perseus::device {
 namespace {
+
+// NVML's functions, each the first of these names that the library has: the newest version whose
+// arguments are these. There is none here that sets memory clocks or power limits.
+struct NvmlFunctions {
+  explicit NvmlFunctions(void* library) : symbols{library} {}
+
+  LibrarySymbols symbols;
+  nvml::Return (*init)() = symbols.Find({"nvmlInit_v2", "nvmlInit"});
+  nvml::Return (*shutdown)() = symbols.Find({"nvmlShutdown"});
+  nvml::Return (*get_driver_version)(char*,
+                                     unsigned) = symbols.Find({"nvmlSystemGetDriverVersion"});
+  nvml::Return (*device_get_count)(unsigned*) = symbols.Find({"nvmlDeviceGetCount_v2",
+                                                              "nvmlDeviceGetCount"});
+  nvml::Return (*device_get_handle_by_index)(unsigned, nvml::Device*) =
+      symbols.Find({"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"});
+  nvml::Return (*device_get_name)(nvml::Device, char*,
+                                  unsigned) = symbols.Find({"nvmlDeviceGetName"});
+  nvml::Return (*device_get_uuid)(nvml::Device, char*,
+                                  unsigned) = symbols.Find({"nvmlDeviceGetUUID"});
+  nvml::Return (*get_memory_clocks)(nvml::Device, unsigned*, unsigned*) =
+      symbols.Find({"nvmlDeviceGetSupportedMemoryClocks"});
+  nvml::Return (*get_graphics_clocks)(nvml::Device, unsigned, unsigned*, unsigned*) =
+      symbols.Find({"nvmlDeviceGetSupportedGraphicsClocks"});
+  nvml::Return (*get_max_clock)(nvml::Device, unsigned,
+                                unsigned*) = symbols.Find({"nvmlDeviceGetMaxClockInfo"});
+  nvml::Return (*get_clock)(nvml::Device, unsigned,
+                            unsigned*) = symbols.Find({"nvmlDeviceGetClockInfo"});
+  nvml::Return (*set_locked_clocks)(nvml::Device, unsigned,
+                                    unsigned) = symbols.Find({"nvmlDeviceSetGpuLockedClocks"});
+  nvml::Return (*reset_locked_clocks)(nvml::Device) =
+      symbols.Find({"nvmlDeviceResetGpuLockedClocks"});
+  nvml::Return (*get_energy)(nvml::Device, unsigned long long*) =
+      symbols.Find({"nvmlDeviceGetTotalEnergyConsumption"});
+  nvml::Return (*get_power)(nvml::Device, unsigned*) = symbols.Find({"nvmlDeviceGetPowerUsage"});
+  nvml::Return (*get_enforced_limit)(nvml::Device,
+                                     unsigned*) = symbols.Find({"nvmlDeviceGetEnforcedPowerLimit"});
+  nvml::Return (*get_default_limit)(nvml::Device, unsigned*) =
+      symbols.Find({"nvmlDeviceGetPowerManagementDefaultLimit"});
+  nvml::Return (*get_temperature)(nvml::Device, unsigned,
+                                  unsigned*) = symbols.Find({"nvmlDeviceGetTemperature"});
+  nvml::Return (*get_throttle_reasons)(nvml::Device, unsigned long long*) = symbols.Find(
+      {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"});
+  nvml::Return (*get_mig_mode)(nvml::Device, unsigned*,
+                               unsigned*) = symbols.Find({"nvmlDeviceGetMigMode"});
+  nvml::Return (*get_field_values)(nvml::Device, int,
+                                   nvml::FieldValue*) = symbols.Find({"nvmlDeviceGetFieldValues"});
+  nvml::Return (*get_power_profiles)(nvml::Device, nvml::CurrentPowerProfiles*) =
+      symbols.Find({"nvmlDeviceWorkloadPowerProfileGetCurrentProfiles"});
+
+  bool HasWhatIsNeeded() const {
+    return init != nullptr && shutdown != nullptr && device_get_count != nullptr &&
+           device_get_handle_by_index != nullptr && device_get_name != nullptr &&
+           device_get_uuid != nullptr;
+  }
+};
+
+int DriverBranch(const NvmlFunctions& functions) {
+  std::array<char, 80> version = {};
+  constexpr auto kSize = static_cast<unsigned>(version.size() - 1);
+  if (functions.get_driver_version == nullptr ||
+      functions.get_driver_version(version.data(), kSize) != nvml::kSuccess) {
+    return 0;
+  }
+  const std::string_view text = version.data();
+  return ParseInteger<int>(text.substr(0, text.find('.'))).value_or(0);
+}
+
+// A loaded and initialised library; shut down and unloaded with the object, but
+// not in a child that was forked. Immutable.
+class NvmlLibrary {
+ public:
+  // `path` empty: libnvidia-ml.so.1. Errors: kIo, kDenied.
+  static Result<std::shared_ptr<const NvmlLibrary>> Load(const std::string& path) {
+    const std::string name = path.empty() ? "libnvidia-ml.so.1" : path;
+    void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) {
+      const char* why = dlerror();
+      return MakeError(
+          ErrorCode::kIo,
+          fmt::format("cannot load NVIDIA's library {}: {}. It comes with the NVIDIA driver; a "
+                      "container sees it when it is started with its GPUs ('--gpus all')",
+                      Shown(name), why != nullptr ? why : "no reason given"));
+    }
+    std::shared_ptr<NvmlLibrary> library(new NvmlLibrary(handle));
+    if (!library->functions_.HasWhatIsNeeded()) {
+      return MakeError(ErrorCode::kIo, fmt::format("{} is no NVML: it lacks functions that every "
+                                                   "version has",
+                                                   Shown(name)));
+    }
+    const nvml::Return code = library->functions_.init();
+    if (code != nvml::kSuccess) return tl::unexpected(NvmlError(code, "starting NVML"));
+    library->initialised_ = true;
+    library->driver_branch_ = DriverBranch(library->functions_);
+    return library;
+  }
+
+  NvmlLibrary(const NvmlLibrary&) = delete;
+  NvmlLibrary& operator=(const NvmlLibrary&) = delete;
+  ~NvmlLibrary() {
+    if (!InOwnProcess()) return;  // The parent's connection: neither ours to close nor to unload.
+    if (initialised_) functions_.shutdown();
+    dlclose(functions_.symbols.library);
+  }
+
+  const NvmlFunctions& functions() const { return functions_; }
+  // 580 of "580.82.07"; 0: it does not tell.
+  int driver_branch() const { return driver_branch_; }
+  // Whether this is the process that loaded it. NVML's handles are connections to
+  // the driver, which a child cannot use.
+  bool InOwnProcess() const { return getpid() == process_; }
+
+ private:
+  explicit NvmlLibrary(void* handle) : functions_(handle), process_(getpid()) {}
+
+  NvmlFunctions functions_;
+  int process_;
+  int driver_branch_ = 0;
+  bool initialised_ = false;
+};
+
+constexpr double kMilli = 1e-3;
+constexpr unsigned kMostClocks = 1024;
+// Beside NVML's own codes: this process was forked from the one that opened the GPU.
+constexpr nvml::Return kForked = -1;
+
+// After these every other call fails, too.
+bool IsGone(nvml::Return code) {
+  return code == kForked || code == nvml::kUninitialized || code == nvml::kDriverNotLoaded ||
+         code == nvml::kGpuIsLost || code == nvml::kResetRequired;
+}
+
+double NumberOf(const nvml::FieldValue& field) {
+  switch (field.value_type) {
+    case nvml::kTypeDouble:
+      return field.value.d;
+    case nvml::kTypeUnsigned:
+      return field.value.ui;
+    default:
+      return static_cast<double>(field.value.ull);
+  }
+}
+
+// NVML's way to return lists: first their size.
+template <typename Ask>
+std::vector<unsigned> ListOf(const Ask& ask) {
+  unsigned count = 0;
+  const nvml::Return code = ask(&count, nullptr);
+  if (code != nvml::kInsufficientSize || count == 0 || count > kMostClocks) return {};
+  std::vector<unsigned> list(count);
+  if (ask(&count, list.data()) != nvml::kSuccess || count > list.size()) return {};
+  list.resize(count);
+  return list;
+}
+
+// Whether this process may set clocks, as the last such call showed.
+enum class SetRight : std::uint8_t { kUntried, kGranted, kDenied };
+
+// One GPU behind NVML, which is thread-safe itself.
+class NvmlGpu : public Gpu {
+ public:
+  // Errors: what NVML says of this GPU.
+  static Result<std::unique_ptr<NvmlGpu>> Open(std::shared_ptr<const NvmlLibrary> library,
+                                               unsigned index) {
+    nvml::Device device = nullptr;
+    const nvml::Return code = library->functions().device_get_handle_by_index(index, &device);
+    if (code != nvml::kSuccess) {
+      return tl::unexpected(NvmlError(code, fmt::format("opening GPU {}", index)));
+    }
+    std::unique_ptr<NvmlGpu> gpu(new NvmlGpu(std::move(library), device, index));
+    const Result<void> read = gpu->ReadInfo();
+    if (!read) return tl::unexpected(read.error());
+    return gpu;
+  }
+
+  const GpuInfo& info() const override { return info_; }
+  Result<void> LockClock(int mhz) override {
+    if (Result<void> known = CheckClock(info_, mhz); !known) return known;
+    const auto clock = static_cast<unsigned>(mhz);
+    const MutexLock lock(set_mutex_);
+    Result<void> set = Call("locking the clock", nvml().set_locked_clocks, clock, clock);
+    LearnRight(set);
+    return set;
+  }
+
+  Result<void> ReleaseClock() override {
+    const MutexLock lock(set_mutex_);
+    Result<void> reset = Call("releasing the clock", nvml().reset_locked_clocks);
+    LearnRight(reset);
+    return reset;
+  }
+
+  Result<int> ClockMhz() override {
+    unsigned mhz = 0;
+    const Result<void> read = Call("reading the clock", nvml().get_clock, nvml::kClockSm, &mhz);
+    if (!read) return tl::unexpected(read.error());
+    return static_cast<int>(mhz);
+  }
+
+  Result<double> EnergyJoules() override {
+    unsigned long long millijoules = 0;
+    const Result<void> read = Call("reading the energy counter", nvml().get_energy, &millijoules);
+    if (!read) return tl::unexpected(read.error());
+    return static_cast<double>(millijoules) * kMilli;
+  }
+
+  Result<double> PowerWatts() override {
+    // Where the card has it, the power now: the older function averages over up to a second.
+    if (has_instant_power_) {
+      const Result<std::optional<double>> now = ReadField(nvml::kFieldPowerInstant);
+      if (!now) return tl::unexpected(now.error());
+      if (*now) return **now * kMilli;
+      has_instant_power_ = false;
+    }
+    unsigned milliwatts = 0;
+    const Result<void> read = Call("reading the power", nvml().get_power, &milliwatts);
+    if (!read) return tl::unexpected(read.error());
+    return milliwatts * kMilli;
+  }
+
+  Result<GpuConditions> Conditions() override {
+    GpuConditions conditions;
+    const Result<std::optional<double>> limit = ReadMilliwatts(nvml().get_enforced_limit);
+    if (!limit) return tl::unexpected(limit.error());
+    conditions.power_limit_watts = *limit;
+    const Result<std::optional<double>> default_limit = ReadMilliwatts(nvml().get_default_limit);
+    if (!default_limit) return tl::unexpected(default_limit.error());
+    conditions.default_power_limit_watts = *default_limit;
+
+    unsigned celsius = 0;
+    const Result<bool> warm = Ask(nvml().get_temperature, nvml::kTemperatureGpu, &celsius);
+    if (!warm) return tl::unexpected(warm.error());
+    if (*warm) conditions.temperature_celsius = celsius;
+
+    unsigned long long reasons = 0;
+    const Result<bool> throttled = Ask(nvml().get_throttle_reasons, &reasons);
+    if (!throttled) return tl::unexpected(throttled.error());
+    if (*throttled) conditions.throttle_reasons = reasons;
+
+    unsigned mode = 0;
+    unsigned pending = 0;
+    const Result<bool> mig = Ask(nvml().get_mig_mode, &mode, &pending);
+    if (!mig) return tl::unexpected(mig.error());
+    conditions.mig = *mig && mode != 0;
+
+    const Result<void> profiles = ReadPowerProfiles(&conditions);
+    if (!profiles) return tl::unexpected(profiles.error());
+
+    const nvml::SmoothingFields smoothing = nvml::SmoothingFieldsOf(library_->driver_branch());
+    const Result<std::optional<double>> smooths = ReadField(smoothing.enabled);
+    if (!smooths) return tl::unexpected(smooths.error());
+    if (smooths->value_or(0) != 0) {
+      const Result<std::optional<double>> floor = ReadField(smoothing.floor);
+      if (!floor) return tl::unexpected(floor.error());
+      conditions.power_floor_watts = *floor;
+    }
+    return conditions;
+  }
+
+  SetRight set_right() const { return set_right_; }
+
+ private:
+  NvmlGpu(std::shared_ptr<const NvmlLibrary> library, nvml::Device device, unsigned index)
+      : library_(std::move(library)), device_(device) {
+    info_.index = static_cast<int>(index);
+  }
+
+  const NvmlFunctions& nvml() const { return library_->functions(); }
+  // Calls a function of NVML, which may be null, if this process may.
+  template <typename Function, typename... Arguments>
+  nvml::Return Raw(Function function, Arguments... arguments) const {
+    if (!library_->InOwnProcess()) return kForked;
+    return function != nullptr ? function(device_, arguments...) : nvml::kNotSupported;
+  }
+
+  // The same with a sentence: "`doing` of GPU 3 failed: ...".
+  template <typename Function, typename... Arguments>
+  Result<void> Call(std::string_view doing, Function function, Arguments... arguments) const {
+    const nvml::Return code = Raw(function, arguments...);
+    if (code == nvml::kSuccess) return {};
+    return tl::unexpected(Explain(code, doing));
+  }
+
+  // The same for a function that a card may not support: returns false then. Fails only if the GPU
+  // is lost.
+  template <typename Function, typename... Arguments>
+  Result<bool> Ask(Function function, Arguments... arguments) const {
+    const nvml::Return code = Raw(function, arguments...);
+    if (IsGone(code)) return tl::unexpected(Explain(code, "reading limits"));
+    return code == nvml::kSuccess;
+  }
+
+  Error Explain(nvml::Return code, std::string_view doing) const {
+    if (code == kForked) {
+      return {ErrorCode::kIo,
+              fmt::format("{} of GPU {} failed: this process was forked from the one "
+                          "that opened the GPUs; open them again in the child",
+                          doing, info_.index)};
+    }
+    return NvmlError(code, fmt::format("{} of GPU {}", doing, info_.index));
+  }
+
+  Result<void> ReadInfo() {
+    std::array<char, nvml::kNameSize> text = {};
+    constexpr auto kSize = static_cast<unsigned>(text.size() - 1);
+    Result<void> read = Call("reading the name", nvml().device_get_name, text.data(), kSize);
+    if (!read) return read;
+    info_.name = text.data();
+    text.fill('\0');
+    read = Call("reading the uuid", nvml().device_get_uuid, text.data(), kSize);
+    if (!read) return read;
+    info_.uuid = text.data();
+    return ReadClocks();
+  }
+
+  // The graphics clocks at the highest memory clock, which is the one in use under
+  // load. Locks apply to graphics and SM clocks alike.
+  Result<void> ReadClocks() {
+    const std::vector<unsigned> memory = ListOf([&](unsigned* count, unsigned* list) {
+      return Raw(nvml().get_memory_clocks, count, list);
+    });
+    std::vector<unsigned> clocks;
+    if (!memory.empty()) {
+      const unsigned highest = *std::max_element(memory.begin(), memory.end());
+      clocks = ListOf([&](unsigned* count, unsigned* list) {
+        return Raw(nvml().get_graphics_clocks, highest, count, list);
+      });
+    }
+    if (clocks.empty()) {
+      // The card does not tell (a MIG slice, a virtual GPU): the one that is sure.
+      unsigned mhz = 0;
+      Result<void> read =
+          Call("reading the highest clock", nvml().get_max_clock, nvml::kClockSm, &mhz);
+      if (!read) return read;
+      clocks.push_back(mhz);
+    }
+    info_.clocks_mhz.assign(clocks.begin(), clocks.end());
+    std::sort(info_.clocks_mhz.begin(), info_.clocks_mhz.end());
+    info_.clocks_mhz.erase(std::unique(info_.clocks_mhz.begin(), info_.clocks_mhz.end()),
+                           info_.clocks_mhz.end());
+    return {};
+  }
+
+  Result<std::optional<double>> ReadField(unsigned field) const {
+    if (field == 0) return std::optional<double>();
+    nvml::FieldValue value;
+    value.field = field;
+    const Result<bool> read = Ask(nvml().get_field_values, 1, &value);
+    if (!read) return tl::unexpected(read.error());
+    if (!*read || value.result != nvml::kSuccess) return std::optional<double>();
+    return std::optional<double>(NumberOf(value));
+  }
+
+  Result<std::optional<double>> ReadMilliwatts(nvml::Return (*function)(nvml::Device,
+                                                                        unsigned*)) const {
+    unsigned milliwatts = 0;
+    const Result<bool> read = Ask(function, &milliwatts);
+    if (!read) return tl::unexpected(read.error());
+    if (!*read) return std::optional<double>();
+    return std::optional<double>(milliwatts * kMilli);
+  }
+
+  Result<void> ReadPowerProfiles(GpuConditions* conditions) const {
+    nvml::CurrentPowerProfiles profiles;
+    profiles.version = nvml::VersionOf<nvml::CurrentPowerProfiles>(1);
+    const Result<bool> read = Ask(nvml().get_power_profiles, &profiles);
+    if (!read) return tl::unexpected(read.error());
+    for (unsigned profile = 0; *read && profile < nvml::kPowerProfiles; ++profile) {
+      if (profiles.enforced.Has(profile)) {
+        conditions->power_profiles.push_back(PowerProfileName(profile));
+      }
+    }
+    return {};
+  }
+
+  void LearnRight(const Result<void>& result) {
+    if (result) {
+      set_right_ = SetRight::kGranted;
+    } else if (result.error().code == ErrorCode::kDenied) {
+      set_right_ = SetRight::kDenied;
+    }
+  }
+
+  std::shared_ptr<const NvmlLibrary> library_;
+  nvml::Device device_;
+  GpuInfo info_;
+  Mutex set_mutex_;  // One change of this GPU's clock at a time.
+  std::atomic<SetRight> set_right_ = SetRight::kUntried;
+  std::atomic<bool> has_instant_power_ = true;  // Until the card says otherwise.
+};
 
 // What the NVIDIA kernel module asks of who sets clocks.
 bool HasCapabilitySysAdmin() {

@@ -1,12 +1,12 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "device/nvml/nvml_names.h"
-
 #include <fmt/format.h>
 
 #include <array>
 #include <cstddef>
+
+#include "device/nvml/nvml.h"
 
 namespace perseus::device {
 namespace {

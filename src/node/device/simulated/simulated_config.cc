@@ -9,16 +9,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "common/nearest_name.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
 #include "common/word_hash.h"
-#include "device/nvml/nvml_names.h"
+#include "device/nvml/nvml.h"
 
 namespace perseus::device {
 namespace {
@@ -27,37 +29,61 @@ constexpr int kMostMhz = 10'000;
 constexpr double kMostWatts = 100'000;
 constexpr NumberRange kTime = {.least = 0, .most = 600'000};  // Milliseconds.
 
-constexpr std::string_view kGpuKeys[] = {"count",
-                                         "uuid",
-                                         "name",
-                                         "clocks_mhz",
-                                         "min_clock_mhz",
-                                         "max_clock_mhz",
-                                         "clock_step_mhz",
-                                         "boost_mhz",
-                                         "idle_watts",
-                                         "busy_watts",
-                                         "call_ms",
-                                         "settle_ms",
-                                         "settle_spread_ms",
-                                         "seed",
-                                         "call_stall_ms",
-                                         "transfer_stall_ms",
-                                         "counter_period_ms",
-                                         "counter_lag_ms",
-                                         "counter_duty",
-                                         "power_limit_watts",
-                                         "default_power_limit_watts",
-                                         "power_cap",
-                                         "temperature_celsius",
-                                         "power_floor_watts",
-                                         "throttle_reasons",
-                                         "power_profiles",
-                                         "mig",
-                                         "refuse_sets",
-                                         "lost",
-                                         "slowdown",
-                                         "errors"};
+constexpr NumberRange kWatts = {.least = 0, .most = kMostWatts};
+
+// Keys of a [[gpus]] table that are a number or a bool each, with their range, what they are where
+// they are not given, and the member that keeps them, in units of 1 / `divisor`.
+struct NumberKey {
+  std::string_view name;
+  NumberRange range;
+  double otherwise;
+  double divisor;
+  double ModelGpu::*of_model;
+  double SimulatedGpuConfig::*of_gpu = nullptr;
+};
+constexpr NumberKey kNumberKeys[] = {
+    {"idle_watts", kWatts, 85, 1, &ModelGpu::idle_watts},
+    {"call_ms", kTime, 15, 1e3, &ModelGpu::call_seconds},
+    {"settle_spread_ms", kTime, 0, 1e3, &ModelGpu::settle_spread_seconds},
+    {"call_stall_ms", kTime, 0, 1e3, &ModelGpu::call_stall_seconds},
+    {"counter_period_ms", kTime, 20, 1e3, &ModelGpu::counter_period_seconds},
+    {"counter_lag_ms", kTime, 0, 1e3, &ModelGpu::counter_lag_seconds},
+    {"counter_duty", {.least = 0, .most = 1, .above_least = true}, 1, 1, &ModelGpu::counter_duty},
+    {"power_floor_watts", kWatts, kNoValue, 1, nullptr, &SimulatedGpuConfig::power_floor_watts},
+    {"temperature_celsius",
+     {.least = -50, .most = 200},
+     45,
+     1,
+     nullptr,
+     &SimulatedGpuConfig::temperature_celsius},
+    {"slowdown", {.least = 1e-3, .most = 1e3}, 1, 1, nullptr, &SimulatedGpuConfig::slowdown},
+};
+struct BoolKey {
+  std::string_view name;
+  std::int32_t SimulatedGpuConfig::*member;
+};
+constexpr BoolKey kBoolKeys[] = {
+    {"power_cap", &SimulatedGpuConfig::capped},
+    {"mig", &SimulatedGpuConfig::mig},
+    {"refuse_sets", &SimulatedGpuConfig::refuse_sets},
+    {"lost", &SimulatedGpuConfig::lost},
+};
+constexpr std::string_view kOtherKeys[] = {"count",
+                                           "uuid",
+                                           "name",
+                                           "clocks_mhz",
+                                           "min_clock_mhz",
+                                           "max_clock_mhz",
+                                           "clock_step_mhz",
+                                           "boost_mhz",
+                                           "busy_watts",
+                                           "settle_ms",
+                                           "seed",
+                                           "power_limit_watts",
+                                           "default_power_limit_watts",
+                                           "throttle_reasons",
+                                           "power_profiles",
+                                           "errors"};
 
 constexpr std::string_view kCallNames[kSimulatedCalls] = {"set_clock", "reset_clock", "clock",
                                                           "energy",    "power",       "conditions"};
@@ -129,8 +155,6 @@ void ReadClocks(const TreeCursor& gpu, ModelGpu* model) {
 }
 
 void ReadWatts(const TreeCursor& gpu, ModelGpu* model) {
-  constexpr NumberRange kWatts = {.least = 0, .most = kMostWatts};
-  model->idle_watts = NumberOr(gpu, "idle_watts", kWatts, 85);
   const auto count = static_cast<std::size_t>(model->clock_count);
   if (count == 0) return;  // After an error.
   const auto busy = gpu.Find("busy_watts");
@@ -173,7 +197,6 @@ void ReadSettling(const TreeCursor& gpu, ModelGpu* model) {
     least = NumberOr(gpu, "settle_ms", kTime, 5) / 1e3;
     model->settle_seconds.fill(least);
   }
-  model->settle_spread_seconds = NumberOr(gpu, "settle_spread_ms", kTime, 0) / 1e3;
   if (kMostSpreads * model->settle_spread_seconds > least) {
     gpu.Get("settle_spread_ms")
         .Fail(fmt::format("is too large: at most settle_ms / {} (here {:.3g}), so that no clock is "
@@ -184,17 +207,13 @@ void ReadSettling(const TreeCursor& gpu, ModelGpu* model) {
       static_cast<std::uint64_t>(IntegerOr(gpu, "seed", 0, std::numeric_limits<int>::max(), 0));
 }
 
-void ReadCounter(const TreeCursor& gpu, ModelGpu* model) {
-  model->counter_period_seconds = NumberOr(gpu, "counter_period_ms", kTime, 20) / 1e3;
-  model->counter_lag_seconds = NumberOr(gpu, "counter_lag_ms", kTime, 0) / 1e3;
-  model->counter_duty =
-      NumberOr(gpu, "counter_duty", {.least = 0, .most = 1, .above_least = true}, 1);
-  const double most_lag = (kKeptCounts - 2) * model->counter_period_seconds;
-  if (model->counter_lag_seconds > most_lag) {
+void CheckCounter(const TreeCursor& gpu, const ModelGpu& model) {
+  const double most_lag = (kKeptCounts - 2) * model.counter_period_seconds;
+  if (model.counter_lag_seconds > most_lag) {
     gpu.Get("counter_lag_ms")
         .Fail(fmt::format("is more than {} times counter_period_ms", kKeptCounts - 2));
   }
-  if (model->counter_duty < 1 && model->counter_period_seconds <= 0) {
+  if (model.counter_duty < 1 && model.counter_period_seconds <= 0) {
     gpu.Get("counter_duty").Fail("needs a counter_period_ms above 0, of which it is a share");
   }
 }
@@ -240,35 +259,33 @@ void ReadErrors(const TreeCursor& gpu, std::array<InjectedError, kSimulatedCalls
 }
 
 SimulatedGpuConfig ReadGpu(const TreeCursor& gpu) {
-  gpu.AllowOnly(kGpuKeys);
+  std::vector<std::string_view> keys(std::begin(kOtherKeys), std::end(kOtherKeys));
+  for (const NumberKey& key : kNumberKeys) keys.push_back(key.name);
+  for (const BoolKey& key : kBoolKeys) keys.push_back(key.name);
+  gpu.AllowOnly(keys);
   SimulatedGpuConfig config;
   constexpr std::string_view kName = "Simulated GPU";
   std::copy(kName.begin(), kName.end(), config.name.begin());
+  for (const NumberKey& key : kNumberKeys) {
+    const double value = NumberOr(gpu, key.name, key.range, key.otherwise) / key.divisor;
+    (key.of_model != nullptr ? config.model.*key.of_model : config.*key.of_gpu) = value;
+  }
+  for (const BoolKey& key : kBoolKeys) {
+    config.*key.member = BoolOr(gpu, key.name, false) ? 1 : 0;
+  }
   if (const auto name = gpu.Find("name")) CopyText(*name, &config.name);
   if (const auto uuid = gpu.Find("uuid")) CopyText(*uuid, &config.uuid);
   ReadClocks(gpu, &config.model);
   ReadWatts(gpu, &config.model);
-  config.model.call_seconds = NumberOr(gpu, "call_ms", kTime, 15) / 1e3;
-  config.model.call_stall_seconds = NumberOr(gpu, "call_stall_ms", kTime, 0) / 1e3;
-  config.model.transfer_stall_seconds = NumberOr(gpu, "transfer_stall_ms", kTime, 0) / 1e3;
   ReadSettling(gpu, &config.model);
-  ReadCounter(gpu, &config.model);
-  constexpr NumberRange kWatts = {.least = 0, .most = kMostWatts};
+  CheckCounter(gpu, config.model);
   config.default_power_limit_watts = NumberOr(gpu, "default_power_limit_watts", kWatts,
                                               NumberOr(gpu, "power_limit_watts", kWatts, 400));
   config.power_limit_watts =
       NumberOr(gpu, "power_limit_watts", kWatts, config.default_power_limit_watts);
-  config.power_floor_watts = NumberOr(gpu, "power_floor_watts", kWatts, kNoValue);
-  config.temperature_celsius =
-      NumberOr(gpu, "temperature_celsius", {.least = -50, .most = 200}, 45);
   config.throttle_reasons =
       static_cast<std::uint64_t>(IntegerOr(gpu, "throttle_reasons", 0, 0xFFF, 0));
   ReadProfiles(gpu, &config.power_profiles);
-  config.capped = BoolOr(gpu, "power_cap", false) ? 1 : 0;
-  config.mig = BoolOr(gpu, "mig", false) ? 1 : 0;
-  config.refuse_sets = BoolOr(gpu, "refuse_sets", false) ? 1 : 0;
-  config.lost = BoolOr(gpu, "lost", false) ? 1 : 0;
-  config.slowdown = NumberOr(gpu, "slowdown", {.least = 1e-3, .most = 1e3}, 1);
   ReadErrors(gpu, &config.errors);
   return config;
 }

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "device/nvml/nvml_abi.h"
+#include "device/nvml/nvml.h"
 #include "device/simulated/simulated_model.h"
 #include "perseus/result.h"
 

@@ -31,7 +31,7 @@ namespace {
 
 constexpr std::array<char, 16> kMagic = {'p', 'e', 'r', 's', 'e', 'u', 's',
                                          ' ', 'g', 'p', 'u', 's', '\n'};
-constexpr std::uint32_t kVersion = 3;
+constexpr std::uint32_t kVersion = 4;
 constexpr std::int64_t kNanoseconds = 1'000'000'000;
 // Nobody holds the mutex for more than microseconds, unless it was stopped.
 constexpr std::int64_t kMutexSeconds = 10;

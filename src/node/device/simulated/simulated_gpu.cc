@@ -12,7 +12,7 @@
 #include <limits>
 #include <utility>
 
-#include "device/nvml/nvml_names.h"
+#include "device/nvml/nvml.h"
 #include "device/simulated/simulated_config.h"
 #include "device/simulated/simulated_file.h"
 
@@ -118,13 +118,9 @@ SharedGpu& SimulatedGpus::shared(int gpu) { return file_->shared(gpu); }
 const SimulatedGpuConfig& SimulatedGpus::config(int gpu) const { return file_->config(gpu); }
 
 Result<void> SimulatedGpus::LockClock(int gpu, int mhz) {
+  if (Result<void> known = CheckClock(info(gpu), mhz); !known) return known;
   const std::vector<int>& clocks = info(gpu).clocks_mhz;
   const auto found = std::lower_bound(clocks.begin(), clocks.end(), mhz);
-  if (found == clocks.end() || *found != mhz) {
-    return InvalidInput(
-        fmt::format("GPU {} has no clock of {} MHz; its clocks go from {} to {} MHz", gpu, mhz,
-                    clocks.front(), clocks.back()));
-  }
   return Request(gpu, static_cast<int>(found - clocks.begin()));
 }
 
@@ -209,8 +205,7 @@ nvml::Return SimulatedGpus::CountCall(int gpu, SimulatedCall call) {
 bool SimulatedGpus::refuses_sets(int gpu) const { return file_->shared(gpu).refuse_sets != 0; }
 
 Result<KernelLaunch> SimulatedGpus::LaunchKernel(int gpu, const Kernel& kernel,
-                                                 std::optional<double> ready_seconds,
-                                                 SimulatedWork work) {
+                                                 std::optional<double> ready_seconds) {
   const Result<void> good = CheckKernel(kernel);
   if (!good) return tl::unexpected(good.error());
   Kernel sorted = kernel;
@@ -231,7 +226,7 @@ Result<KernelLaunch> SimulatedGpus::LaunchKernel(int gpu, const Kernel& kernel,
           hold->GoBack(*ready_seconds);
         }
         KernelLaunch launch;
-        launch.id = BeginModelKernel(hold->FreeSlot(), &state, work == SimulatedWork::kTransfer);
+        launch.id = BeginModelKernel(hold->FreeSlot(), &state);
         launch.start_mhz = MhzNow(hold->model(), costs, state);
         hold->Commit();
         return launch;
@@ -275,9 +270,8 @@ Result<KernelRun> SimulatedGpus::WaitKernel(int gpu, const KernelLaunch& launch)
 }
 
 Result<KernelRun> SimulatedGpus::RunKernel(int gpu, const Kernel& kernel,
-                                           std::optional<double> ready_seconds,
-                                           SimulatedWork work) {
-  const Result<KernelLaunch> launch = LaunchKernel(gpu, kernel, ready_seconds, work);
+                                           std::optional<double> ready_seconds) {
+  const Result<KernelLaunch> launch = LaunchKernel(gpu, kernel, ready_seconds);
   if (!launch) return tl::unexpected(launch.error());
   return WaitKernel(gpu, *launch);
 }
@@ -320,5 +314,92 @@ void SimulatedGpus::SetRefuseSets(int gpu, bool refuse) {
 }
 
 void SimulatedGpus::SetLost(int gpu, bool lost) { file_->shared(gpu).lost = lost ? 1 : 0; }
+
+namespace {
+
+class SimulatedGpu : public Gpu {
+ public:
+  SimulatedGpu(SimulatedGpus* gpus, int index) : gpus_(gpus), index_(index) {}
+
+  const GpuInfo& info() const override { return gpus_->info(index_); }
+
+  Result<void> LockClock(int mhz) override {
+    Result<void> good = Try(SimulatedCall::kSetClock, "locking the clock");
+    if (!good) return good;
+    return gpus_->LockClock(index_, mhz);
+  }
+
+  Result<void> ReleaseClock() override {
+    Result<void> good = Try(SimulatedCall::kResetClock, "releasing the clock");
+    if (!good) return good;
+    return gpus_->ReleaseClock(index_);
+  }
+
+  Result<int> ClockMhz() override {
+    return Read(SimulatedCall::kClock, "reading the clock", &SimulatedSnapshot::clock_mhz);
+  }
+  Result<double> EnergyJoules() override {
+    return Read(SimulatedCall::kEnergy, "reading the energy counter",
+                &SimulatedSnapshot::counter_joules);
+  }
+  Result<double> PowerWatts() override {
+    return Read(SimulatedCall::kPower, "reading the power", &SimulatedSnapshot::watts);
+  }
+
+  Result<GpuConditions> Conditions() override {
+    const Result<void> good = Try(SimulatedCall::kConditions, "reading limits");
+    if (!good) return tl::unexpected(good.error());
+    return gpus_->Conditions(index_);
+  }
+
+ private:
+  template <typename Figure>
+  Result<Figure> Read(SimulatedCall call, const char* doing, Figure SimulatedSnapshot::*member) {
+    const Result<void> good = Try(call, doing);
+    if (!good) return tl::unexpected(good.error());
+    const Result<SimulatedSnapshot> now = gpus_->Snapshot(index_);
+    if (!now) return tl::unexpected(now.error());
+    return (*now).*member;
+  }
+  Result<void> Try(SimulatedCall call, const char* doing) {
+    const nvml::Return code = gpus_->CountCall(index_, call);
+    if (code == nvml::kSuccess) return {};
+    return tl::unexpected(NvmlError(code, fmt::format("{} of simulated GPU {}", doing, index_)));
+  }
+
+  SimulatedGpus* gpus_;
+  int index_;
+};
+
+class SimulatedDriver : public Driver {
+ public:
+  explicit SimulatedDriver(std::unique_ptr<SimulatedGpus> gpus) : all_(std::move(gpus)) {
+    for (int i = 0; i < all_->count(); ++i) {
+      gpus_.push_back(std::make_unique<SimulatedGpu>(all_.get(), i));
+    }
+  }
+
+  std::string_view kind() const override { return "simulated"; }
+  const std::vector<std::unique_ptr<Gpu>>& gpus() const override { return gpus_; }
+
+  Result<bool> MaySetClocks() override {
+    for (int i = 0; i < all_->count(); ++i) {
+      if (all_->refuses_sets(i)) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::unique_ptr<SimulatedGpus> all_;
+  std::vector<std::unique_ptr<Gpu>> gpus_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Driver>> OpenSimulatedDriver(const std::string& path) {
+  Result<std::unique_ptr<SimulatedGpus>> gpus = SimulatedGpus::Open(path);
+  if (!gpus) return tl::unexpected(gpus.error());
+  return std::make_unique<SimulatedDriver>(*std::move(gpus));
+}
 
 }  // namespace perseus::device

@@ -49,9 +49,6 @@ struct KernelRun {
   double end_seconds = 0;
 };
 
-// What a kernel stands for: calls that set clocks may disturb the two differently.
-enum class SimulatedWork : std::uint8_t { kCompute, kTransfer };
-
 // A kernel that was begun.
 struct KernelLaunch {
   std::uint64_t id = 0;
@@ -108,14 +105,12 @@ class SimulatedGpus {
   // process woke up later (if the GPU was idle and nobody changed its clock since).
   // Pass the end_seconds of what it depends on, and a busy machine distorts nothing.
   Result<KernelRun> RunKernel(int gpu, const Kernel& kernel,
-                              std::optional<double> ready_seconds = std::nullopt,
-                              SimulatedWork work = SimulatedWork::kCompute);
+                              std::optional<double> ready_seconds = std::nullopt);
   // The two halves of it: LaunchKernel() returns when the kernel has begun (when those
   // before it have ended), WaitKernel() when it has ended. Wait for each before 16
   // others were begun on its GPU: kIo.
   Result<KernelLaunch> LaunchKernel(int gpu, const Kernel& kernel,
-                                    std::optional<double> ready_seconds = std::nullopt,
-                                    SimulatedWork work = SimulatedWork::kCompute);
+                                    std::optional<double> ready_seconds = std::nullopt);
   Result<KernelRun> WaitKernel(int gpu, const KernelLaunch& launch);
   // A kernel of GPU-bound work: the share `compute_share` of its time grows as the
   // clock falls, the rest does not; it draws the busy_watts of the configuration.
@@ -134,6 +129,10 @@ class SimulatedGpus {
   std::unique_ptr<SimulatedFile> file_;
   std::vector<GpuInfo> infos_;
 };
+
+// The driver of the GPUs in this file , which fails where
+// their configuration says so. Errors: those of SimulatedGpus::Open.
+Result<std::unique_ptr<Driver>> OpenSimulatedDriver(const std::string& path);
 
 }  // namespace perseus::device
 

@@ -17,12 +17,8 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-double StalledUntil(const ModelState& state) {
-  return state.stalled_until_seconds[state.is_transfer != 0 ? 1 : 0];
-}
-
 double StallLeft(const ModelState& state) {
-  return std::max(0.0, StalledUntil(state) - state.at_seconds);
+  return std::max(0.0, state.stalled_until_seconds - state.at_seconds);
 }
 
 double SecondsLeft(const ModelKernel& kernel, const ModelState& state) {
@@ -111,7 +107,7 @@ void AdvanceModel(const ModelGpu& gpu, const ModelKernel& kernel, double to_seco
     const double step = count <= last ? CountSeconds(gpu, count) : kNever;
     double next = std::min(to_seconds, step);
     const double stall = state->busy != 0 ? StallLeft(*state) : 0;
-    if (stall > 0) next = std::min(next, StalledUntil(*state));
+    if (stall > 0) next = std::min(next, state->stalled_until_seconds);
     if (state->pending_count > 0) next = std::min(next, state->pending[0].at_seconds);
     const double left = state->busy != 0 ? SecondsLeft(kernel, *state) : kNever;
     const bool finishes = state->at_seconds + left <= next;
@@ -149,17 +145,13 @@ double RequestClock(const ModelGpu& gpu, int clock, ModelState* state, double fr
   // Where more are on their way than fit, the newest takes the place of the last.
   state->pending_count = std::min(state->pending_count + 1, kMaxPendingClocks);
   state->pending[static_cast<std::size_t>(state->pending_count - 1)] = {settles, target};
-  const std::array<double, 2> stalls = {gpu.call_stall_seconds, gpu.transfer_stall_seconds};
-  for (std::size_t kind = 0; kind < stalls.size(); ++kind) {
-    double& until = state->stalled_until_seconds[kind];
-    until = std::max(until, state->at_seconds) + stalls[kind];
-  }
+  state->stalled_until_seconds =
+      std::max(state->stalled_until_seconds, state->at_seconds) + gpu.call_stall_seconds;
   return end;
 }
 
-std::uint64_t BeginModelKernel(int slot, ModelState* state, bool is_transfer) {
+std::uint64_t BeginModelKernel(int slot, ModelState* state) {
   state->busy = 1;
-  state->is_transfer = is_transfer ? 1 : 0;
   state->kernel_slot = slot;
   state->kernel_progress = 0;
   state->kernel_begin_seconds = state->at_seconds;

@@ -34,8 +34,7 @@ struct ModelGpu {
   std::uint64_t seed = 0;            // Of these draws.
   // While no clock is locked, kernels run at this one; 0: at the highest that can be locked.
   std::int32_t boost_mhz = 0;
-  double call_stall_seconds = 0;      // Each call stops kernels for so long, ...
-  double transfer_stall_seconds = 0;  // ... and transfers.
+  double call_stall_seconds = 0;      // Each call stops kernels for so long.
   double counter_period_seconds = 0;  // 0: the energy counter is continuous.
   double counter_lag_seconds = 0;     // It shows the energy of so long ago.
   double counter_duty = 1;            // The share of each period, its end, in which it looks.
@@ -85,13 +84,11 @@ struct ModelState {
   double calls_end_seconds = 0;  // Set calls wait for each other until then.
   std::uint64_t calls = 0;       // So far.
 
-  std::uint64_t kernel_id = 0;   // Of the kernel that began last.
-  std::int32_t busy = 0;         // It still runs.
-  std::int32_t kernel_slot = 0;  // Which of the two kernels in the file it is.
-  std::int32_t is_transfer = 0;  // Whether it is one.
-  double kernel_progress = 0;    // 0 to 1.
-  // Kernels, and transfers, make no progress until then.
-  std::array<double, 2> stalled_until_seconds = {};
+  std::uint64_t kernel_id = 0;       // Of the kernel that began last.
+  std::int32_t busy = 0;             // It still runs.
+  std::int32_t kernel_slot = 0;      // Which of the two kernels in the file it is.
+  double kernel_progress = 0;        // 0 to 1.
+  double stalled_until_seconds = 0;  // It makes no progress until then.
   double kernel_begin_seconds = 0;
   double kernel_begin_joules = 0;
   std::array<FinishedKernel, kKeptKernels> finished = {};  // By id modulo the size.
@@ -111,7 +108,7 @@ double RequestClock(const ModelGpu& gpu, int clock, ModelState* state, double fr
 
 // Begins a kernel at state->at_seconds on a GPU that is not busy. The kernel is
 // in `slot` of the file. Returns its id.
-std::uint64_t BeginModelKernel(int slot, ModelState* state, bool is_transfer = false);
+std::uint64_t BeginModelKernel(int slot, ModelState* state);
 
 // When the running kernel ends if nobody asks for another clock.
 double KernelEndSeconds(const ModelGpu& gpu, const ModelKernel& kernel, ModelState state);

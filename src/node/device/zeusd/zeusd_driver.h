@@ -17,7 +17,9 @@ namespace perseus::device {
 // owners and gives nothing back when a job dies: an agent does. `path` empty:
 // /run/zeusd/zeusd.sock. A token is taken from ZEUSD_TOKEN, as Zeus does.
 // Errors: kIo (no daemon, no NVML, or they see different GPUs), kDenied.
-Result<std::unique_ptr<Driver>> OpenZeusdDriver(const std::string& path);
+// `deadline_seconds`: of an answer. zeusd waits for the driver's call, which must not hang us.
+Result<std::unique_ptr<Driver>> OpenZeusdDriver(const std::string& path,
+                                                double deadline_seconds = 10);
 
 }  // namespace perseus::device
 

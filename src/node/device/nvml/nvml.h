@@ -1,11 +1,19 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PERSEUS_DEVICE_NVML_NVML_ABI_H_
-#define PERSEUS_DEVICE_NVML_NVML_ABI_H_
+#ifndef PERSEUS_DEVICE_NVML_NVML_H_
+#define PERSEUS_DEVICE_NVML_NVML_H_
 
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/device.h"
+#include "perseus/result.h"
 
 // The part of NVML's C ABI that Perseus uses, declared by itself: building needs
 // no CUDA. Numbers and layouts as in NVIDIA's nvml.h (and its Python twin,
@@ -106,4 +114,25 @@ static_assert(VersionOf<CurrentPowerProfiles>(1) == 0x1000064);
 
 }  // namespace perseus::device::nvml
 
-#endif  // PERSEUS_DEVICE_NVML_NVML_ABI_H_
+namespace perseus::device {
+
+// "no_permission" for NVML_ERROR_NO_PERMISSION; a name is what a simulated GPU's
+// configuration gives.
+std::optional<nvml::Return> NvmlErrorByName(std::string_view name);
+std::vector<std::string> NvmlErrorNames();
+
+// A sentence for people: what failed ("locking the clock of GPU 3"), why, what
+// to do. kDenied where a right is missing, else kIo.
+Error NvmlError(nvml::Return code, std::string_view doing);
+
+// "LLM_TRAINING" for NVML_POWER_PROFILE_LLM_TRAINING; "profile 90" where newer.
+std::string PowerProfileName(unsigned profile);
+std::optional<unsigned> PowerProfileByName(std::string_view name);
+
+// NVIDIA's GPUs through the NVML in `path` (empty: where the loader finds it).
+// Errors: kIo (no library, no driver, no GPU), kDenied.
+Result<std::unique_ptr<Driver>> OpenNvmlDriver(const std::string& path);
+
+}  // namespace perseus::device
+
+#endif  // PERSEUS_DEVICE_NVML_NVML_H_

@@ -1,10 +1,29 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/node/relay_metrics.h"
+// `perseus agent relay`: until SIGTERM.
+
+#include "relay/relay.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "agent/peer.h"
+#include "cli/commands.h"
+#include "cli/framework/terminal.h"
+#include "cli/node/metrics_file.h"
+#include "cli/node/node.h"
+#include "common/signal_hold.h"
 
 namespace perseus::cli {
+namespace {
 
+// What a relay counts, for Prometheus. `now_seconds`: time of day.
 metrics::Families RelayFamilies(const relay::Relay::Counts& counts, double now_seconds) {
   metrics::Families families = {metrics::BuildInfo("perseus_relay_build_info")};
   const auto counter = [&](const char* name, const char* help, auto value) {
@@ -39,6 +58,44 @@ metrics::Families RelayFamilies(const relay::Relay::Counts& counts, double now_s
   counter("perseus_relay_refused_connections_total", "Connections beyond the limit.",
           counts.http.refused_connections);
   return families;
+}
+
+}  // namespace
+
+Result<Printout> RunRelay(const AgentFlags& flags, const agent::AccessList& access) {
+  const ServerFlags server = WithEnvironment(flags.server);
+  if (server.server.empty()) {
+    return InvalidInput(
+        "which server? Give its address with --server, as in "
+        "'perseus agent relay --server https://perseus:7787'");
+  }
+  const StopSignals signals;  // Before there are threads.
+  const auto log = std::make_shared<Log>([](const std::string& line) { WriteStandardError(line); });
+  relay::RelayOptions options;
+  options.server = {server.server, server.token_file, server.ca_file};
+  options.socket_path = flags.socket.empty() ? kDefaultRelaySocket : flags.socket;
+  options.may_use = [&access](const UnixPeer& peer) { return access.MayUse(peer); };
+  options.log = [log](bool is_error, std::string_view event, const std::string& message) {
+    log->Write(is_error ? LogLevel::kError : LogLevel::kInfo, event, {{"message", message}});
+  };
+  const auto relay = relay::Relay::Start(std::move(options));
+  if (!relay) return tl::unexpected(relay.error());
+  auto file = MetricsFile::Start(
+      flags.metrics_file,
+      [&relay](double now_seconds) -> Result<metrics::Families> {
+        return RelayFamilies((*relay)->counts(), now_seconds);
+      },
+      log);
+  if (!file) return tl::unexpected(file.error());
+  // Whoever started us waits for this line; one that went away needs none.
+  static_cast<void>(
+      WriteStandardOutput(fmt::format("perseus agent relay: ready at {}\n", (*relay)->url())));
+  pollfd stop = {signals.descriptor(), POLLIN, 0};
+  while (::poll(&stop, 1, -1) != 1) {
+  }
+  file->reset();
+  (*relay)->Stop();
+  return Printout("");
 }
 
 }  // namespace perseus::cli
