@@ -275,6 +275,18 @@ TEST(CommandLineTest, EachActionHasItsOwnHelpAndOptions) {
   EXPECT_NE(text({"-V"}), "");
 }
 
+TEST(CommandLineTest, HelpShowsWhatPeopleUseAndHelpAllTheRest) {
+  const std::string common = *ParseCommandLine({"emulate", "--help"}, 80)->text;
+  const std::string all = *ParseCommandLine({"emulate", "--help-all"}, 80)->text;
+  EXPECT_THAT(common, Mentions("'perseus emulate --help-all' shows all "));
+  EXPECT_THAT(common, Mentions("  PROFILE.csv|JOB.toml|JOB.json\n"));
+  EXPECT_THAT(common, Mentions("--microbatches N"));
+  EXPECT_THAT(common, testing::Not(Mentions("--rare-noise")));
+  EXPECT_THAT(all, Mentions("--microbatches N"));
+  EXPECT_THAT(all, Mentions("--rare-noise"));
+  EXPECT_THAT(all, testing::Not(Mentions("--help-all' shows")));
+}
+
 TEST(CommandLineTest, ReadsActions) {
   const auto parsed =
       ParseCommandLine({"job", "straggler", "set", "plan", "--factor", "1.2", "--server", "x"}, 80);

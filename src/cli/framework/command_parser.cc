@@ -23,6 +23,7 @@ struct CommandParser::Node {
   std::vector<std::unique_ptr<Node>> children;
   std::map<std::string, std::string> old_names;  // To what they are now.
   std::string old_action;
+  std::set<std::string> common;  // Long names that --help shows; empty: all.
 
   Node(std::string typed, const std::string& description, const std::string& name)
       : title(std::move(typed)), app(description, name) {}
@@ -207,6 +208,13 @@ void CommandParser::AddHiddenFlag(bool* target, const std::string& names) {
   newest_->app.add_flag(names, *target)->group("");
 }
 
+void CommandParser::SetCommon(const std::vector<std::string>& long_names) {
+  newest_->common.insert(long_names.begin(), long_names.end());
+  newest_->common.insert({"--help", "--help-all"});
+  newest_->app.set_help_all_flag("--help-all", "Print this text with all options and end.")
+      ->group("Help");
+}
+
 CommandData CommandParser::DescribeNode(const Node& node) const {
   CommandData command;
   command.name = node.name();
@@ -224,6 +232,7 @@ CommandData CommandParser::DescribeNode(const Node& node) const {
     if (!option->get_lnames().empty()) data.long_name = "--" + option->get_lnames().front();
     data.help = option->get_description();
     data.group = option->get_group();
+    data.common = node.common.empty() || node.common.contains(data.long_name);
     const auto details = details_.find(option);
     if (details != details_.end()) {
       data.kind = details->second.kind;
@@ -235,7 +244,7 @@ CommandData CommandParser::DescribeNode(const Node& node) const {
   }
   // The parser declares --help first; people look for it last.
   std::stable_partition(command.options.begin(), command.options.end(),
-                        [](const OptionData& option) { return option.long_name != "--help"; });
+                        [](const OptionData& option) { return option.group != "Help"; });
   for (const auto& child : node.children) command.commands.push_back(DescribeNode(*child));
   return command;
 }
@@ -341,6 +350,9 @@ Result<ParsedArguments> CommandParser::Parse(std::vector<std::string> arguments,
     node.app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
     parsed.text = FormatHelp(DescribeNode(node), columns);
+    return parsed;
+  } catch (const CLI::CallForAllHelp&) {
+    parsed.text = FormatHelp(DescribeNode(node), columns, true);
     return parsed;
   } catch (const CLI::CallForVersion& version) {
     if (arguments.size() > 1) return tl::unexpected(NoFurther(arguments[1], node.title));

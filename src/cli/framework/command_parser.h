@@ -71,6 +71,9 @@ class CommandParser {
                  std::vector<ExampleData> examples = {});
   // Of the options that follow; an empty one is in no text.
   void SetGroup(const std::string& group) { group_ = group; }
+  // Of the newest command: the options that --help shows, by their long names. --help-all, which
+  // it then has, shows all.
+  void SetCommon(const std::vector<std::string>& long_names);
 
   // Scripts for 0.1 go on with a note. Of what was added last: what an option was called, and
   // what it is now (may be "--name=value").

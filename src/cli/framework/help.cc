@@ -51,7 +51,8 @@ void AppendParagraphs(std::string* out, std::string_view text, int columns) {
 
 }  // namespace
 
-std::string FormatHelp(const CommandData& command, int columns) {
+std::string FormatHelp(const CommandData& command, int columns, bool all) {
+  const auto shown = [all](const OptionData& o) { return all || o.common || o.positional(); };
   const bool is_program = command.title == command.name;
   const std::string_view word = is_program ? "COMMAND" : "ACTION";
   std::string out = "Usage: " + command.title;
@@ -70,6 +71,7 @@ std::string FormatHelp(const CommandData& command, int columns) {
   }
   std::vector<std::string> groups;
   for (const OptionData& option : command.options) {
+    if (!shown(option)) continue;
     if (std::find(groups.begin(), groups.end(), option.group) == groups.end()) {
       groups.push_back(option.group);
     }
@@ -77,9 +79,15 @@ std::string FormatHelp(const CommandData& command, int columns) {
   for (const std::string& group : groups) {
     out += group + ":\n";
     for (const OptionData& option : command.options) {
-      if (option.group == group) AppendEntry(&out, OptionNames(option), option.help, columns);
+      if (option.group != group || !shown(option)) continue;
+      AppendEntry(&out, OptionNames(option), option.help, columns);
     }
     out += '\n';
+  }
+  if (!std::all_of(command.options.begin(), command.options.end(), shown)) {
+    out += fmt::format("'{} --help-all' shows all {} options.\n\n", command.title,
+                       std::count_if(command.options.begin(), command.options.end(),
+                                     [](const OptionData& o) { return !o.positional(); }));
   }
   if (!command.examples.empty()) {
     out += command.examples.size() == 1 ? "Example:\n" : "Examples:\n";

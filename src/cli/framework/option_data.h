@@ -26,6 +26,7 @@ struct OptionData {
   ValueKind kind = ValueKind::kNone;
   std::vector<std::string> choices;
   bool repeated = false;  // May be given several times.
+  bool common = true;     // In --help, not only in --help-all.
 
   bool positional() const { return long_name.empty() && short_name.empty(); }
 };
@@ -45,8 +46,8 @@ struct CommandData {
   std::vector<CommandData> commands;  // Where there are any: one of them is given, too.
 };
 
-// What --help prints.
-std::string FormatHelp(const CommandData& command, int columns);
+// What --help prints, or --help-all: `all` of the options.
+std::string FormatHelp(const CommandData& command, int columns, bool all = false);
 
 // A man page (section 1) in roff.
 struct ManPage {

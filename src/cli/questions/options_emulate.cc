@@ -240,6 +240,9 @@ void AddEmulateCommand(CommandParser* parser, Invocation* invocation) {
   AddQuestions(parser, flags);
   AddShapeOptions(parser, flags);
   AddOutputOptions(parser, flags);
+  parser->SetCommon({"--schedule", "--microbatches", "--blocking-power", "--dp", "--at", "--plan",
+                     "--iterations", "--noise", "--switch-latency", "--straggler", "--output",
+                     "--json"});
 }
 
 }  // namespace perseus::cli
