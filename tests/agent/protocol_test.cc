@@ -116,7 +116,7 @@ TEST(Protocol, AnswersAreReadAsTheyWereWritten) {
   gpu.locked_mhz = 900;
   gpu.sets = 3;
   status.leases = 5;
-  status.refused = {{Refusal::kHeld, 2}, {Refusal::kDevice, 1}};
+  status.refused = {.held = 2, .device = 1};
   status.gpus = {gpu, {}};
   const Answer answers[] = {
       {1, Operation::kHello, hello},

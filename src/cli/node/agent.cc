@@ -166,10 +166,9 @@ metrics::Families AgentFamilies(const agent::StatusAnswer& status, double now_se
                                       static_cast<double>(status.leases)));
   prometheus::MetricFamily& refused = families.emplace_back(metrics::Counter(
       "perseus_agent_refused_requests_total", "Requests that were refused, by code."));
+  agent::RefusalCounts counts = status.refused;
   for (const agent::Refusal code : agent::kAllRefusals) {
-    const auto found = status.refused.find(code);
-    metrics::AddValue(&refused,
-                      found == status.refused.end() ? 0 : static_cast<double>(found->second),
+    metrics::AddValue(&refused, static_cast<double>(counts.Of(code)),
                       {{"code", std::string(agent::RefusalName(code))}});
   }
   return families;

@@ -194,7 +194,7 @@ class GpuWorker::Loop {
     // to tell a Release that comes from here on.
     const bool restore_waits = std::exchange(must_release_, false);
     if (status_.locked_mhz == wanted.mhz) {
-      Post(wanted.ticket, SetAnswer{.mhz = wanted.mhz});
+      Post(wanted.ticket, SetAnswer{.mhz = wanted.mhz, .took_us = 0});
       return;
     }
     // From here on a Release, whenever it comes, gives the clock back.

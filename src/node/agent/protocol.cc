@@ -3,75 +3,259 @@
 
 #include "agent/protocol.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <type_traits>
 #include <utility>
 
-#include "agent/protocol_text.h"
-#include "common/json_text.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
+#include "wire/message.h"
 
 namespace perseus::agent {
 namespace {
 
-constexpr std::array<std::pair<Operation, std::string_view>, 11> kOperations = {{
-    {Operation::kHello, "hello"},
-    {Operation::kLease, "lease"},
-    {Operation::kSet, "set"},
-    {Operation::kRelease, "release"},
-    {Operation::kYield, "yield"},
-    {Operation::kRenew, "renew"},
-    {Operation::kEnergy, "energy"},
-    {Operation::kClock, "clock"},
-    {Operation::kConditions, "conditions"},
-    {Operation::kStatus, "status"},
-    {Operation::kReleaseAll, "release_all"},
-}};
+using device::GpuConditions;
+using wire::Field;
+using wire::Message;
+using wire::Object;
+using wire::Value;
 
-constexpr std::array<std::pair<Refusal, std::string_view>, 6> kRefusals = {{
-    {Refusal::kHeld, "held"},
-    {Refusal::kNotLeased, "not_leased"},
-    {Refusal::kDenied, "denied"},
-    {Refusal::kUnknownGpu, "unknown_gpu"},
-    {Refusal::kBadRequest, "bad_request"},
-    {Refusal::kDevice, "device"},
-}};
+constexpr NumberRange kCount = {.least = 0};
+constexpr NumberRange kClock = {.least = 0, .most = kMaxClockMhz};
+constexpr NumberRange kLockableClock = {.least = 1, .most = kMaxClockMhz};
 
-template <typename Names>
-std::optional<typename Names::value_type::first_type> Named(const Names& names,
-                                                            std::string_view name) {
-  for (const auto& [value, text] : names) {
-    if (text == name) return value;
+// A text of an agent, which limits its whole answer.
+template <auto... kPath>
+constexpr Field Words(std::string_view name) {
+  return Value<kPath...>(name).Most(kMaxAnswerBytes);
+}
+
+void ReadName(const TreeCursor& at, void* member) {
+  std::string text = at.String();
+  if (text.size() > kMaxNameBytes) at.Fail("is longer than 128 bytes");
+  *static_cast<std::string*>(member) = std::move(text);
+}
+
+// Requests.
+constexpr Field kId = Value<&Request::id>("id").In({.least = 1, .most = double{kMaxRequestId}});
+// Which operation it is has been read before.
+constexpr Field kOperation =
+    Value("op", [](const Request& request) { return OperationName(request.operation); });
+constexpr Field kGpu = Value<&Request::gpu>("gpu").ReadBy(ReadName);
+constexpr Field kClient =
+    Value<&Request::client>("client").Sometimes().UnlessEmpty().ReadBy(ReadName);
+
+constexpr Field kPlainFields[] = {kId, kOperation};
+constexpr Field kHelloFields[] = {kId, kOperation,
+                                  Value<&Request::version>("version").In({.least = 1}), kClient};
+constexpr Field kGpuFields[] = {kId, kOperation, kGpu};
+constexpr Field kSetFields[] = {kId, kOperation, kGpu,
+                                Value<&Request::mhz>("mhz").In(kLockableClock)};
+constexpr Field kReleaseAllFields[] = {kId, kOperation, kGpu.Sometimes().UnlessEmpty()};
+constexpr auto kPlainRequest = Message<Request>("request", kPlainFields).Closed();
+constexpr auto kHelloRequest = Message<Request>("request", kHelloFields).Closed();
+constexpr auto kGpuRequest = Message<Request>("request", kGpuFields).Closed();
+constexpr auto kSetRequest = Message<Request>("request", kSetFields).Closed();
+constexpr auto kReleaseAllRequest = Message<Request>("request", kReleaseAllFields).Closed();
+
+// By Operation.
+struct OperationRow {
+  std::string_view name;
+  const Message<Request>* request;
+};
+constexpr OperationRow kOperations[] = {
+    {"hello", &kHelloRequest},
+    {"lease", &kGpuRequest},
+    {"set", &kSetRequest},
+    {"release", &kGpuRequest},
+    {"yield", &kGpuRequest},
+    {"renew", &kPlainRequest},
+    {"energy", &kGpuRequest},
+    {"clock", &kGpuRequest},
+    {"conditions", &kGpuRequest},
+    {"status", &kPlainRequest},
+    {"release_all", &kReleaseAllRequest},
+};
+const OperationRow& RowOf(Operation operation) {
+  return kOperations[static_cast<std::size_t>(operation)];
+}
+std::optional<Operation> OperationNamed(std::string_view name) {
+  for (const OperationRow& row : kOperations) {
+    if (row.name == name) return static_cast<Operation>(&row - kOperations);
   }
   return std::nullopt;
 }
 
-bool NamesGpu(Operation operation) {
-  switch (operation) {
-    case Operation::kLease:
-    case Operation::kSet:
-    case Operation::kRelease:
-    case Operation::kYield:
-    case Operation::kEnergy:
-    case Operation::kClock:
-    case Operation::kConditions:
-      return true;
-    case Operation::kHello:
-    case Operation::kRenew:
-    case Operation::kStatus:
-    case Operation::kReleaseAll:
-      break;
-  }
-  return false;
+// Answers, by what they say beyond their head.
+constexpr std::string_view kRefusalNames[] = {"held",        "not_leased",  "denied",
+                                              "unknown_gpu", "bad_request", "device"};
+constexpr Field kRefusedFields[] = {wire::Choice<&Refused::code>("code", kRefusalNames),
+                                    Words<&Refused::message>("message")};
+constexpr Message<Refused> kRefused = {"refused", kRefusedFields};
+
+constexpr Field kGpuSummaryFields[] = {
+    Words<&GpuSummary::uuid>("uuid"),
+    Words<&GpuSummary::name>("name"),
+    Value<&GpuSummary::index>("index").In(kCount),
+    Value<&GpuSummary::clocks_mhz>("clocks_mhz").In(kLockableClock),
+    Value<&GpuSummary::owner_pid>("owner_pid").In(kCount).Nullable(),
+};
+constexpr Message<GpuSummary> kGpuSummary = {"gpu", kGpuSummaryFields};
+constexpr Field kHelloAnswerFields[] = {
+    Value<&HelloAnswer::version>("version").In({.least = 1}),
+    Words<&HelloAnswer::program_version>("program_version").Optional(),
+    Value<&HelloAnswer::observe>("observe"),
+    Value<&HelloAnswer::max_silence_seconds>("max_silence_s").In(kNotNegative),
+    Object<&HelloAnswer::gpus>("gpus", kGpuSummary),
+};
+constexpr Message<HelloAnswer> kHelloAnswer = {"hello", kHelloAnswerFields};
+
+constexpr Field kSetAnswerFields[] = {
+    Value<&SetAnswer::mhz>("mhz").In(kClock).Sometimes().UnlessEmpty(),
+    Value<&SetAnswer::took_us>("took_us").In(kCount).Sometimes(),
+    Value<&SetAnswer::superseded>("superseded").Sometimes().UnlessEmpty(),
+};
+constexpr Message<SetAnswer> kSetAnswer = {"set", kSetAnswerFields};
+
+constexpr Field kEnergyFields[] = {Value<&EnergyAnswer::joules>("joules"),
+                                   Value<&EnergyAnswer::at_ns>("at_ns").In(kCount)};
+constexpr Message<EnergyAnswer> kEnergyAnswer = {"energy", kEnergyFields};
+
+constexpr Field kClockFields[] = {Value<&ClockAnswer::mhz>("mhz").In(kClock)};
+constexpr Message<ClockAnswer> kClockAnswer = {"clock", kClockFields};
+
+constexpr Field kGpuConditionsFields[] = {
+    Value<&GpuConditions::power_limit_watts>("power_limit_w").Nullable(),
+    Value<&GpuConditions::default_power_limit_watts>("default_power_limit_w").Nullable(),
+    Value<&GpuConditions::temperature_celsius>("temperature_c").Nullable(),
+    Value<&GpuConditions::throttle_reasons>("throttle_reasons").In(kCount),
+    Words<&GpuConditions::power_profiles>("power_profiles"),
+    Value<&GpuConditions::power_floor_watts>("power_floor_w").Nullable(),
+    Value<&GpuConditions::mig>("mig"),
+};
+constexpr Message<GpuConditions> kGpuConditions = {"conditions", kGpuConditionsFields};
+constexpr Field kConditionsFields[] = {
+    Object<&ConditionsAnswer::conditions>("conditions", kGpuConditions),
+    Words<&ConditionsAnswer::conflicts>("fights"),
+};
+constexpr Message<ConditionsAnswer> kConditionsAnswer = {"conditions", kConditionsFields};
+
+constexpr Field kOwnerFields[] = {
+    Value<&OwnerStatus::pid>("pid").In(kCount),
+    Value<&OwnerStatus::uid>("uid").In(kCount),
+    Words<&OwnerStatus::user>("user"),
+    Words<&OwnerStatus::client>("client"),
+    Value<&OwnerStatus::held_seconds>("held_s").In(kNotNegative),
+    Value<&OwnerStatus::silent_seconds>("silent_s").In(kNotNegative),
+};
+constexpr Message<OwnerStatus> kOwner = {"owner", kOwnerFields};
+constexpr Field kGpuStatusFields[] = {
+    Words<&GpuStatus::uuid>("uuid"),
+    Words<&GpuStatus::name>("name"),
+    Value<&GpuStatus::index>("index").In(kCount),
+    Object<&GpuStatus::owner>("owner", kOwner).Nullable(),
+    Value<&GpuStatus::locked_mhz>("locked_mhz").In(kClock).Nullable(),
+    Value<&GpuStatus::restore_pending>("restore_pending"),
+    Words<&GpuStatus::last_error>("last_error"),
+    Value<&GpuStatus::sets>("sets").In(kCount),
+    Value<&GpuStatus::restores>("restores").In(kCount),
+    Value<&GpuStatus::failures>("failures").In(kCount),
+    Value<&GpuStatus::superseded>("superseded").In(kCount),
+    Words<&GpuStatus::conflicts>("fights"),
+};
+constexpr Message<GpuStatus> kGpuStatus = {"gpu", kGpuStatusFields};
+
+template <auto kMember>
+constexpr Field Counted(Refusal code) {
+  return Value<kMember>(kRefusalNames[static_cast<std::size_t>(code)])
+      .In(kCount)
+      .Sometimes()
+      .UnlessEmpty();
+}
+constexpr Field kRefusalCountsFields[] = {
+    Counted<&RefusalCounts::held>(Refusal::kHeld),
+    Counted<&RefusalCounts::not_leased>(Refusal::kNotLeased),
+    Counted<&RefusalCounts::denied>(Refusal::kDenied),
+    Counted<&RefusalCounts::unknown_gpu>(Refusal::kUnknownGpu),
+    Counted<&RefusalCounts::bad_request>(Refusal::kBadRequest),
+    Counted<&RefusalCounts::device>(Refusal::kDevice),
+};
+constexpr Message<RefusalCounts> kRefusalCounts = {"refused", kRefusalCountsFields};
+constexpr Field kStatusFields[] = {
+    Value<&StatusAnswer::pid>("pid").In(kCount),
+    Words<&StatusAnswer::driver>("driver"),
+    Value<&StatusAnswer::observe>("observe"),
+    Value<&StatusAnswer::uptime_seconds>("uptime_s").In(kNotNegative),
+    Value<&StatusAnswer::max_silence_seconds>("max_silence_s").In(kNotNegative),
+    Value<&StatusAnswer::min_interval_seconds>("min_interval_s").In(kNotNegative),
+    Value<&StatusAnswer::poll_seconds>("poll_s").In(kNotNegative),
+    Value<&StatusAnswer::connections>("connections").In(kCount),
+    Value<&StatusAnswer::leases>("leases").In(kCount),
+    Object<&StatusAnswer::refused>("refused", kRefusalCounts),
+    Object<&StatusAnswer::gpus>("gpus", kGpuStatus),
+};
+constexpr Message<StatusAnswer> kStatusAnswer = {"status", kStatusFields};
+
+constexpr Field kReleasedFields[] = {Value<&ReleaseAllAnswer::released>("released").In(kCount),
+                                     Words<&ReleaseAllAnswer::failed>("failed")};
+constexpr Message<ReleaseAllAnswer> kReleaseAllAnswer = {"release_all", kReleasedFields};
+
+const auto& TableOf(const Refused&) { return kRefused; }
+const auto& TableOf(const HelloAnswer&) { return kHelloAnswer; }
+const auto& TableOf(const SetAnswer&) { return kSetAnswer; }
+const auto& TableOf(const EnergyAnswer&) { return kEnergyAnswer; }
+const auto& TableOf(const ClockAnswer&) { return kClockAnswer; }
+const auto& TableOf(const ConditionsAnswer&) { return kConditionsAnswer; }
+const auto& TableOf(const StatusAnswer&) { return kStatusAnswer; }
+const auto& TableOf(const ReleaseAllAnswer&) { return kReleaseAllAnswer; }
+
+// What all answers begin with.
+struct AnswerHead {
+  std::optional<std::int64_t> id;
+  std::string op;  // Empty: none.
+  bool ok = false;
+};
+constexpr Field kHeadFields[] = {
+    Value<&AnswerHead::id>("id").In({.least = 1}).Nullable(),
+    Words<&AnswerHead::op>("op").Sometimes().UnlessEmpty(),
+    Value<&AnswerHead::ok>("ok"),
+};
+constexpr Message<AnswerHead> kHead = {"answer", kHeadFields};
+
+template <typename Body>
+Body ReadBody(const TreeCursor& root) {
+  Body body;
+  wire::Read(TableOf(body), root, &body);
+  return body;
 }
 
-std::string Name(const TreeCursor& at) {
-  std::string text = at.String();
-  if (text.size() > kMaxNameBytes) at.Fail("is longer than 128 bytes");
-  return text;
+decltype(Answer::body) ReadBody(Operation operation, const TreeCursor& root) {
+  switch (operation) {
+    case Operation::kLease:
+    case Operation::kRelease:
+    case Operation::kYield:
+    case Operation::kRenew:
+      break;
+    case Operation::kHello:
+      return ReadBody<HelloAnswer>(root);
+    case Operation::kSet:
+      return ReadBody<SetAnswer>(root);
+    case Operation::kEnergy:
+      return ReadBody<EnergyAnswer>(root);
+    case Operation::kClock:
+      return ReadBody<ClockAnswer>(root);
+    case Operation::kConditions:
+      return ReadBody<ConditionsAnswer>(root);
+    case Operation::kStatus:
+      return ReadBody<StatusAnswer>(root);
+    case Operation::kReleaseAll:
+      return ReadBody<ReleaseAllAnswer>(root);
+  }
+  return Done{};
 }
 
 // The number of a request that may be no request otherwise.
@@ -87,70 +271,36 @@ std::optional<std::int64_t> IdOf(const TreeNode& root) {
 
 Request ReadRequest(const TreeCursor& root) {
   Request request;
-  request.id = ReadWhole(root.Get("id"), 1);
+  static_cast<void>(wire::ReadWhole(root.Get("id"), kId.range));  // The first fault is said.
   const TreeCursor op = root.Get("op");
-  const std::string name = op.String();
-  const std::optional<Operation> operation = OperationNamed(name);
+  const std::optional<Operation> operation = OperationNamed(op.String());
   if (!operation) {
     op.FailExpected(
         "one of hello, lease, set, release, yield, renew, energy, conditions, status, release_all");
     return request;
   }
   request.operation = *operation;
-  std::vector<std::string_view> known = {"id", "op"};
-  if (NamesGpu(*operation)) {
-    known.emplace_back("gpu");
-    request.gpu = Name(root.Get("gpu"));
-  }
-  if (*operation == Operation::kSet) {
-    known.emplace_back("mhz");
-    request.mhz = root.Get("mhz").Integer(1, kMaxClockMhz);
-  }
-  if (*operation == Operation::kHello) {
-    known.insert(known.end(), {"version", "client"});
-    request.version = root.Get("version").Integer(1);
-    if (const auto client = root.Find("client")) request.client = Name(*client);
-  }
-  if (*operation == Operation::kReleaseAll) {
-    known.emplace_back("gpu");
-    if (const auto gpu = root.Find("gpu")) request.gpu = Name(*gpu);
-  }
-  root.AllowOnly(known);
+  wire::Read(*RowOf(*operation).request, root, &request);
   return request;
 }
 
 }  // namespace
 
-std::string_view OperationName(Operation operation) {
-  return kOperations[static_cast<std::size_t>(operation)].second;
-}
+std::string_view OperationName(Operation operation) { return RowOf(operation).name; }
 
 std::string_view RefusalName(Refusal refusal) {
-  return kRefusals[static_cast<std::size_t>(refusal)].second;
+  return kRefusalNames[static_cast<std::size_t>(refusal)];
 }
 
-std::optional<Operation> OperationNamed(std::string_view name) { return Named(kOperations, name); }
-
-std::optional<Refusal> RefusalNamed(std::string_view name) { return Named(kRefusals, name); }
-
-std::int64_t ReadWhole(const TreeCursor& at, std::int64_t least) {
-  const double number =
-      at.Number({.least = static_cast<double>(least), .most = static_cast<double>(kMaxRequestId)});
-  if (std::trunc(number) == number) return static_cast<std::int64_t>(number);
-  at.FailExpected("a whole number");
-  return least;
+std::int64_t& RefusalCounts::Of(Refusal code) {
+  constexpr std::int64_t RefusalCounts::*kMembers[] = {
+      &RefusalCounts::held,        &RefusalCounts::not_leased,  &RefusalCounts::denied,
+      &RefusalCounts::unknown_gpu, &RefusalCounts::bad_request, &RefusalCounts::device};
+  return this->*kMembers[static_cast<std::size_t>(code)];
 }
 
 std::string FormatRequest(const Request& request) {
-  nlohmann::ordered_json out = {{"id", request.id}, {"op", OperationName(request.operation)}};
-  if (request.operation == Operation::kHello) {
-    out["version"] = request.version;
-    if (!request.client.empty()) out["client"] = request.client;
-  }
-  const bool may_name_gpu = request.operation == Operation::kReleaseAll && !request.gpu.empty();
-  if (NamesGpu(request.operation) || may_name_gpu) out["gpu"] = request.gpu;
-  if (request.operation == Operation::kSet) out["mhz"] = request.mhz;
-  return FormatCompact(out) + "\n";
+  return wire::Write(*RowOf(request.operation).request, request) + "\n";
 }
 
 tl::expected<Request, RequestFault> ParseRequest(std::string_view line) {
@@ -165,6 +315,48 @@ tl::expected<Request, RequestFault> ParseRequest(std::string_view line) {
   Request request = ReadRequest(reader.Root());
   if (reader.failed()) return tl::unexpected(RequestFault{IdOf(*tree), reader.error()->message});
   return request;
+}
+
+std::string FormatAnswer(const Answer& answer) {
+  const AnswerHead head = {answer.id,
+                           std::string(answer.operation ? OperationName(*answer.operation) : ""),
+                           !std::holds_alternative<Refused>(answer.body)};
+  std::string line = wire::Write(kHead, head);
+  std::visit(
+      [&line](const auto& body) {
+        if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(body)>, Done>) {
+          const std::string rest = wire::Write(TableOf(body), body);
+          if (rest.size() <= 2) return;  // "{}"
+          line.back() = ',';
+          line.append(rest, 1);
+        }
+      },
+      answer.body);
+  return line + "\n";
+}
+
+Result<Answer> ParseAnswer(std::string_view line) {
+  if (line.size() > kMaxAnswerBytes) {
+    return InvalidInput(
+        "the agent's answer is longer than a mebibyte; is this the agent's socket?");
+  }
+  const std::string name = "answer";
+  const Result<TreeNode> tree = ParseJsonTree(line, name);
+  if (!tree) return tl::unexpected(tree.error());
+  TreeReader reader(*tree, name);
+  const TreeCursor root = reader.Root();
+  AnswerHead head;
+  wire::Read(kHead, root, &head);
+  Answer answer = {head.id, OperationNamed(head.op), {}};
+  if (!head.ok) {
+    answer.body = ReadBody<Refused>(root);
+  } else if (answer.operation) {
+    answer.body = ReadBody(*answer.operation, root);
+  } else {
+    root.Get("op").FailExpected("an operation of this protocol");
+  }
+  if (reader.failed()) return tl::unexpected(*reader.error());
+  return answer;
 }
 
 }  // namespace perseus::agent

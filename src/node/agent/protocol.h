@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,8 +16,9 @@
 #include "device/device.h"
 #include "perseus/result.h"
 
-// The protocol of the agent's Unix socket, version 1. Each message is one line of JSON.
-// docs/explanation/agent.md describes it for other languages. Plain values and pure functions.
+// The protocol of the agent's Unix socket, version 1. Each message is one line of JSON; protocol.cc
+// has its table. docs/explanation/agent.md describes it for other languages. Plain values and pure
+// functions.
 namespace perseus::agent {
 
 inline constexpr int kProtocolVersion = 1;
@@ -99,9 +99,10 @@ struct HelloAnswer {
 };
 
 struct SetAnswer {
-  int mhz = 0;               // The clock that was set: the nearest supported one.
-  std::int64_t took_us = 0;  // Duration of the driver's call. 0: the clock was set already.
-  bool superseded = false;   // A newer `set`, or the end of the lease, came first.
+  int mhz = 0;  // The clock that was set: the nearest supported one.
+  // Duration of the driver's call. 0: the clock was set already. None: superseded.
+  std::optional<std::int64_t> took_us = {};
+  bool superseded = false;  // A newer `set`, or the end of the lease, came first.
 };
 
 struct EnergyAnswer {
@@ -142,6 +143,18 @@ struct GpuStatus {
   std::vector<std::string> conflicts;
 };
 
+// Requests that were refused, by code.
+struct RefusalCounts {
+  std::int64_t held = 0;
+  std::int64_t not_leased = 0;
+  std::int64_t denied = 0;
+  std::int64_t unknown_gpu = 0;
+  std::int64_t bad_request = 0;
+  std::int64_t device = 0;
+
+  std::int64_t& Of(Refusal code);
+};
+
 struct StatusAnswer {
   std::int64_t pid = 0;
   std::string driver;  // As it was named: "nvml".
@@ -151,8 +164,8 @@ struct StatusAnswer {
   double min_interval_seconds = 0;
   double poll_seconds = 0;  // How often conditions of GPUs with a locked clock are read.
   int connections = 0;
-  std::int64_t leases = 0;                  // That were given since the start.
-  std::map<Refusal, std::int64_t> refused;  // Requests, since the start.
+  std::int64_t leases = 0;  // That were given since the start.
+  RefusalCounts refused;    // Since the start.
   std::vector<GpuStatus> gpus;
 };
 

@@ -67,7 +67,7 @@ Service::Slot* Service::Find(const std::string& uuid) {
 
 void Service::Answered(const Ticket& ticket, decltype(Answer::body) body) {
   const auto client = clients_.find(ticket.connection);
-  if (const auto* refused = std::get_if<Refused>(&body)) ++refused_[refused->code];
+  if (const auto* refused = std::get_if<Refused>(&body)) ++refused_.Of(refused->code);
   if (client == clients_.end()) return;  // Gone meanwhile.
   --client->second.in_flight;
   send_(ticket.connection, {ticket.id, ticket.operation, std::move(body)});

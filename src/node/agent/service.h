@@ -120,7 +120,7 @@ class Service {
   std::map<std::int64_t, ReleaseTask> tasks_;
   std::int64_t next_task_ = 1;
   std::int64_t leases_ = 0;
-  std::map<Refusal, std::int64_t> refused_;
+  RefusalCounts refused_;
 };
 
 }  // namespace perseus::agent
