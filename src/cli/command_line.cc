@@ -112,7 +112,6 @@ Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& argum
   Result<ParsedArguments> parsed = parser.Parse(arguments, columns);
   if (!parsed) return tl::unexpected(parsed.error());
   line.text = std::move(parsed->text);
-  line.renamed = std::move(parsed->renamed);
   line.invocation.command = parsed->command;
   line.invocation.plan_arguments = PlanArguments(parser.Describe(), parsed->given);
   return line;

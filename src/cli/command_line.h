@@ -178,7 +178,6 @@ struct Invocation {
 // version) and end.
 struct ParsedCommandLine {
   std::optional<std::string> text;
-  std::vector<std::string> renamed;  // Names of 0.1 that were given, a sentence each.
   Invocation invocation;
 };
 

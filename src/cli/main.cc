@@ -112,9 +112,6 @@ int Main(const std::vector<std::string>& arguments) {
   const Style style = perseus::cli::DetectStyle();
   const auto parsed = perseus::cli::ParseCommandLine(arguments, style.columns);
   if (!parsed) return Fail(parsed.error());
-  for (const std::string& sentence : parsed->renamed) {
-    perseus::cli::WriteStandardError(fmt::format("Note: {}.\n", perseus::Printable(sentence)));
-  }
   const Result<Printout> printout =
       parsed->text ? Result<Printout>(*parsed->text) : Run(parsed->invocation, style);
   if (!printout) return Fail(printout.error());

@@ -88,7 +88,6 @@ TEST_F(BinaryEmulateBadInputTest, NumbersOutOfRange) {
   EXPECT_EQ(Emulate({"--switch-latency", "1ms", "--switch-latency-spread", "2ms"}),
             "--switch-latency-spread is 0.002 s, more than the latency of 0.001 s that it is the "
             "spread of");
-  EXPECT_THAT(Emulate({"--call-ahead", "none", "--switch-ahead"}), Mentions("--call-ahead"));
   EXPECT_THAT(Emulate({"--max-slowdown", "2"}), Mentions("2%"));
   EXPECT_THAT(Emulate({"--confidence", "100%"}), Mentions("50%", "100%"));
   EXPECT_THAT(Emulate({"--seed", "-1"}), StartsWith("--seed: expected a whole number"));

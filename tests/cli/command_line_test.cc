@@ -338,17 +338,6 @@ TEST(CommandLineTest, ReadsWhatToReport) {
   EXPECT_EQ(LabelOfBy("job,day"), "");
 }
 
-// Scripts for 0.1 go on, with one note for each name.
-TEST(CommandLineTest, TakesOldNames) {
-  const auto ahead = ParseCommandLine({"emulate", "job.toml", "--switch-ahead", "--", "x"}, 80);
-  EXPECT_FALSE(ahead);  // As "x" is too much.
-  const auto call = ParseCommandLine({"plan", "job.toml", "--switch-ahead"}, 80);
-  ASSERT_TRUE(call) << call.error().message;
-  EXPECT_EQ(call->invocation.job.overrides.call_ahead, CallAhead::kEnd);
-  EXPECT_EQ(call->renamed.size(), 1U);
-  EXPECT_TRUE(ParseCommandLine({"plan", "job.toml", "--call-ahead", "end"}, 80)->renamed.empty());
-}
-
 // As the unit gives it: all that the agent is run with.
 TEST(CommandLineTest, ReleaseTakesWhatRunTakes) {
   const auto run = ParseCommandLine({"help", "agent", "run"}, 80);

@@ -31,15 +31,6 @@ TEST(ConditionsState, IsReadAsItWasWritten) {
   state.plan.times = {{1, ComputationType::kBackwardInput, 1410, 0.25, 1.0 / 3, 512}};
   state.plan.transfers = {{2, 0.0003, 1.0 / 3, 16}};
   EXPECT_EQ(ParseConditionsState(FormatConditionsState(state)), state);
-  // An older server knew no stall.
-  const auto older = ParseConditionsState(
-      R"({"plan":{"values":[0.1,0,0,0.2,0],"measured":[true,false,false,true,false]},)"
-      R"("planned_at":0,"measured":[[0.1,0,1],[0,0,0],[0,0,0],[0,0,0],[0,0,0]],)"
-      R"("iterations":1,"calls":0})");
-  ASSERT_TRUE(older);
-  EXPECT_EQ(older->plan.Of(Condition::kLatency), 0.2);
-  EXPECT_EQ(older->plan.Of(Condition::kStall), 0);
-  EXPECT_FALSE(older->plan.IsMeasured(Condition::kStall));
   EXPECT_EQ(ParseConditionsState(""), std::nullopt);
   EXPECT_EQ(ParseConditionsState(R"({"plan":{"values":[0,0,0,0,0],"measured":[1,0,0,0,0]}})"),
             std::nullopt);

@@ -108,17 +108,17 @@ TEST(EventHub, WhoWantsNoMoreIsForgotten) {
 using EventsTest = ServiceTest;
 
 // What a member's value has to be, as far as its kind says it.
-bool Fits(const Member& member, const nlohmann::json& value) {
+bool Fits(const wire::Field& member, const nlohmann::json& value) {
   switch (member.kind) {
-    case MemberKind::kInteger:
+    case wire::Kind::kInteger:
       return value.is_number_integer();
-    case MemberKind::kNumber:
+    case wire::Kind::kNumber:
       return value.is_number();
-    case MemberKind::kText:
+    case wire::Kind::kText:
       return value.is_string();
-    case MemberKind::kBoolean:
+    case wire::Kind::kBoolean:
       return value.is_boolean();
-    case MemberKind::kChoice: {
+    case wire::Kind::kChoice: {
       const std::string words = " " + std::string(member.of) + " ";
       const auto in_list = std::find(member.words.begin(), member.words.end(),
                                      value.get<std::string>()) != member.words.end();
@@ -154,10 +154,10 @@ TEST_F(EventsTest, EachIsAsItsSchemaSays) {
     seen[static_cast<std::size_t>(event.kind)] = true;
     const auto data = nlohmann::json::parse(event.data);
     std::size_t known = 0;
-    for (const Member& member : type.members) {
+    for (const wire::Field& member : type.fields) {
       const std::string name(member.name);
       if (!data.contains(name)) {
-        EXPECT_EQ(member.presence, Presence::kSometimes) << event.data << " lacks " << name;
+        EXPECT_EQ(member.presence, wire::Presence::kSometimes) << event.data << " lacks " << name;
         continue;
       }
       ++known;

@@ -72,23 +72,6 @@ TEST(IterationHistoryTest, ARowSaysFromWhenToWhen) {
   EXPECT_EQ(Of(facts, Resolution::kMinute)->first_seconds, kNoon);
 }
 
-// Of a row that an older Perseus began, nobody knows when.
-TEST(IterationHistoryTest, ARowThatBeganWithoutATimeHasNone) {
-  const HistoryRow old = {.job = "j-1",
-                          .resolution = Resolution::kDay,
-                          .start = static_cast<std::int64_t>(kNoon) - 43'200,
-                          .ranks = 8,
-                          .reports = 1,
-                          .total_seconds = 2};
-  IterationHistory history("j-1", {old});
-  history.Add({.seconds = 2}, 8, kNoon);
-  const std::vector<store::Fact> facts = history.Take();
-  EXPECT_EQ(Of(facts, Resolution::kDay)->reports, 2);
-  EXPECT_EQ(Of(facts, Resolution::kDay)->first_seconds, 0);
-  EXPECT_EQ(Of(facts, Resolution::kDay)->last_seconds, 0);
-  EXPECT_GT(Of(facts, Resolution::kHour)->last_seconds, 0);
-}
-
 TEST(IterationHistoryTest, WhatWasNotMeasuredDoesNotCountAsEnergy) {
   IterationHistory history("j-1", {});
   history.Add({.seconds = 2, .promised_joules = 10, .realised_joules = 5}, 8, kNoon);

@@ -71,14 +71,6 @@ TEST_F(JobLifeTest, WorkThatIsClaimedWhileItsJobIsCreatedIsDone) {
   Restart();
 }
 
-TEST_F(JobLifeTest, KeysThatRaceMakeOneJob) {
-  std::vector<std::thread> threads;
-  std::vector<std::shared_ptr<ManagedJob>> jobs(4);
-  for (auto& job : jobs) threads.emplace_back([&] { job = Create(); });
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& job : jobs) EXPECT_EQ(job, jobs[0]);
-}
-
 TEST_F(JobLifeTest, ARankMayRegisterAgain) {
   std::vector<AuditRecord> changes;
   ServiceOptions options;

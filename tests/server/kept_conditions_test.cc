@@ -236,14 +236,6 @@ TEST(KeptConditions, TheirProfileIsNamedAlsoAfterRanksMeasuredAgain) {
   EXPECT_EQ(ConditionsJson(view)["from"]["profile"], "p-1");
 }
 
-// Older versions named only the present profile.
-TEST(KeptConditions, AnOlderStoreNamesTheProfileOfTheJob) {
-  ConditionsState state{.profile = "p-1", .start = Kept(), .start_profile = "p-1"};
-  auto json = nlohmann::ordered_json::parse(FormatConditionsState(state));
-  ASSERT_EQ(json.erase("start_profile"), 1U);
-  EXPECT_EQ(ParseConditionsState(json.dump()), state);
-}
-
 using ServersKeptConditionsTest = ServersTest;
 
 TEST_F(ServersKeptConditionsTest, OnPostgresqlAJobOfAnotherServerBeginsWithThem) {

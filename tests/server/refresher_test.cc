@@ -17,28 +17,6 @@
 namespace perseus::server {
 namespace {
 
-TEST(RefresherTest, EveryAskIsFollowedByARefresh) {
-  std::atomic<int> asked = 0;
-  std::map<std::string, int> seen;
-  std::mutex mutex;
-  Refresher refresher(
-      [&](const std::string& id) {
-        const int now = asked;
-        const std::lock_guard lock(mutex);
-        seen[id] = now;
-      },
-      {});
-  for (int i = 0; i < 200; ++i) {
-    ++asked;
-    refresher.Ask("a");
-    refresher.Ask("b");
-  }
-  EXPECT_TRUE(Eventually([&] {
-    const std::lock_guard lock(mutex);
-    return seen["a"] == 200 && seen["b"] == 200;
-  }));
-}
-
 TEST(RefresherTest, OneJobIsRefreshedByOneThreadAndSeldom) {
   std::atomic<int> running = 0;
   std::atomic<int> most = 0;
@@ -62,23 +40,6 @@ TEST(RefresherTest, OneJobIsRefreshedByOneThreadAndSeldom) {
   EXPECT_EQ(most, 1);
   EXPECT_GE(runs, 2);
   EXPECT_LE(runs, 300 / 20 + 2);
-}
-
-TEST(RefresherTest, WhatThrowsIsToldAndTheNextGoesOn) {
-  std::atomic<int> problems = 0;
-  std::atomic<bool> done = false;
-  Refresher refresher(
-      [&](const std::string& id) {
-        if (id == "bad") throw std::runtime_error("no");
-        done = true;
-      },
-      [&](const std::string&) { ++problems; });
-  refresher.Ask("bad");
-  EXPECT_TRUE(Eventually([&] { return problems == 1; }));
-  refresher.Ask("good");
-  EXPECT_TRUE(Eventually([&] { return done.load(); }));
-  refresher.Stop();
-  refresher.Ask("good");
 }
 
 }  // namespace

@@ -56,43 +56,5 @@ TEST_F(ServersMeasureTest, TheProfileHoldsTheRowsOfAllServers) {
   EXPECT_EQ(Measure(*other, Sweep(0)).error().code, FailureCode::kConflict);
 }
 
-TEST_F(ServersMeasureTest, OneServerEndsWhatRanksToldAnother) {
-  const auto job = Create(kUnmeasured, "");
-  const std::string id = job->id();
-  RegisterAll(*job);
-  for (int rank = 0; rank < 3; ++rank) ASSERT_TRUE(Measure(*job, Sweep(rank)));
-  services_[0].reset();
-  const auto other = sync::Find(*services_[1], id);
-  ASSERT_TRUE(Measure(*other, Sweep(3)));
-  EXPECT_TRUE(AwaitState(*other, JobState::kRunning));
-}
-
-TEST_F(ServersMeasureTest, ARankThatJoinedElsewhereMayMeasureHereAtOnce) {
-  const auto job = Create(kUnmeasured, "");
-  const auto other = Other(job);
-  ASSERT_TRUE(Register(*job, SmallRank(1)));
-  const auto measured = Measure(*other, Sweep(1));
-  EXPECT_TRUE(measured) << measured.error().message;
-  EXPECT_EQ(Measure(*other, Sweep(2)).error().code, FailureCode::kConflict);
-}
-
-TEST_F(ServersMeasureTest, ALongPauseEndsTheSweepOnlyIfNoServerHeardOfOne) {
-  const auto job = Create(kUnmeasured, "");
-  const auto other = Other(job);
-  RegisterAll(*job);
-  ASSERT_TRUE(Measure(*job, Sweep(0)));
-  ASSERT_TRUE(Measure(*job, Sweep(1)));
-  ASSERT_TRUE(sync::Refresh(*other));
-  EXPECT_EQ(other->View().record.state, JobState::kProfiling);
-  now_[0] = now_[1] = 1000 + kProfileGraceSeconds - 1;
-  ASSERT_TRUE(Measure(*job, Sweep(2, false)));
-  ASSERT_TRUE(sync::Refresh(*other));
-  now_[1] = 1000 + kProfileGraceSeconds + 1;
-  sync::Tick(*other);
-  EXPECT_EQ(other->View().record.state, JobState::kProfiling);
-  now_[0] = now_[1] = 1000 + 2 * kProfileGraceSeconds;
-  EXPECT_TRUE(AwaitState(*other, JobState::kRunning));
-}
-
 }  // namespace
 }  // namespace perseus::server

@@ -71,49 +71,6 @@ TEST_F(ServersRaceTest, RanksThatRaceForAPositionLeaveOne) {
   EXPECT_EQ(other->Ranks()[0].rank, winner);
 }
 
-// Rank 0 is heard of while it is being refused another position, which must stay free.
-TEST_F(ServersRaceTest, ARefusedRankLeavesNoPositionTaken) {
-  for (int round = 0; round < 20; ++round) {
-    const auto job = Create(kUnmeasured, "", fmt::format("key {}", round));
-    const auto other = Other(job);
-    ASSERT_TRUE(Register(*job, SmallRank(0)));
-    store::RankRecord moved = SmallRank(1);
-    moved.rank = 0;
-    std::promise<FailureCode> refused;
-    other->Do(RegisterRank{moved}, {}, [&](const auto& outcome) {
-      refused.set_value(outcome ? FailureCode::kInternal : outcome.error().code);
-    });
-    std::future<FailureCode> answer = refused.get_future();
-    do {
-      ASSERT_TRUE(sync::Refresh(*other));
-    } while (answer.wait_for(std::chrono::seconds(0)) != std::future_status::ready);
-    EXPECT_EQ(answer.get(), FailureCode::kConflict);
-    const auto still_free = Register(*other, SmallRank(1));
-    ASSERT_TRUE(still_free) << "round " << round << ": " << still_free.error().message;
-  }
-}
-
-TEST_F(ServersRaceTest, TheLastRanksAtTwoServersStartTheJobOnce) {
-  for (int round = 0; round < 5; ++round) {
-    const auto job = Create(kSmallSettings, kSmallProfile, fmt::format("key {}", round));
-    const auto other = Other(job);
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < 4; ++rank) {
-      threads.emplace_back(
-          [&, rank] { EXPECT_TRUE(Register(rank % 2 == 0 ? *job : *other, SmallRank(rank))); });
-    }
-    for (std::thread& thread : threads) thread.join();
-    for (const auto& one : {job, other}) {
-      EXPECT_TRUE(AwaitState(*one, JobState::kRunning));
-      AwaitRefined(*one);
-      EXPECT_TRUE(Eventually([&] { return one->board().version() == 2; }));
-    }
-    EXPECT_EQ(
-        postgres_->Ask("SELECT count(*) FROM versions WHERE job = '" + job->id() + "'", database_),
-        "2");
-  }
-}
-
 TEST_F(ServersRaceTest, NoChangeOfTwoServersIsLost) {
   MakeRunning();
   constexpr int kEach = 15;
@@ -146,47 +103,6 @@ TEST_F(ServersRaceTest, NoChangeOfTwoServersIsLost) {
   EXPECT_TRUE(AgreesOn(VersionOf(*jobs_[0])));
 }
 
-TEST_F(ServersRaceTest, AStragglerBeginsAndExpiresOnceForAll) {
-  MakeRunning();
-  ASSERT_TRUE(sync::AddStraggler(
-      *jobs_[0],
-      {.pipeline = 1, .factor = 1.2, .expires_in_seconds = 100, .starts_in_seconds = 50}));
-  EXPECT_TRUE(AgreesOn(2));
-  now_[0] = now_[1] = 1050;
-  EXPECT_TRUE(AgreesOn(3));
-  now_[0] = now_[1] = 1100;
-  EXPECT_TRUE(AgreesOn(4));
-  for (const auto& job : jobs_) EXPECT_TRUE(job->View().stragglers.empty());
-}
-
-TEST_F(ServersRaceTest, ClocksThatDifferMakeNoPlanFlap) {
-  MakeRunning();
-  now_[1] = 998;  // Two seconds behind.
-  ASSERT_TRUE(
-      sync::AddStraggler(*jobs_[1], {.pipeline = 1, .factor = 1.2, .starts_in_seconds = 50}));
-  now_[0] = 1051;
-  now_[1] = 1049;
-  EXPECT_TRUE(AgreesOn(3));
-  // The slower one changes the job while it has not begun by its own clock.
-  ASSERT_TRUE(sync::AddStraggler(*jobs_[1], {.pipeline = 1, .factor = 1.1}));
-  EXPECT_TRUE(AgreesOn(3));
-  EXPECT_EQ(jobs_[1]->board().Current()->version.reason, "straggler");
-  now_[1] = 1060;
-  now_[0] = 1062;
-  EXPECT_TRUE(AgreesOn(3));
-}
-
-TEST_F(ServersRaceTest, AStragglerBeginsAlsoWhereTheServerThatWasToldIsGone) {
-  MakeRunning();
-  ASSERT_TRUE(
-      sync::AddStraggler(*jobs_[0], {.pipeline = 1, .factor = 1.2, .starts_in_seconds = 50}));
-  ASSERT_TRUE(sync::Refresh(*jobs_[1]));
-  jobs_[0].reset();
-  services_[0].reset();
-  now_[1] = 1050;
-  EXPECT_TRUE(Eventually([&] { return VersionOf(*jobs_[1]) == 3; }));
-}
-
 TEST_F(ServersRaceTest, WorkOfAServerThatDiedIsTakenOver) {
   // One that claims and is never heard of again.
   services_[0].reset();
@@ -208,55 +124,6 @@ TEST_F(ServersRaceTest, WorkOfAServerThatDiedIsTakenOver) {
   ASSERT_NE(job, nullptr);
   AwaitRefined(*job);
   EXPECT_FALSE(dead->RenewWork(record.id, 1).value_or(false));
-}
-
-TEST_F(ServersRaceTest, WhatTwoServersComputedIsKeptOnce) {
-  MakeRunning();
-  ASSERT_TRUE(sync::SetTarget(*jobs_[0], "1.2x"));
-  const auto store = OpenStore();
-  std::vector<std::thread> threads;
-  std::atomic<int> settled = 0;
-  for (const auto& job : jobs_) {
-    threads.emplace_back(
-        [&] { settled += WorkOnPlans(*job, *store, [] { return true; }) ? 1 : 0; });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(settled, 2);
-  for (const auto& job : jobs_) AwaitRefined(*job);
-  ASSERT_TRUE(Eventually([&] { return VersionOf(*jobs_[0]) == VersionOf(*jobs_[1]); }));
-  EXPECT_TRUE(AgreesOn(VersionOf(*jobs_[0])));
-  // The plan for the new target is there once.
-  const auto& plans = jobs_[1]->board().Current()->curve->plans();
-  std::set<std::int64_t> ids;
-  for (const CurvePlan& plan : plans) ids.insert(plan.id);
-  EXPECT_EQ(ids.size(), plans.size());
-  EXPECT_EQ(jobs_[0]->board().Current()->version.plan, jobs_[1]->board().Current()->version.plan);
-}
-
-// As after a standby took over that had not heard of the last commits.
-TEST_F(ServersRaceTest, WhatTheStoreLostIsLostAndNoVersionGoesBack) {
-  MakeRunning();
-  const std::string id = jobs_[0]->id();
-  ASSERT_TRUE(sync::AddStraggler(*jobs_[0], {.pipeline = 1, .factor = 1.2}));
-  ASSERT_TRUE(AgreesOn(3));
-  const auto with = [&](const std::string& sql) {
-    postgres_->Run(fmt::format(fmt::runtime(sql), id), database_);
-  };
-  with(
-      "BEGIN; DELETE FROM stragglers WHERE job = '{0}'; DELETE FROM versions WHERE job = '{0}' "
-      "AND version = 3; UPDATE jobs SET last_straggler = 0 WHERE id = '{0}'; "
-      "UPDATE marks SET revision = revision - 1, instance = 0 WHERE job = '{0}'; COMMIT");
-  // Above all that anybody may have been told, also of what these servers do not know.
-  ASSERT_TRUE(Eventually([&] { return VersionOf(*jobs_[0]) > 3; }));
-  const std::int64_t version = VersionOf(*jobs_[0]);
-  EXPECT_GT(store::HistoryOf(version), 0);
-  EXPECT_EQ(version, store::HistoryOf(version) + 1);
-  EXPECT_TRUE(AgreesOn(version));
-  for (const auto& job : jobs_) {
-    EXPECT_TRUE(job->View().stragglers.empty());
-    EXPECT_EQ(job->board().Current()->version.reason, "target");
-  }
-  EXPECT_TRUE(sync::SetTarget(*jobs_[1], "1.1x"));
 }
 
 TEST_F(ServersRaceTest, WhatIsShownWithoutTheDatabaseIsMarked) {

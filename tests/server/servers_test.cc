@@ -24,33 +24,6 @@ namespace {
 
 using store::JobState;
 
-TEST_F(ServersTest, AJobIsFoundAtTheOtherServerAtOnce) {
-  const auto job = Create();
-  const auto other = Other(job);
-  ASSERT_NE(other, nullptr);
-  EXPECT_EQ(other->client_key(), "key");
-  EXPECT_EQ(sync::GetByKey(*services_[1], "key").value(), other);
-  const auto again = CreateAt(1, kSmallSettings, kSmallProfile, "key");
-  ASSERT_TRUE(again);
-  EXPECT_FALSE(again->is_new);
-  EXPECT_EQ(again->job, other);
-}
-
-TEST_F(ServersTest, AKeyThatTheOtherServerHasMeansItsJob) {
-  const auto job = Create();
-  const auto created = CreateAt(1, kSmallSettings, kSmallProfile, "key");
-  ASSERT_TRUE(created) << created.error().message;
-  EXPECT_FALSE(created->is_new);
-  EXPECT_EQ(created->job->id(), job->id());
-}
-
-TEST_F(ServersTest, JobsThatNobodyMadeAreNotFound) {
-  EXPECT_EQ(sync::Get(*services_[0], "j-0123456789abcdef").error().code, FailureCode::kNotFound);
-  EXPECT_EQ(sync::Get(*services_[0], "j-0123456789abcdef").error().code, FailureCode::kNotFound);
-  EXPECT_EQ(sync::Get(*services_[0], "").error().code, FailureCode::kNotFound);
-  EXPECT_EQ(sync::GetByKey(*services_[0], "none").error().code, FailureCode::kNotFound);
-}
-
 TEST_F(ServersTest, RanksJoinAtEitherServer) {
   MakeRunning();
   EXPECT_TRUE(AgreesOn(2));  // The first plan and its better one: each was made once.
@@ -58,18 +31,6 @@ TEST_F(ServersTest, RanksJoinAtEitherServer) {
     EXPECT_EQ(job->Ranks().size(), 4);
     EXPECT_EQ(job->View().ranks_registered, 4);
   }
-}
-
-TEST_F(ServersTest, ARankThatJoinedAtTheOtherServerIsKnownAtOnce) {
-  const auto job = Create();
-  const auto other = Other(job);
-  ASSERT_TRUE(Register(*job, SmallRank(2)));
-  const auto place = sync::FindRank(*other, 2);
-  ASSERT_TRUE(place);
-  EXPECT_EQ(place->dp_rank, 1);
-  EXPECT_EQ(place->pp_rank, 0);
-  EXPECT_EQ(other->KnownRank(2)->node, "node1");
-  EXPECT_FALSE(sync::FindRank(*other, 3));
 }
 
 TEST_F(ServersTest, ADamagedJobIsDeletedAtAnyServer) {
@@ -90,46 +51,6 @@ TEST_F(ServersTest, ADamagedJobIsDeletedAtAnyServer) {
   EXPECT_EQ(problems, 1);
 }
 
-TEST_F(ServersTest, APositionThatTheOtherServerGaveIsTaken) {
-  const auto job = Create();
-  const auto other = Other(job);
-  ASSERT_TRUE(Register(*job, SmallRank(0)));
-  store::RankRecord rank = SmallRank(0);
-  rank.rank = 3;
-  const auto taken = Register(*other, rank);
-  ASSERT_FALSE(taken);
-  EXPECT_EQ(taken.error().code, FailureCode::kConflict);
-  EXPECT_EQ(taken.error().message,
-            "dp_rank 0, pp_rank 0, tp_rank 0 is the position of rank 0, and cannot be that of rank "
-            "3 too");
-  const auto unheard = Other(Create(kSmallSettings, kSmallProfile, "second"));
-  ASSERT_TRUE(Register(*sync::Find(*services_[0], unheard->id()), SmallRank(0)));
-  rank = SmallRank(1);
-  rank.rank = 0;
-  const auto moved = Register(*unheard, rank);
-  ASSERT_FALSE(moved);
-  EXPECT_THAT(moved.error().message, Mentions("0", "dp_rank", "pp_rank"));
-  // The other rank's position is still to be had.
-  const auto still_free = Register(*unheard, SmallRank(1));
-  EXPECT_TRUE(still_free) << still_free.error().message;
-}
-
-TEST_F(ServersTest, AStragglerIsHeardOfAndClearedAtEither) {
-  MakeRunning();
-  const std::int64_t before = VersionOf(*jobs_[0]);
-  const auto id = sync::AddStraggler(*jobs_[0], {.pipeline = 1, .factor = 1.2});
-  ASSERT_TRUE(id) << id.error().message;
-  // Before the other server can have heard of it.
-  ASSERT_TRUE(sync::ClearStraggler(*jobs_[1], *id));
-  EXPECT_TRUE(AgreesOn(before + 2));
-  EXPECT_EQ(sync::ClearStraggler(*jobs_[0], *id).error().code, FailureCode::kNotFound);
-  ASSERT_TRUE(sync::AddStraggler(*jobs_[0], {.rank = 1, .factor = 1.2}));
-  ASSERT_TRUE(sync::ClearStragglers(*jobs_[1]));
-  EXPECT_TRUE(AgreesOn(before + 4));
-  EXPECT_TRUE(jobs_[0]->View().stragglers.empty());
-  EXPECT_EQ(*sync::AddStraggler(*jobs_[1], {.node = "node0", .factor = 1.2}), 3);
-}
-
 TEST_F(ServersTest, BothServeTheSamePlan) {
   MakeRunning();
   ASSERT_TRUE(sync::AddStraggler(*jobs_[0], {.pipeline = 1, .factor = 1.2}));
@@ -144,28 +65,6 @@ TEST_F(ServersTest, BothServeTheSamePlan) {
     if (plan == nullptr) continue;
     EXPECT_EQ(plan->knobs, same->knobs);
   }
-}
-
-TEST_F(ServersTest, WhoKnowsALaterVersionIsNeverToldAnEarlierOne) {
-  MakeRunning();
-  std::atomic<std::int64_t> told = 0;
-  const auto hear = [&](const auto& plan) { told = plan->version.version; };
-  for (int i = 0; i < 5; ++i) {
-    ASSERT_TRUE(sync::AddStraggler(*jobs_[0], {.pipeline = i % 2, .factor = 1.2}));
-    const std::int64_t version = VersionOf(*jobs_[0]);
-    told = 0;
-    jobs_[1]->AwaitPlan(version, 60, hear);
-    ASSERT_TRUE(sync::ClearStragglers(*jobs_[0]));
-    ASSERT_TRUE(Eventually([&] { return told > 0; }));
-    EXPECT_EQ(told, version + 1);
-  }
-}
-
-TEST_F(ServersTest, AVersionThatTheStoreNeverHadDoesNotKeepAnybodyWaiting) {
-  MakeRunning();
-  std::atomic<std::int64_t> told = 0;
-  jobs_[1]->AwaitPlan(99, 60, [&](const auto& plan) { told = plan->version.version; });
-  EXPECT_TRUE(Eventually([&] { return told == 2; }));
 }
 
 TEST_F(ServersTest, AFinishedOrDeletedJobIsSoEverywhere) {
@@ -207,20 +106,6 @@ TEST_F(ServersTest, IterationsAreSummedOverServers) {
   EXPECT_EQ(
       sync::Report(*jobs_[1], {{.rank = 1, .plan_version = 9, .time_seconds = 7}}).error().field,
       "reports[0].plan_version");
-}
-
-TEST_F(ServersTest, ANewServerKnowsWhatTheOthersKnow) {
-  MakeRunning();
-  ASSERT_TRUE(sync::AddStraggler(*jobs_[0], {.pipeline = 1, .factor = 1.2}));
-  services_[1].reset();
-  ASSERT_TRUE(sync::SetTarget(*jobs_[0], "1.1x"));
-  Start(1);
-  jobs_[1] = sync::Find(*services_[1], jobs_[0]->id());
-  EXPECT_EQ(jobs_[1]->View().target, "1.1x");
-  EXPECT_EQ(jobs_[1]->View().stragglers.size(), 1);
-  services_[0].reset();
-  ASSERT_TRUE(sync::ClearStragglers(*jobs_[1]));
-  AwaitRefined(*jobs_[1]);
 }
 
 // Whose ranks only the other hears.

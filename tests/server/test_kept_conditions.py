@@ -8,17 +8,12 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
 from api_calls import BINARY, check, job_command, sweep
 from drill import PROFILE, RANKS, SETTINGS
-from postgres import Postgres
 from serving import Server
 
 LABELLED = {k: v for k, v in SETTINGS.items() if k != "blocking_power"} | {
@@ -28,17 +23,6 @@ LABELLED = {k: v for k, v in SETTINGS.items() if k != "blocking_power"} | {
 }
 NOISE, LATENCY = 0.004, 0.050
 PATIENCE = 240.0  # Seconds that only a hang misses.
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Name a store of each kind."""
-    if request.param == "sqlite":
-        yield f"sqlite:{tmp_path}/jobs.db"
-        return
-    postgres = Postgres()
-    yield postgres.uri()
-    postgres.close()
 
 
 def run_job(server: Server, key: str) -> str:
@@ -102,8 +86,9 @@ def plan_command(server: Server, folder: Path, name: str, fails: bool = False) -
     return done.stderr if fails else json.loads(done.stdout)
 
 
-def test_the_next_job_begins_with_them(store: str, tmp_path: Path) -> None:
+def test_the_next_job_begins_with_them(tmp_path: Path) -> None:
     """Kept over a restart, shown at every door, and replaced by nobody who measured nothing."""
+    store = f"sqlite:{tmp_path}/jobs.db"
     server = Server(BINARY, store)
     first = run_job(server, "first")
     for rank in range(RANKS):
@@ -143,27 +128,4 @@ def test_the_next_job_begins_with_them(store: str, tmp_path: Path) -> None:
     assert "profile list" in error
     error = plan_command(server, tmp_path, shown["id"], fails=True)
     assert "measured neither noise nor latency yet" in error
-    assert server.stop() == 0
-
-
-def test_their_profile_is_named_after_ranks_measured_again(store: str) -> None:
-    """It is the one that they came with, not the newest; also after a restart."""
-    server = Server(BINARY, store)
-    first = run_job(server, "first")
-    for rank in range(RANKS):
-        sweep(server, first, rank)
-    await_plan(server, first)
-    report(server, first)
-    profile = await_kept(server)
-    second = run_job(server, "second")
-    assert await_plan(server, second)["conditions"]["from"]["profile"] == profile["id"]
-    assert server.call("POST", second + "/reprofile")[0] == 200
-    for rank in range(RANKS):
-        sweep(server, second, rank)
-    assert await_plan(server, second)["profile_source"] == "measured"
-    assert len(server.call("GET", "/api/v1/profiles")[1]["profiles"]) == 2
-    assert server.call("GET", second)[1]["conditions"]["from"]["profile"] == profile["id"]
-    assert server.stop() == 0
-    server = Server(BINARY, store)
-    assert server.call("GET", second)[1]["conditions"]["from"]["profile"] == profile["id"]
     assert server.stop() == 0

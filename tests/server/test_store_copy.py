@@ -114,39 +114,7 @@ def test_servers_before_and_after_answer_the_same(postgres: Postgres, tmp_path: 
     assert served(source) == before
 
 
-def test_a_job_goes_on_in_the_new_store(postgres: Postgres, tmp_path: Path) -> None:
-    """Its settings can be changed, and its plan gets a later version."""
-    source = f"sqlite:{tmp_path / 'jobs.db'}"
-    server = Server(BINARY, source)
-    path = create(server, name="goes on")
-    register_all(server, path)
-    before = await_running(server, path)["plan"]["version"]
-    assert server.stop() == 0, server.log()
-    target = database(postgres, "goes_on")
-    copy(source, target)
-    server = Server(BINARY, target)
-    assert server.call("PUT", path + "/point", {"at": "1.2x"})[0] == 200
-    assert await_running(server, path)["plan"]["version"] > before
-    assert server.stop() == 0, server.log()
-
-
-def test_stores_that_servers_use_are_refused(postgres: Postgres, tmp_path: Path) -> None:
-    """The source's server, or the target's."""
-    source = f"sqlite:{tmp_path / 'jobs.db'}"
-    target = database(postgres, "used")
-    server = Server(BINARY, source)
-    said = copy(source, target, code=2)
-    assert "jobs.db: the store is in use by another process" in said
-    assert server.stop() == 0, server.log()
-    server = Server(BINARY, target)
-    said = copy(source, target, code=2)
-    assert "the store is in use by perseus" in said
-    assert "stop the servers" in said
-    assert server.stop() == 0, server.log()
-    copy(source, target)
-
-
-def test_wrong_uses_get_a_sentence(postgres: Postgres, tmp_path: Path) -> None:
+def test_wrong_uses_get_a_sentence(tmp_path: Path) -> None:
     """And leave nothing behind."""
     source = f"sqlite:{tmp_path / 'jobs.db'}"
     server = Server(BINARY, source)
@@ -168,16 +136,3 @@ def test_wrong_uses_get_a_sentence(postgres: Postgres, tmp_path: Path) -> None:
         assert done.returncode == 2
         assert "is missing; name the store" in done.stderr
     assert sorted(tmp_path.iterdir()) == here
-    # A password that PostgreSQL does not take.
-    target = database(postgres, "wrong")
-    postgres.run("CREATE ROLE guarded LOGIN PASSWORD 'right'", "postgres")
-    hba = postgres.folder / "data/pg_hba.conf"
-    hba.write_text("local all guarded scram-sha-256\n" + hba.read_text())
-    postgres.run("SELECT pg_reload_conf()", "postgres")
-    address = target.replace("postgres@", "guarded:hush-hush@")
-    said = copy(source, address, code=2)
-    assert "does not take this user and password" in said
-    assert "hush" not in said
-    assert postgres.run("SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'", "wrong") == (
-        "0"
-    )

@@ -120,38 +120,6 @@ TEST_F(WorkerTest, OtherWorkComesToItsEndWhileUrgentWorkNeverEnds) {
   EXPECT_EQ(others, 1);
 }
 
-TEST_F(WorkerTest, UrgentWorkIsDoneByAsManyThreadsAsThereAre) {
-  Want("a", true);
-  Want("b", true);
-  std::atomic<int> begun = 0;
-  std::atomic<int> done = 0;
-  Worker worker(*store_,
-                [&](const std::string&, const auto&) {
-                  ++begun;
-                  EXPECT_TRUE(Eventually([&] { return begun == 2; }));
-                  ++done;
-                  return true;
-                },
-                {}, {.urgent_threads = 2, .other_threads = 1});
-  EXPECT_TRUE(Eventually([&] { return done == 2; }));
-}
-
-TEST_F(WorkerTest, UrgentWorkTakesTheProcessorFromOther) {
-  Want("a");
-  Want("b", true);
-  std::array<std::atomic<int>, 2> priorities = {100, 100};
-  Worker worker(*store_,
-                [&](const std::string& job, const auto&) {
-                  const auto thread = static_cast<id_t>(syscall(SYS_gettid));
-                  priorities[job == "b" ? 1 : 0] = getpriority(PRIO_PROCESS, thread);
-                  return true;
-                },
-                {});
-  EXPECT_TRUE(Eventually([&] { return priorities[0] < 100 && priorities[1] < 100; }));
-  EXPECT_EQ(priorities[1], getpriority(PRIO_PROCESS, 0));
-  EXPECT_GT(priorities[0], std::min(priorities[1] + 5, 18));
-}
-
 // Where a lease runs out unseen, as when the store was away.
 TEST_F(WorkerTest, OneJobIsInOneHandAtATime) {
   Want("a");

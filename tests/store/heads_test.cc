@@ -22,9 +22,9 @@
 
 #include "common/boot_clock.h"
 #include "common/temporary_directory.h"
-#include "server/store/facts_testing.h"
 #include "server/store/store.h"
-#include "server/store/testing_stores.h"
+#include "store/facts_testing.h"
+#include "store/testing_stores.h"
 #include "support/mentions.h"
 
 namespace perseus::store {

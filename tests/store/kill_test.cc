@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "common/temporary_directory.h"
-#include "server/store/facts_testing.h"
 #include "server/store/store.h"
+#include "store/facts_testing.h"
 
 namespace perseus::store {
 namespace {

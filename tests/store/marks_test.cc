@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "server/store/facts_testing.h"
 #include "server/store/store.h"
-#include "server/store/testing_stores.h"
+#include "store/facts_testing.h"
+#include "store/testing_stores.h"
 #include "support/mentions.h"
 
 namespace perseus::store {

@@ -21,8 +21,8 @@
 #include <thread>
 #include <vector>
 
-#include "server/store/facts_testing.h"
 #include "server/store/store.h"
+#include "store/facts_testing.h"
 #include "support/mentions.h"
 #include "support/postgres.h"
 

@@ -20,8 +20,8 @@
 #include <string>
 
 #include "common/temporary_directory.h"
-#include "server/store/facts_testing.h"
 #include "server/store/store.h"
+#include "store/facts_testing.h"
 #include "support/mentions.h"
 
 namespace perseus::store {

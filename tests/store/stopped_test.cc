@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "common/boot_clock.h"
-#include "server/store/facts_testing.h"
 #include "server/store/store.h"
+#include "store/facts_testing.h"
 #include "support/mentions.h"
 #include "support/postgres.h"
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/store/testing_stores.h"
+#include "store/testing_stores.h"
 
 #include <fmt/format.h>
 

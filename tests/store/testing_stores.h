@@ -10,8 +10,8 @@
 #include <string>
 
 #include "common/temporary_directory.h"
-#include "server/store/facts_testing.h"
 #include "server/store/store.h"
+#include "store/facts_testing.h"
 #include "support/postgres.h"
 
 namespace perseus::store {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "server/store/facts_testing.h"
 #include "server/store/store.h"
-#include "server/store/testing_stores.h"
+#include "store/facts_testing.h"
+#include "store/testing_stores.h"
 
 namespace perseus::store {
 namespace {

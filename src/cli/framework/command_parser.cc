@@ -21,8 +21,6 @@ struct CommandParser::Node {
   std::function<void()> chosen;  // Empty: nobody asks.
   std::vector<ExampleData> examples;
   std::vector<std::unique_ptr<Node>> children;
-  std::map<std::string, std::string> old_names;  // To what they are now.
-  std::string old_action;
   std::set<std::string> common;  // Long names that --help shows; empty: all.
 
   Node(std::string typed, const std::string& description, const std::string& name)
@@ -285,43 +283,6 @@ Result<CommandParser::Node*> CommandParser::Find(const std::vector<std::string>&
   return node;
 }
 
-void CommandParser::AddOldName(const std::string& old_name, const std::string& name) {
-  newest_->old_names[old_name] = name;
-}
-
-void CommandParser::SetOldAction(const std::string& action) {
-  newest_command_->old_action = action;
-}
-
-// What the arguments name, with every name of 0.1 in them replaced.
-Result<CommandParser::Node*> CommandParser::Translate(std::vector<std::string>* arguments,
-                                                      std::vector<std::string>* renamed) const {
-  const auto note = [renamed](const std::string& old_name, const std::string& name) {
-    std::string sentence = fmt::format("'{}' is now called '{}'", old_name, name);
-    if (std::find(renamed->begin(), renamed->end(), sentence) == renamed->end()) {
-      renamed->push_back(std::move(sentence));
-    }
-  };
-  Result<Node*> found = Find(*arguments);
-  if (!found) return found;
-  auto rest = arguments->begin() + (*found)->depth();
-  if (const std::string action = (*found)->old_action; !action.empty()) {
-    if (rest != arguments->end() && (*rest == "--help" || *rest == "-h")) return found;
-    note((*found)->title, (*found)->title + " " + action);
-    arguments->insert(rest, action);
-    found = Find(*arguments);
-    rest = arguments->begin() + (*found)->depth();
-  }
-  for (; rest != arguments->end() && *rest != "--"; ++rest) {
-    const std::string word = rest->substr(0, rest->find('='));
-    const auto old = (*found)->old_names.find(word);
-    if (old == (*found)->old_names.end()) continue;
-    note(word, old->second);
-    rest->replace(0, word.size(), old->second);
-  }
-  return found;
-}
-
 Error CommandParser::NothingToDo(const Node& node) const {
   const std::string names = fmt::format("{}", fmt::join(node.ChildNames(), ", "));
   return {ErrorCode::kInvalidInput,
@@ -335,8 +296,7 @@ Result<ParsedArguments> CommandParser::Parse(std::vector<std::string> arguments,
   ParsedArguments parsed;
   const bool asks_for_help = !arguments.empty() && arguments.front() == "help";
   if (asks_for_help) arguments.erase(arguments.begin());
-  const Result<Node*> found =
-      asks_for_help ? Find(arguments) : Translate(&arguments, &parsed.renamed);
+  const Result<Node*> found = Find(arguments);
   if (!found) return tl::unexpected(found.error());
   Node& node = **found;
   if (asks_for_help) {

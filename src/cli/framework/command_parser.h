@@ -36,8 +36,7 @@ struct GivenOption {
 };
 
 struct ParsedArguments {
-  std::optional<std::string> text;   // Help or version: print it and end.
-  std::vector<std::string> renamed;  // A sentence for each name of 0.1 that was given.
+  std::optional<std::string> text;  // Help or version: print it and end.
   Command command{};
   std::vector<GivenOption> given;  // In their order.
 };
@@ -74,12 +73,6 @@ class CommandParser {
   // Of the newest command: the options that --help shows, by their long names. --help-all, which
   // it then has, shows all.
   void SetCommon(const std::vector<std::string>& long_names);
-
-  // Scripts for 0.1 go on with a note. Of what was added last: what an option was called, and
-  // what it is now (may be "--name=value").
-  void AddOldName(const std::string& old_name, const std::string& name);
-  // Of the newest command: the action that was meant where none is given.
-  void SetOldAction(const std::string& action);
 
   void AddInput(std::string* target, const std::string& value, const std::string& help,
                 Details details = {ValueKind::kFile, {}});
@@ -147,8 +140,6 @@ class CommandParser {
   Node* AddNode(Node* parent, const std::string& name, const std::string& description,
                 std::vector<ExampleData> examples);
   Result<Node*> Find(const std::vector<std::string>& words) const;
-  Result<Node*> Translate(std::vector<std::string>* arguments,
-                          std::vector<std::string>* renamed) const;
   Error NothingToDo(const Node& node) const;
   CommandData DescribeNode(const Node& node) const;
   std::vector<GivenOption> GivenTo(const Node& node) const;

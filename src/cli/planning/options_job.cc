@@ -175,9 +175,6 @@ void AddGroup(CommandParser* parser, JobFlags* job, job::Group group, std::strin
     }
     parser->AddText(std::string(field.flag), std::string(field.placeholder), help,
                     std::visit(SetField(field, &job->overrides), field.member), DetailsOf(field));
-    if (std::holds_alternative<std::optional<CallAhead> JobFile::*>(field.member)) {
-      parser->AddOldName("--switch-ahead", "--call-ahead=end");
-    }
   }
 }
 

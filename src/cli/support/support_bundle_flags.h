@@ -5,7 +5,6 @@
 #define PERSEUS_CLI_SUPPORT_SUPPORT_BUNDLE_FLAGS_H_
 
 #include <string>
-#include <vector>
 
 #include "cli/framework/server_flags.h"
 
@@ -15,11 +14,9 @@ namespace perseus::cli {
 struct SupportBundleFlags {
   std::string output_file;
   ServerFlags server;
-  std::string job;                   // Empty: one that has trouble, else the newest.
-  std::string driver = "nvml";       // As device::OpenDriver takes it.
-  std::string agent_socket;          // Empty: the agent's own default.
-  std::vector<std::string> configs;  // Besides those of the package.
-  std::vector<std::string> logs;
+  std::string job;              // Empty: one that has trouble, else the newest.
+  std::string driver = "nvml";  // As device::OpenDriver takes it.
+  std::string agent_socket;     // Empty: the agent's own default.
 };
 
 }  // namespace perseus::cli

@@ -91,7 +91,7 @@ struct GpuSummary {
 
 struct HelloAnswer {
   int version = kProtocolVersion;
-  std::string program_version;  // Of Perseus. Empty: an older agent, which does not say.
+  std::string program_version;  // Of Perseus. Empty: the agent does not say.
   bool observe = false;         // The agent sets no clock: every `set` is refused.
   // A client that sends nothing for so long loses its clocks (docs/explanation/agent.md).
   double max_silence_seconds = 0;

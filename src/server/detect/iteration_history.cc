@@ -88,8 +88,7 @@ void IterationHistory::AddTo(Resolution resolution, const IterationCost& cost, i
                           .last_seconds = first};
   }
   HistoryRow& row = entries_[span].row;
-  // 0: an older Perseus began the row, so that nobody knows when.
-  if (row.last_seconds > 0) row.last_seconds = std::max(row.last_seconds, day_seconds);
+  row.last_seconds = std::max(row.last_seconds, day_seconds);
   row.ranks = ranks;
   ++row.reports;
   row.total_seconds += cost.seconds;

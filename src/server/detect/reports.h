@@ -25,14 +25,14 @@ inline constexpr const char* kClosedState = "closed";
 
 // What the node's agent told a client.
 struct AgentReport {
-  std::string version = {};              // Empty: an older agent, which does not say.
+  std::string version = {};              // Empty: it does not say.
   std::vector<std::string> fights = {};  // What acts against the clock of the rank's GPU.
 };
 
 // What the client of a rank reports about itself. Its counts begin when the client starts.
 struct ClientReport {
   int rank = 0;
-  std::string client = {};   // Of this client alone. Empty: an older one, which does not say.
+  std::string client = {};   // Of this client alone. Empty: it does not say.
   std::string process = {};  // Which process that is, for people.
   std::string state = {};    // "following", ...
   std::string error = {};    // One sentence. Empty: no error.
@@ -42,8 +42,8 @@ struct ClientReport {
   // What its iterations run, where it has no plan and knows. Stage -1: not said.
   std::optional<ComputationCounts> ran = {};
   std::optional<RankConditions> conditions = {};  // Once in a while.
-  std::string version = {};                       // Of the client. Empty: an older one.
-  std::optional<AgentReport> agent = {};          // None: it has none, or is an older client.
+  std::string version = {};                       // Of the client. Empty: it does not say.
+  std::optional<AgentReport> agent = {};          // None: it has none.
   std::string relay = {};                         // Version of the relay that sent this; or none.
   double heard_at_seconds = 0;                    // When it came; of Moment::day_seconds.
 };

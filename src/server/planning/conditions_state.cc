@@ -72,6 +72,8 @@ std::int64_t ReadCount(const TreeCursor& json) {
   return static_cast<std::int64_t>(json.Number(kCount));
 }
 
+constexpr std::string_view kOneOfEach = "one of each condition";
+
 MeasuredCondition ReadFigure(const TreeCursor& json) {
   return {.value = json.At(0).Number(),
           .error = json.At(1).Number(kNotNegative),
@@ -94,9 +96,9 @@ PlannedConditions ReadPlanned(const TreeCursor& json) {
   planned.latency_at = ReadLatencies(json);
   const TreeCursor values = json.Get("values");
   const TreeCursor measured = json.Get("measured");
-  // An older server knew fewer.
-  const std::size_t count = std::min({kConditions, values.Size(), measured.Size()});
-  for (std::size_t i = 0; i < count; ++i) {
+  if (values.Size() != kConditions) values.FailExpected(kOneOfEach);
+  if (measured.Size() != kConditions) measured.FailExpected(kOneOfEach);
+  for (std::size_t i = 0; i < kConditions; ++i) {
     planned.values[i] = values.At(i).Number(kNotNegative);
     planned.measured[i] = measured.At(i).Bool();
   }
@@ -126,7 +128,8 @@ void AddMeasured(const MeasuredConditions& measured, Json* json) {
 MeasuredConditions ReadMeasured(const TreeCursor& json) {
   MeasuredConditions measured;
   const TreeCursor figures = json.Get("measured");
-  for (std::size_t i = 0; i < std::min(kConditions, figures.Size()); ++i) {
+  if (figures.Size() != kConditions) figures.FailExpected(kOneOfEach);
+  for (std::size_t i = 0; i < kConditions; ++i) {
     measured.figures[i] = ReadFigure(figures.At(i));
   }
   measured.iterations = ReadCount(json.Get("iterations"));
@@ -197,9 +200,7 @@ std::optional<ConditionsState> ParseConditionsState(const std::string& json) {
   if (const auto profile = root.Find("profile")) state.profile = profile->String();
   if (const auto start = root.Find("start")) {
     state.start = ReadKept(*start);
-    // Older versions kept only the present profile, which is the same until ranks measure again.
-    const auto profile = root.Find("start_profile");
-    state.start_profile = profile ? profile->String() : state.profile;
+    state.start_profile = root.Get("start_profile").String();
   }
   if (reader.failed()) return std::nullopt;
   return state;

@@ -330,7 +330,6 @@ Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record) {
   // Clients set a clock for waiting where gaps are surely long enough, so plans on paper, which
   // wait at it in every gap, would promise more than is kept. Those under conditions know that.
   settings->waiting_is_constant = !HasConditions(*settings);
-  // Also of jobs that an older Perseus, without this limit, left in the store.
   const auto too_large = [](const Failure& failure) { return InvalidInput(failure.message); };
   if (auto few = CheckComputations(profile->num_stages, *settings); !few) {
     return too_large(few.error());

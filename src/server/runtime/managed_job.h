@@ -136,8 +136,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   ManagedJob& operator=(const ManagedJob&) = delete;
 
   // Continues a loaded job. Call it once, before anything else. `ask_for_work`: also ask for the
-  // plans that the job lacks. Usually the server that changed the job has asked already, but an
-  // older version may not have.
+  // plans that the job lacks.
   void Resume(bool ask_for_work);
 
   const std::string& id() const { return record_.id; }

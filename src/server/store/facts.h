@@ -254,8 +254,7 @@ struct StragglerGone {
 };
 
 // Sums of the iterations under one version of the plan that ranks reported to one server. Replaces
-// what the same server wrote about this version before. The sums of squares are 0 in rows of older
-// versions of Perseus, which did not have them.
+// what the same server wrote about this version before.
 struct IterationSummary {
   std::string job = {};
   std::int64_t plan_version = 0;
@@ -302,7 +301,7 @@ struct HistoryRow {
   std::int64_t start = 0;  // Time of day; a multiple of the span.
   int ranks = 0;           // Of the job.
   // When the first of the iterations began and the last ended, by the server's clock, within the
-  // span. 0: not known, as an older Perseus wrote the row, or one of the rows that it sums up.
+  // span.
   double first_seconds = 0;
   double last_seconds = 0;
   std::int64_t reports = 0;
@@ -315,8 +314,7 @@ struct HistoryRow {
   // by that comparison.
   double compared_joules = 0;
   double realised_joules = 0;
-  // Iterations that were complete in the span. An older Perseus kept none: in its rows, each is as
-  // long as the mean of its ranks.
+  // Iterations that were complete in the span.
   IterationTimes times = {};
   IterationTimes measured_times = {};  // Of these, those of which each rank told its energy,
   double measured_joules = 0;          // and that energy.

@@ -105,9 +105,7 @@ std::vector<NamedHistoryRow> ReadHistory(soci::session& sql, const HistoryQuery&
   Query query(
       sql,
       "SELECT job, MAX(name), MAX(owner), " + LabelsOf("history.job") +
-          std::string(", resolution, start_at, MAX(ranks), "
-                      // 0 where one of them does not know it.
-                      "MIN(first_at), CASE WHEN MIN(last_at) > 0 THEN MAX(last_at) ELSE 0 END, "
+          std::string(", resolution, start_at, MAX(ranks), MIN(first_at), MAX(last_at), "
                       "CAST(SUM(reports) AS BIGINT), SUM(total_time), "
                       "CAST(SUM(energy_reports) AS BIGINT), SUM(energy), "
                       "SUM(promised), SUM(compared), SUM(realised), "

@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "server/store/query.h"
@@ -18,25 +18,45 @@
 namespace perseus::store {
 namespace {
 
-// Released versions are never edited: what changes is a step of its own at the
-// end, with a file of the version before in tests/store/data/.
-constexpr std::array<std::string_view, 10> kVersion1 = {
+// A version that was released is never edited: what changes is a step of its own at the end.
+constexpr std::array<std::string_view, 19> kVersion1 = {
     R"(CREATE TABLE jobs (
          id TEXT PRIMARY KEY,
          client_key TEXT NOT NULL UNIQUE,
          name TEXT NOT NULL,
+         owner TEXT NOT NULL,
          origin INTEGER NOT NULL,
          pipeline_parallel INTEGER NOT NULL,
          data_parallel INTEGER NOT NULL,
          tensor_parallel INTEGER NOT NULL,
          settings TEXT NOT NULL,
          profile TEXT NOT NULL,
+         profile_source TEXT NOT NULL,
          blocking_power TEXT NOT NULL,
+         next_profile TEXT NOT NULL DEFAULT '',
+         next_blocking_power TEXT NOT NULL DEFAULT '',
+         sweep_round INTEGER NOT NULL DEFAULT 0,
+         settled_round INTEGER NOT NULL DEFAULT 0,
+         library TEXT NOT NULL,
          target TEXT NOT NULL,
          state TEXT NOT NULL,
          reason TEXT NOT NULL,
+         detection TEXT NOT NULL,
+         conditions TEXT NOT NULL,
          created_at DOUBLE PRECISION NOT NULL,
+         finished_at DOUBLE PRECISION NOT NULL DEFAULT 0,
          last_straggler BIGINT NOT NULL DEFAULT 0))",
+    // SQLite reads a long text to its end to come to the columns behind it: lists of jobs find
+    // these here.
+    "CREATE INDEX jobs_by_age ON jobs (created_at, id, state, finished_at)",
+    // Apart from the jobs, whose rows are wide: every request with facts bumps one. `instance`: by
+    // which Backend::instance() they were last raised.
+    R"(CREATE TABLE marks (
+         job TEXT PRIMARY KEY REFERENCES jobs(id) ON DELETE CASCADE,
+         revision BIGINT NOT NULL,
+         row_revision BIGINT NOT NULL,
+         curve_revision BIGINT NOT NULL,
+         instance BIGINT NOT NULL))",
     R"(CREATE TABLE ranks (
          job TEXT NOT NULL REFERENCES jobs(id) ON DELETE CASCADE,
          rank INTEGER NOT NULL,
@@ -55,6 +75,12 @@ constexpr std::array<std::string_view, 10> kVersion1 = {
          rank INTEGER NOT NULL,
          measured TEXT NOT NULL,
          blocking_power DOUBLE PRECISION NOT NULL,
+         blocking_power_std DOUBLE PRECISION NOT NULL,
+         waiting TEXT NOT NULL,
+         counter_period DOUBLE PRECISION NOT NULL,
+         sweep_round INTEGER NOT NULL,
+         sweep TEXT NOT NULL,
+         notes TEXT NOT NULL,
          done INTEGER NOT NULL,
          PRIMARY KEY (job, number)))",
     R"(CREATE TABLE curves (
@@ -86,37 +112,8 @@ constexpr std::array<std::string_view, 10> kVersion1 = {
          starts_at DOUBLE PRECISION NOT NULL,
          expires_at DOUBLE PRECISION NOT NULL,
          PRIMARY KEY (job, id)))",
-    "CREATE INDEX measurements_of_rank ON measurements (job, rank)",
-    "CREATE TABLE schema_version (version INTEGER NOT NULL)",
-    "INSERT INTO schema_version (version) VALUES (1)",
-};
-
-constexpr std::array<std::string_view, 2> kVersion2 = {
-    R"(CREATE TABLE iterations (
-         job TEXT NOT NULL REFERENCES jobs(id) ON DELETE CASCADE,
-         plan_version BIGINT NOT NULL,
-         reports BIGINT NOT NULL,
-         total_time DOUBLE PRECISION NOT NULL,
-         least_time DOUBLE PRECISION NOT NULL,
-         most_time DOUBLE PRECISION NOT NULL,
-         total_energy DOUBLE PRECISION NOT NULL,
-         PRIMARY KEY (job, plan_version)))",
-    // Nobody asks for the measurements of one rank.
-    "DROP INDEX measurements_of_rank",
-};
-
-constexpr std::array<std::string_view, 9> kVersion3 = {
-    "ALTER TABLE jobs ADD COLUMN detection TEXT NOT NULL DEFAULT ''",
-    // Apart from the jobs, whose rows are wide: every request with facts bumps one.
-    R"(CREATE TABLE marks (
-         job TEXT PRIMARY KEY REFERENCES jobs(id) ON DELETE CASCADE,
-         revision BIGINT NOT NULL,
-         row_revision BIGINT NOT NULL,
-         curve_revision BIGINT NOT NULL))",
-    R"(INSERT INTO marks (job, revision, row_revision, curve_revision)
-         SELECT id, 1, 1, (SELECT COUNT(*) FROM curves WHERE job = id) FROM jobs)",
     // By the server that heard of them.
-    R"(CREATE TABLE iterations_by_server (
+    R"(CREATE TABLE iterations (
          job TEXT NOT NULL REFERENCES jobs(id) ON DELETE CASCADE,
          plan_version BIGINT NOT NULL,
          server TEXT NOT NULL,
@@ -129,12 +126,6 @@ constexpr std::array<std::string_view, 9> kVersion3 = {
          total_energy DOUBLE PRECISION NOT NULL,
          square_energy DOUBLE PRECISION NOT NULL,
          PRIMARY KEY (job, plan_version, server)))",
-    R"(INSERT INTO iterations_by_server
-         SELECT job, plan_version, '', reports, total_time, least_time, most_time, 0, 0,
-                total_energy, 0
-         FROM iterations)",
-    "DROP TABLE iterations",
-    "ALTER TABLE iterations_by_server RENAME TO iterations",
     // What some server should compute, and who does until when.
     R"(CREATE TABLE work (
          job TEXT PRIMARY KEY REFERENCES jobs(id) ON DELETE CASCADE,
@@ -145,24 +136,7 @@ constexpr std::array<std::string_view, 9> kVersion3 = {
          wanted BIGINT NOT NULL,
          claimed BIGINT NOT NULL))",
     "CREATE INDEX work_by_age ON work (urgent, wanted_at)",
-};
-
-constexpr std::array<std::string_view, 14> kVersion4 = {
-    "ALTER TABLE jobs ADD COLUMN library TEXT NOT NULL DEFAULT ''",
-    "ALTER TABLE jobs ADD COLUMN profile_source TEXT NOT NULL DEFAULT ''",
-    "ALTER TABLE jobs ADD COLUMN sweep_round INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE jobs ADD COLUMN settled_round INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE jobs ADD COLUMN next_profile TEXT NOT NULL DEFAULT ''",
-    "ALTER TABLE jobs ADD COLUMN next_blocking_power TEXT NOT NULL DEFAULT ''",
-    R"(UPDATE jobs SET profile_source = CASE
-         WHEN id IN (SELECT job FROM measurements) THEN 'measured' ELSE 'given' END
-         WHERE profile <> '')",
-    "ALTER TABLE measurements ADD COLUMN sweep_round INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE measurements ADD COLUMN blocking_power_std DOUBLE PRECISION NOT NULL DEFAULT 0",
-    "ALTER TABLE measurements ADD COLUMN counter_period DOUBLE PRECISION NOT NULL DEFAULT 0",
-    "ALTER TABLE measurements ADD COLUMN sweep TEXT NOT NULL DEFAULT ''",
-    "ALTER TABLE measurements ADD COLUMN notes TEXT NOT NULL DEFAULT ''",
-    // Beyond the jobs that measured them.
+    // These outlive their jobs: profiles, the history, and labels where there are any.
     R"(CREATE TABLE profiles (
          id TEXT PRIMARY KEY,
          job TEXT NOT NULL,
@@ -171,36 +145,9 @@ constexpr std::array<std::string_view, 14> kVersion4 = {
          metadata TEXT NOT NULL,
          profile TEXT NOT NULL,
          blocking_power TEXT NOT NULL,
+         conditions TEXT NOT NULL,
          created_at DOUBLE PRECISION NOT NULL))",
     "CREATE INDEX profiles_by_layout ON profiles (layout, created_at)",
-};
-
-constexpr std::array<std::string_view, 3> kVersion5 = {
-    "ALTER TABLE jobs ADD COLUMN finished_at DOUBLE PRECISION NOT NULL DEFAULT 0",
-    // The last version of the plan says when a job ended: that it has none any more.
-    "UPDATE jobs SET finished_at = COALESCE((SELECT MAX(at) FROM versions WHERE job = jobs.id), "
-    "created_at) WHERE state = 'finished'",
-    // SQLite reads a long text to its end to come to the columns behind it: lists of jobs find
-    // these here.
-    "CREATE INDEX jobs_by_age ON jobs (created_at, id, state, finished_at)",
-};
-
-constexpr std::array<std::string_view, 1> kVersion6 = {
-    // By which Backend::instance() they were last raised.
-    "ALTER TABLE marks ADD COLUMN instance BIGINT NOT NULL DEFAULT 0",
-};
-
-constexpr std::array<std::string_view, 1> kVersion7 = {
-    "ALTER TABLE jobs ADD COLUMN conditions TEXT NOT NULL DEFAULT ''",
-};
-
-constexpr std::array<std::string_view, 1> kVersion8 = {
-    "ALTER TABLE measurements ADD COLUMN waiting TEXT NOT NULL DEFAULT ''",
-};
-
-constexpr std::array<std::string_view, 4> kVersion9 = {
-    "ALTER TABLE jobs ADD COLUMN owner TEXT NOT NULL DEFAULT ''",
-    // Beyond the jobs that it is of.
     R"(CREATE TABLE history (
          job TEXT NOT NULL,
          server TEXT NOT NULL,
@@ -209,49 +156,30 @@ constexpr std::array<std::string_view, 4> kVersion9 = {
          name TEXT NOT NULL,
          owner TEXT NOT NULL,
          ranks INTEGER NOT NULL,
+         first_at DOUBLE PRECISION NOT NULL,
+         last_at DOUBLE PRECISION NOT NULL,
          reports BIGINT NOT NULL,
          total_time DOUBLE PRECISION NOT NULL,
          energy_reports BIGINT NOT NULL,
-         energy_time DOUBLE PRECISION NOT NULL,
          energy DOUBLE PRECISION NOT NULL,
          promised DOUBLE PRECISION NOT NULL,
          compared DOUBLE PRECISION NOT NULL,
          realised DOUBLE PRECISION NOT NULL,
+         iterations BIGINT NOT NULL,
+         iteration_reports BIGINT NOT NULL,
+         iteration_time DOUBLE PRECISION NOT NULL,
+         measured_iterations BIGINT NOT NULL,
+         measured_reports BIGINT NOT NULL,
+         measured_time DOUBLE PRECISION NOT NULL,
+         measured_energy DOUBLE PRECISION NOT NULL,
          PRIMARY KEY (job, server, resolution, start_at)))",
     "CREATE INDEX history_by_time ON history (resolution, start_at)",
-    "ALTER TABLE profiles ADD COLUMN conditions TEXT NOT NULL DEFAULT ''",
-};
-
-constexpr std::array<std::string_view, 3> kVersion10 = {
-    // Beyond the jobs that they are of, as the history. Of a job without labels there is no row.
     "CREATE TABLE labels (job TEXT PRIMARY KEY, labels TEXT NOT NULL)",
-    "ALTER TABLE history ADD COLUMN first_at DOUBLE PRECISION NOT NULL DEFAULT 0",
-    "ALTER TABLE history ADD COLUMN last_at DOUBLE PRECISION NOT NULL DEFAULT 0",
+    "CREATE TABLE schema_version (version INTEGER NOT NULL)",
+    "INSERT INTO schema_version (version) VALUES (1)",
 };
 
-constexpr std::array<std::string_view, 10> kVersion11 = {
-    "ALTER TABLE history ADD COLUMN iterations BIGINT NOT NULL DEFAULT 0",
-    "ALTER TABLE history ADD COLUMN iteration_reports BIGINT NOT NULL DEFAULT 0",
-    "ALTER TABLE history ADD COLUMN iteration_time DOUBLE PRECISION NOT NULL DEFAULT 0",
-    "ALTER TABLE history ADD COLUMN measured_iterations BIGINT NOT NULL DEFAULT 0",
-    "ALTER TABLE history ADD COLUMN measured_reports BIGINT NOT NULL DEFAULT 0",
-    "ALTER TABLE history ADD COLUMN measured_time DOUBLE PRECISION NOT NULL DEFAULT 0",
-    "ALTER TABLE history ADD COLUMN measured_energy DOUBLE PRECISION NOT NULL DEFAULT 0",
-    // Nobody wrote down which rank was the slowest: an iteration is as long as the mean of its
-    // ranks, as older versions showed it.
-    R"(UPDATE history SET iterations = (reports + ranks - 1) / ranks, iteration_reports = reports,
-         iteration_time = total_time * ((reports + ranks - 1) / ranks) / reports
-         WHERE reports > 0 AND ranks > 0)",
-    R"(UPDATE history SET measured_iterations = (energy_reports + ranks - 1) / ranks,
-         measured_reports = energy_reports, measured_energy = energy,
-         measured_time = energy_time * ((energy_reports + ranks - 1) / ranks) / energy_reports
-         WHERE energy_reports > 0 AND ranks > 0)",
-    "ALTER TABLE history DROP COLUMN energy_time",
-};
-
-const std::array<std::span<const std::string_view>, kSchemaVersion> kSteps = {
-    kVersion1, kVersion2, kVersion3, kVersion4,  kVersion5, kVersion6,
-    kVersion7, kVersion8, kVersion9, kVersion10, kVersion11};
+constexpr std::array<SchemaStep, kSchemaVersion> kSteps = {kVersion1};
 
 // Of other programs there may be one of these names, but not all.
 constexpr std::array<std::string_view, 3> kOwnTables = {kVersionTable, "jobs", "curves"};
@@ -280,9 +208,13 @@ Result<bool> CheckIsStore(soci::session& sql, const Backend& backend) {
                                backend.name(), backend.is_shared() ? "one" : "file"));
 }
 
-Result<void> Migrate(soci::session& sql, const Backend& backend, int target) {
+std::span<const SchemaStep> SchemaSteps() { return kSteps; }
+
+Result<void> Migrate(soci::session& sql, const Backend& backend,
+                     std::span<const SchemaStep> steps) {
   const Result<bool> is_store = CheckIsStore(sql, backend);
   if (!is_store) return tl::unexpected(is_store.error());
+  const int target = static_cast<int>(steps.size());
   int version = 0;
   if (*is_store) sql << "SELECT MAX(version) FROM schema_version", soci::into(version);
   if (version > target) {
@@ -292,7 +224,8 @@ Result<void> Migrate(soci::session& sql, const Backend& backend, int target) {
                                  backend.name(), version, target));
   }
   for (int step = version; step < target; ++step) {
-    for (const std::string_view statement : kSteps[step]) sql << std::string(statement);
+    for (const std::string_view statement : steps[static_cast<std::size_t>(step)])
+      sql << std::string(statement);
   }
   // Always: who may not write hears of it now.
   sql << "UPDATE schema_version SET version = :v", soci::use(target);

@@ -6,6 +6,7 @@
 
 #include <soci/soci.h>
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,7 @@
 namespace perseus::store {
 
 // The version of the tables that this program writes.
-inline constexpr int kSchemaVersion = 11;
+inline constexpr int kSchemaVersion = 1;
 
 // The table of this version, which Migrate() itself fills.
 inline constexpr std::string_view kVersionTable = "schema_version";
@@ -29,10 +30,16 @@ std::vector<std::string> Tables(soci::session& sql, const Backend& backend);
 // tables of another program. Throws what SOCI throws.
 Result<bool> CheckIsStore(soci::session& sql, const Backend& backend);
 
-// Creates the tables, or migrates those of an older version to version `target`. The caller must
+// The statements that bring the tables from one version to the next.
+using SchemaStep = std::span<const std::string_view>;
+// Those of this program, from an empty database on.
+std::span<const SchemaStep> SchemaSteps();
+
+// Creates the tables, or migrates those of an older version to the last of `steps`. The caller must
 // have begun a transaction with Backend::BeginToMigrate(). Fails, and writes nothing, if the tables
-// are newer than `target`. Throws what SOCI throws. (Tests set `target` to make old files.)
-Result<void> Migrate(soci::session& sql, const Backend& backend, int target = kSchemaVersion);
+// are newer. Throws what SOCI throws. (Tests add steps, to be a later program.)
+Result<void> Migrate(soci::session& sql, const Backend& backend,
+                     std::span<const SchemaStep> steps = SchemaSteps());
 
 }  // namespace perseus::store
 

@@ -66,7 +66,7 @@ struct StoreCounters {
 class Store {
  public:
   // `spec`: "sqlite:FILE", which is created if it does not exist, or a libpq URI "postgresql://..."
-  // of an existing database. Creates the tables, or migrates those of an older Perseus, in one
+  // of an existing database. Creates the tables, or migrates those of an older version, in one
   // transaction.
   // `on_problem` gets sentences about callbacks that threw, damaged jobs, and what Open() waits
   // for. It is called on a thread of the store or of the caller.

@@ -11,7 +11,7 @@ namespace perseus::client {
 
 // What a node's agent says, for the server: the server never hears the agent itself.
 struct AgentWord {
-  std::string version;                 // Of its program. Empty: an older agent, which does not say.
+  std::string version;                 // Of its program. Empty: the agent does not say.
   std::vector<std::string> conflicts;  // What acts against the clock of this client's GPU.
 };
 

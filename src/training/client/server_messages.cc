@@ -241,7 +241,6 @@ std::string FormatMeasurements(int rank, const ProfileReport& report) {
     if (notes.size() < kMostReportedNotes) notes.push_back(note.substr(0, kMostReportedNoteBytes));
   }
   Json json = {{"rank", rank}, {"rows", std::move(rows)}};
-  // A list of its own, which older servers do not read.
   if (!unlocked.empty()) json["unlocked"] = std::move(unlocked);
   json["blocking_power_w"] = report.blocking ? Json(report.blocking->watts) : Json();
   if (report.blocking) json["blocking_power_std_w"] = report.blocking->watts_std;
