@@ -78,20 +78,6 @@ std::vector<Setting> Settings() {
     all.push_back({fmt::format("--time-margin {}%", percent), {}});
     all.back().constraints.time_margin_fraction = percent / 100;
   }
-  for (const int milliseconds : {100, 300, 1000}) {
-    for (const double percent : {0.0, 1.0, 3.0}) {
-      all.push_back({fmt::format("--min-dwell {}ms", milliseconds), {}});
-      if (percent > 0) all.back().name += fmt::format(" --time-margin {}%", percent);
-      all.back().constraints.min_dwell_seconds = milliseconds / 1e3;
-      all.back().constraints.time_margin_fraction = percent / 100;
-    }
-  }
-  for (const double percent : {0.0, 1.0}) {
-    all.push_back({"--max-clocks 4", {}});
-    if (percent > 0) all.back().name += fmt::format(" --time-margin {}%", percent);
-    all.back().constraints.max_knobs = 4;
-    all.back().constraints.time_margin_fraction = percent / 100;
-  }
   for (const double percent : {0.0, 1.0, 3.0}) {
     all.push_back({"--granularity phase", {}});
     if (percent > 0) all.back().name += fmt::format(" --time-margin {}%", percent);

@@ -8,7 +8,7 @@
 //   PERSEUS_SHARED_DATA=DATA build/release/bench/constraints_table [MICROBATCHES [EFFORT [FILTER
 //       [JOB.toml]]]]
 //
-// FILTER: only rows whose job and constraint contain it ("bloom --max-clocks"). JOB.toml: this
+// FILTER: only rows whose job and constraint contain it ("bloom --granularity"). JOB.toml: this
 // job instead of the two.
 
 #include <fmt/format.h>
@@ -39,17 +39,11 @@ struct Case {
   PlanConstraints constraints;
 };
 
-const std::array<Case, 12> kCases = {{
+const std::array<Case, 6> kCases = {{
     {"none", {}},
     {"--granularity phase", {.granularity = Granularity::kPhase}},
     {"--granularity stage-type", {.granularity = Granularity::kStageType}},
     {"--granularity stage", {.granularity = Granularity::kStage}},
-    {"--max-clocks 8", {.max_knobs = 8}},
-    {"--max-clocks 4", {.max_knobs = 4}},
-    {"--max-clocks 2", {.max_knobs = 2}},
-    {"--min-dwell 0.1s", {.min_dwell_seconds = 0.1}},
-    {"--min-dwell 0.3s", {.min_dwell_seconds = 0.3}},
-    {"--min-dwell 1s", {.min_dwell_seconds = 1}},
     {"--time-margin 1%", {.time_margin_fraction = 0.01}},
     {"--time-margin 3%", {.time_margin_fraction = 0.03}},
 }};

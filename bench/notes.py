@@ -76,7 +76,6 @@ NONSENSE: list[tuple[str, list[Row], dict[str, Any]]] = [
     ("blocking power above computing", SOUND, {"blocking_power": 140}),
     ("transfers of 10^6 s", SOUND, {"comm_delay": 1e6}),
     ("a time margin of 100 %", SOUND, {"time_margin": "100%"}),
-    ("a dwell of 20 s", SOUND, {"min_dwell": 20}),
     ("a target of 1.05 without a unit", SOUND, {"at": 1.05}),
 ]
 REFUSED = "refused"

@@ -25,12 +25,10 @@ MOST = 8
 # A change, an example that is there already, and all spellings of it.
 CHANGES = [
     ("a job field", "`work_tokens`", "work_tokens|work-tokens"),
-    ("a job field", "`max_clocks`", "max_clocks"),
     ("a flag", "`--no-reuse` of `job create`", "no_reuse|no-reuse"),
     ("a schedule", "`zbv`", "zbv|ZBV|Zbv|kZbv"),
     ("an endpoint", "`DELETE .../reprofile`", "cancelReprofile|CancelReprofile|CancelSweep"),
     ("a metric", "`perseus_job_waiting`", "perseus_job_waiting"),
-    ("a constraint", "`min_dwell`", "min_dwell|min_dwell_seconds|min_dwell_s|min-dwell"),
     ("a report column", "`Gap`", '"Gap"'),
     ("an event", "`trouble`", "trouble|kTrouble"),
     ("a stored column", "`starts_at`", "starts_at"),

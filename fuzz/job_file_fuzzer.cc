@@ -49,8 +49,6 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
                                                              "data_loading",
                                                              "at",
                                                              "granularity",
-                                                             "min_dwell",
-                                                             "max_clocks",
                                                              "time_margin",
                                                              "coarse_watts",
                                                              "effort",

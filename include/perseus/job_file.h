@@ -83,8 +83,6 @@ struct JobFile {
   std::optional<PlanTarget> at = {};
   std::optional<Granularity> granularity = {};
   std::optional<bool> exponential_fit = {};
-  std::optional<double> min_dwell_seconds = {};
-  std::optional<int> max_clocks = {};
   std::optional<TimeMargin> time_margin = {};
   std::optional<double> coarse_watts = {};  // 0: exact. Empty: the planner decides.
   std::optional<double> effort = {};

@@ -64,10 +64,6 @@ std::optional<Granularity> ParseGranularity(std::string_view name);
 
 struct PlanConstraints {
   Granularity granularity = Granularity::kComputation;
-  // A rank keeps a knob for at least this long before it changes again. 0 s constrain nothing.
-  double min_dwell_seconds = 0;
-  // At most this many distinct knobs in the plan. Without: any number.
-  std::optional<int> max_knobs = {};
   // A margin against noisy measurements. The search takes every option but the one at the highest
   // clock to last longer: by this many standard deviations (`time_std` of the profile) or by this
   // fraction (0.01 = 1 %), whichever is more. The times of the plan are stated as measured.
@@ -75,8 +71,8 @@ struct PlanConstraints {
   double time_margin_fraction = 0;
 
   bool any() const {
-    return granularity != Granularity::kComputation || min_dwell_seconds > 0 || max_knobs ||
-           time_margin_sigmas > 0 || time_margin_fraction > 0;
+    return granularity != Granularity::kComputation || time_margin_sigmas > 0 ||
+           time_margin_fraction > 0;
   }
 };
 
@@ -129,9 +125,7 @@ struct PlanFigures {
   double saving_percent = 0;      // Against the all-maximum-clock baseline.
   int knob_changes = 0;           // Within an iteration, summed over ranks.
   int distinct_knobs = 0;
-  // Has a value if a granularity makes computations share knobs or their number is limited, and
-  // the search found a bound. With a limit it finds one for up to 64 computations without a dwell;
-  // with a dwell alone only if each rank has one knob.
+  // Has a value if a granularity makes computations share knobs, and the search found a bound.
   std::optional<SharedKnobBound> shared_knobs;
   // Of a plan document, where the profile says its errors (CostedPipeline::errors). Else none.
   std::optional<SavingInterval> saving_interval = {};

@@ -48,9 +48,8 @@ struct PlanSpec {
   PlanConstraints constraints = {};
   double effort = 1;  // See perseus/effort.h.
   // Told of the first plan early (within some 5 % of the work), then of each better one, and called
-  // now and then between. With a granularity it is called once, at the end. With max_knobs it is
-  // told of a plan at the end only. The first search with a time margin walks the frontier again
-  // before it calls this; other threads wait for that.
+  // now and then between. With a granularity it is called once, at the end. The first search with a
+  // time margin walks the frontier again before it calls this; other threads wait for that.
   ProgressFunction progress = {};
 };
 

@@ -44,8 +44,6 @@ class PlanSettings(TypedDict, total=False):
     conditions: Conditions | None
     time_margin: str | None
     granularity: str | None
-    min_dwell: _Quantity
-    max_clocks: int | None
     effort: float | None
 
 

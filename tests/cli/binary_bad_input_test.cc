@@ -84,7 +84,6 @@ TEST_F(BinaryBadInputTest, Usage) {
   EXPECT_THAT(Refused({"plam"}), Mentions("'plan'"));
   EXPECT_THAT(Refused({}), Mentions("plan,", "frontier,"));
   EXPECT_THAT(Refused({"frontier", profile_, "--jsn"}), Mentions("'--json'"));
-  EXPECT_THAT(Refused(Plan(profile_, {"--max-clocks", "0"})), Mentions("--max-clocks"));
   EXPECT_THAT(Refused({"completion", "tcsh"}), Mentions("tcsh"));
   EXPECT_THAT(Refused({"frontier", profile_, "--csv", "--json"}), Mentions("--csv"));
 }

@@ -161,7 +161,6 @@ std::vector<Fault> Faults() {
       {"delay_in_milliseconds", Sound(), {"--comm-delay", "5"}, "did you mean 5ms?"},
       {"margin", Sound(), {"--time-margin", "100%"}, "a time margin of 100 %"},
       {"latency", Sound(), {"--switch-latency", "15"}, "did you mean 15ms?"},
-      {"dwell", Sound(), {"--min-dwell", "20"}, "the minimum dwell is 20 s", "odd"},
       {"one_clock", {{"1400", 0.1, 25}}, {}, "has one clock only", "odd"},
       {"flat_curve",
        {{"1400", 0.1, 25}, {"1200", 0.1, 25}, {"1000", 0.1, 25}},
@@ -212,7 +211,7 @@ class ChecksTest : public testing::TestWithParam<Fault> {
     Words words = Command(command, more);
     if (command == "frontier") {
       // It makes no plan.
-      for (const std::string flag : {"--effort", "--switch-latency", "--min-dwell"}) {
+      for (const std::string flag : {"--effort", "--switch-latency"}) {
         const auto found = std::find(words.begin(), words.end(), flag);
         if (found != words.end()) words.erase(found, found + 2);
       }
@@ -310,7 +309,7 @@ TEST_P(ChecksTest, Emulate) {
 }
 
 TEST_P(ChecksTest, Frontier) {
-  if (GetParam().name == "latency" || GetParam().name == "dwell") return;  // It has none.
+  if (GetParam().name == "latency") return;  // It has none.
   if (IsRefused()) ExpectRefused(Run("frontier", {"-o", folder_.Path("frontier.csv")}));
   EXPECT_FALSE(std::filesystem::exists(folder_.Path("frontier.csv")));
   if (GetParam().severity == "impossible") return;
@@ -322,9 +321,7 @@ TEST_P(ChecksTest, Frontier) {
 
 TEST_P(ChecksTest, StrictRefuses) {
   for (const std::string command : {"plan", "emulate", "frontier"}) {
-    if (command == "frontier" && (GetParam().name == "latency" || GetParam().name == "dwell")) {
-      continue;
-    }
+    if (command == "frontier" && GetParam().name == "latency") continue;
     const RunResult run = Run(command, {"--strict"});
     EXPECT_EQ(run.exit_code, 2) << command;
     EXPECT_EQ(run.out, "");

@@ -109,8 +109,6 @@ TEST_F(BinaryEmulateBadInputTest, PoliciesAndPlans) {
   EXPECT_THAT(Emulate({"--plan", folder_.Write("p.txt", "")}), Mentions("plan.json"));
   EXPECT_THAT(Emulate({"--plan", folder_.Write("p.py", "[[")}), Mentions("p.py:1:"));
   const std::vector<std::vector<std::string>> constraints = {{"--granularity", "stage"},
-                                                             {"--min-dwell", "20ms"},
-                                                             {"--max-clocks", "2"},
                                                              {"--time-margin", "1%"}};
   for (const std::vector<std::string>& constraint : constraints) {
     EXPECT_THAT(Emulate({"--plan", folder_.Write("p.json", "{}"), constraint[0], constraint[1]}),

@@ -127,7 +127,7 @@ TEST(PlanDiffTest, SaysWhatElsePlansWereMadeFor) {
   const PlanDocument after = Changed([](PlanDocument* plan) {
     plan->profile_sha256 = "b";
     plan->profile_source = "b.csv";
-    plan->constraints.max_knobs = 3;
+    plan->constraints.granularity = Granularity::kStage;
     plan->conditions.emplace().noise.per_computation = 0.01;
     plan->expected.emplace().saving_percent = 7.25;
     plan->data_parallel = 4;
@@ -137,7 +137,7 @@ TEST(PlanDiffTest, SaysWhatElsePlansWereMadeFor) {
   });
   const std::string text = TextOf(TwoRanks(1400), after);
   EXPECT_THAT(text, HasSubstr("Profile   another one (a.csv and b.csv)"));
-  EXPECT_THAT(text, HasSubstr("Limits    old: none. New: max_clocks = 3.\n"));
+  EXPECT_THAT(text, HasSubstr("Limits    old: none. New: granularity = stage.\n"));
   EXPECT_THAT(text, HasSubstr("Made for  old: every clock comes in time, and nothing varies. New: "
                               "noise of 1 %"));
   EXPECT_THAT(text, HasSubstr("emulated saving           n/a   7.25 %\n"));

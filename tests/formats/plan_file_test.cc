@@ -52,7 +52,7 @@ constexpr std::string_view kSampleText = R"({
       {"type": "forward", "stage": 0, "knob": 1410, "duration_s": 0.2, "energy_j": 60}
     ]
   },
-  "constraints": {"granularity": "phase", "min_dwell_s": 0.02, "max_knobs": 8},
+  "constraints": {"granularity": "phase"},
   "time_margin": {"sigmas": 2, "fraction": 0.01},
   "fixed_times": {"comm_delay_s": [0.001], "data_loading_s": 0.002, "iteration_overhead_s": 0.003},
   "split_ratio": 0.4,

@@ -48,8 +48,6 @@ inline PlanDocument SamplePlan() {
   plan.slope_quantum_watts = 2;
   plan.certified_error = 0.0002;
   plan.constraints.granularity = Granularity::kPhase;
-  plan.constraints.min_dwell_seconds = 0.02;
-  plan.constraints.max_knobs = 8;
   plan.constraints.time_margin_sigmas = 2;
   plan.constraints.time_margin_fraction = 0.01;
   plan.fixed.comm_delay_seconds = {0.001};

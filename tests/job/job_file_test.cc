@@ -40,8 +40,6 @@ data_loading = 0.002
 iteration_overhead = 0.05
 at = "1.02x"
 granularity = "stage-type"
-min_dwell = 0.02
-max_clocks = 6
 time_margin = "2sigma"
 coarse_watts = 2.5
 exponential_fit = true
@@ -54,7 +52,7 @@ constexpr std::string_view kFullJson = R"({
   "microbatches": 96, "virtual_stages": 2, "microbatch_group_size": 8,
   "blocking_power": [83.64, 85], "tp": 4, "dp": 32, "split_ratio": 0.45, "comm_delay": 0.001,
   "data_loading": 0.002, "iteration_overhead": 0.05, "at": "1.02x", "granularity": "stage-type",
-  "min_dwell": 0.02, "max_clocks": 6, "time_margin": "2sigma", "coarse_watts": 2.5,
+  "time_margin": "2sigma", "coarse_watts": 2.5,
   "exponential_fit": true, "effort": 2, "output": "out"
 })";
 
@@ -92,8 +90,6 @@ void ExpectFull(const Result<JobFile>& job) {
   EXPECT_EQ(job->at->kind, PlanTarget::Kind::kBaselineFactor);
   EXPECT_EQ(job->at->value, 1.02);
   EXPECT_EQ(job->granularity, Granularity::kStageType);
-  EXPECT_EQ(job->min_dwell_seconds, 0.02);
-  EXPECT_EQ(job->max_clocks, 6);
   EXPECT_EQ(job->time_margin, (TimeMargin{2, 0}));
   EXPECT_EQ(job->coarse_watts, 2.5);
   EXPECT_EQ(job->exponential_fit, true);
@@ -203,10 +199,9 @@ TEST(JobFile, ANumberInQuotesIsNamed) {
 
 TEST(JobFile, DurationsTakeTheUnitsOfFlags) {
   const Result<JobFile> job = Toml(
-      "min_dwell = '20ms'\ndata_loading = '500us'\niteration_overhead = '2s'\n"
+      "comm_delay = '20ms'\ndata_loading = '500us'\niteration_overhead = '2s'\n"
       "comm_delay = ['1ms', 0.002]\n");
   ASSERT_TRUE(job) << job.error().message;
-  EXPECT_EQ(job->min_dwell_seconds, 20 * 1e-3);
   EXPECT_EQ(job->data_loading_seconds, 500 * 1e-6);
   EXPECT_EQ(job->iteration_overhead_seconds, 2);
   EXPECT_EQ(job->comm_delay_seconds, (std::vector<double>{1e-3, 0.002}));
@@ -214,7 +209,8 @@ TEST(JobFile, DurationsTakeTheUnitsOfFlags) {
   EXPECT_EQ(TomlError("comm_delay = ['1ms', '1h']"),
             "job.toml:1:22: comm_delay[1]: expected seconds (0.02), or a number with a unit (20ms, "
             "500us), not negative and at most 1000000, got '1h'");
-  EXPECT_EQ(TomlError("min_dwell = ''").substr(0, 35), "job.toml:1:13: min_dwell: expected ");
+  EXPECT_EQ(TomlError("iteration_overhead = ''").substr(0, 35),
+            "job.toml:1:22: iteration_overhead: expected ");
 }
 
 TEST(JobFile, WattsAndJoulesTakeTheUnitsOfFlags) {
@@ -414,8 +410,6 @@ TEST(JobFile, SurvivesASecondFault) {
                                                       "at",
                                                       "iteration_overhead",
                                                       "granularity",
-                                                      "min_dwell",
-                                                      "max_clocks",
                                                       "time_margin",
                                                       "coarse_watts",
                                                       "exponential_fit",
@@ -459,7 +453,6 @@ TEST(JobFile, HasTheLimitsOfTheFlags) {
   EXPECT_EQ(TomlError("stages = 65536\nmicrobatches = 1000000\ntp = 1000000"), "accepted");
   EXPECT_NE(TomlError("stages = 65537"), "accepted");
   EXPECT_NE(TomlError("microbatches = 1000001"), "accepted");
-  EXPECT_NE(TomlError("max_clocks = 1001"), "accepted");
   EXPECT_NE(TomlError("blocking_power = 1000001"), "accepted");
   EXPECT_NE(TomlError("comm_delay = [0, 1000001]"), "accepted");
 }

@@ -108,11 +108,8 @@ TEST(PlannerMisuse, NumbersOfARequestAreChecked) {
   EXPECT_TRUE(IsInvalid(planner.PlanFor(kInfinite)));
   EXPECT_FALSE(planner.TargetSeconds({PlanTarget::Kind::kSeconds, kInfinite}));
   EXPECT_FALSE(planner.TargetSeconds({static_cast<PlanTarget::Kind>(99), 1}));
-  EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {.constraints = {.min_dwell_seconds = kNan}})));
   EXPECT_TRUE(IsInvalid(
       planner.PlanFor(seconds, {.constraints = {.granularity = static_cast<Granularity>(200)}})));
-  EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {.constraints = {.max_knobs = 0}})));
-  EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {.constraints = {.max_knobs = -1}})));
   EXPECT_TRUE(IsInvalid(planner.PlanFor(seconds, {.constraints = {.time_margin_fraction = kNan}})));
   EXPECT_TRUE(IsInvalid(planner.AddDiscreteBound(nullptr)));
 }

@@ -13,11 +13,8 @@ namespace perseus::model {
 namespace {
 
 PlanConstraints All() {
-  return {.granularity = Granularity::kStage,
-          .min_dwell_seconds = 0.02,
-          .max_knobs = 3,
-          .time_margin_sigmas = 2,
-          .time_margin_fraction = 0.01};
+  return {
+      .granularity = Granularity::kStage, .time_margin_sigmas = 2, .time_margin_fraction = 0.01};
 }
 
 // A member that the list lacks would be left out of plan.json, the report and the checks.
@@ -31,8 +28,6 @@ TEST(ConstraintsTest, AreAllMembers) {
     EXPECT_TRUE(each.IsIn(copied)) << each.key;
   }
   EXPECT_EQ(copied.granularity, All().granularity);
-  EXPECT_EQ(copied.min_dwell_seconds, All().min_dwell_seconds);
-  EXPECT_EQ(copied.max_knobs, All().max_knobs);
   EXPECT_EQ(copied.time_margin_sigmas, All().time_margin_sigmas);
   EXPECT_EQ(copied.time_margin_fraction, All().time_margin_fraction);
 }
@@ -55,11 +50,9 @@ TEST(ConstraintsTest, RefusesWhatConstrainsNoPlan) {
   EXPECT_TRUE(CheckConstraints(All()));
   const double infinity = std::numeric_limits<double>::infinity();
   for (const double bad : {-1.0, infinity, std::numeric_limits<double>::quiet_NaN()}) {
-    EXPECT_FALSE(CheckConstraints({.min_dwell_seconds = bad}));
     EXPECT_FALSE(CheckConstraints({.time_margin_sigmas = bad}));
     EXPECT_FALSE(CheckConstraints({.time_margin_fraction = bad}));
   }
-  EXPECT_FALSE(CheckConstraints({.max_knobs = 0}));
   EXPECT_FALSE(CheckConstraints({.granularity = static_cast<Granularity>(99)}));
 }
 

@@ -88,7 +88,7 @@ class Plans:
         if text not in self._plans:
             try:
                 self._plans[text] = self._make(text)
-            except InfeasibleError:  # The choice of few clocks is greedy: it may find none.
+            except InfeasibleError:
                 self._plans[text] = self.base
         return self._plans[text]
 

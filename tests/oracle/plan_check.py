@@ -37,8 +37,6 @@ class Job:
     split_ratio: float = 0.5
     fixed: Fixed = field(default_factory=Fixed)
     granularity: str = "computation"
-    min_dwell: float = 0.0
-    max_clocks: int = 0
     time_margin: float = 0.0
     margin_sigmas: float = 0.0
     work: dict[Action, float] = field(default_factory=dict)
@@ -159,32 +157,11 @@ def groups_of(pipeline: Pipeline, granularity: str) -> list[object]:
 
 def constraint_errors(job: Job, pipeline: Pipeline, chosen: list[Option]) -> list[str]:
     """Say which constraints a choice of options breaks."""
-    dag = pipeline.dag
     errors: list[str] = []
     groups: dict[object, set[str]] = defaultdict(set)
     for group, option in zip(groups_of(pipeline, job.granularity), chosen, strict=True):
         groups[group].add(option.knob)
     errors += [f"{group}: knobs {sorted(k)}" for group, k in groups.items() if len(k) > 1]
-    distinct = {option.knob for option in chosen}
-    if job.max_clocks and len(distinct) > job.max_clocks:
-        errors.append(f"{len(distinct)} distinct knobs, more than {job.max_clocks}")
-    if job.min_dwell:
-        starts, ends = start_times(pipeline.dag, [o.time for o in chosen])
-        for rank, order in enumerate(dag.rank_order):
-            changes = [
-                position
-                for position in range(1, len(order))
-                if chosen[order[position]].knob != chosen[order[position - 1]].knob
-            ]
-            edges = [0, *changes]
-            for begin, end in zip(edges, changes, strict=False):
-                kept = starts[order[end]] - starts[order[begin]]
-                if kept < job.min_dwell * (1 - 1e-12):
-                    errors.append(f"rank {rank}: a knob is kept for {kept} s only")
-            if changes:
-                kept = ends[order[-1]] - starts[order[changes[-1]]]
-                if kept < job.min_dwell * (1 - 1e-12):
-                    errors.append(f"rank {rank}: the last knob is kept for {kept} s only")
     return errors
 
 

@@ -233,16 +233,10 @@ def random_job(
         arguments += more
     constraints: list[str] = []
     if not plain and rng.random() < 0.7:
-        kinds = rng.sample(("granularity", "dwell", "clocks", "margin"), rng.choice((1, 1, 2, 4)))
+        kinds = rng.sample(("granularity", "margin"), rng.choice((1, 1, 2)))
         if "granularity" in kinds:
             job.granularity = rng.choice(("phase", "stage-type", "stage"))
             constraints += ["--granularity", job.granularity]
-        if "dwell" in kinds:
-            job.min_dwell = unit * rng.choice((0.5, 2.0, 5.0, 20.0))
-            constraints += ["--min-dwell", repr(job.min_dwell)]
-        if "clocks" in kinds:
-            job.max_clocks = rng.randint(1, 5)
-            constraints += ["--max-clocks", str(job.max_clocks)]
         if "margin" in kinds:
             job.time_margin = rng.choice((0.0, 0.01, 0.05))
             job.margin_sigmas = rng.choice((0.0, 1.0, 3.0))

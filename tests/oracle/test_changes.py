@@ -11,8 +11,7 @@ import pytest
 
 pytest.importorskip("highspy", reason="highspy is not installed (tests/requirements.txt)")
 
-from .changes_check import compare_changes
-from .dwell_check import OPTIMAL_PERCENT
+from .changes_check import OPTIMAL_PERCENT, compare_changes
 from .small_cases import FEW_CLOCKS, SmallCase
 
 if TYPE_CHECKING:

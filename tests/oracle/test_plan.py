@@ -121,8 +121,6 @@ CONSTRAINTS: list[tuple[list[str], dict[str, Any]]] = [
     (["--granularity", "phase"], {"granularity": "phase"}),
     (["--granularity", "stage-type"], {"granularity": "stage-type"}),
     (["--granularity", "stage"], {"granularity": "stage"}),
-    (["--min-dwell", "0.2"], {"min_dwell": 0.2}),
-    (["--max-clocks", "3"], {"max_clocks": 3}),
     (["--time-margin", "2%"], {"time_margin": 0.02}),
 ]
 
@@ -131,7 +129,7 @@ CONSTRAINTS: list[tuple[list[str], dict[str, Any]]] = [
 def test_constrained_plan_is_honest(
     flags: list[str], constraint: dict[str, Any], sosp24: Path, perseus_program: Path
 ) -> None:
-    """Granularity, dwell, number of clocks and time margin are kept."""
+    """Granularity and time margin are kept."""
     del sosp24, perseus_program
     case = next(iter(emulation_cases((12,))))
     plan, _ = run_plan([*case.arguments(), *flags, *QUICKLY], "1.05x")

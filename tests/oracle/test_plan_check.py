@@ -151,8 +151,6 @@ def test_broken_constraints_are_found() -> None:
         ("granularity", "phase"),
         ("granularity", "stage-type"),
         ("granularity", "stage"),
-        ("min_dwell", 5.0),
-        ("max_clocks", 1),
         ("time_margin", 1.5),
     ):
         strict = Job(job.profile, job.schedule, job.blocking_power)

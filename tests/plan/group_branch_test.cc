@@ -40,8 +40,8 @@ CostedPipeline Pipeline(std::mt19937& random, int stages, int clocks, int microb
 GroupProblem Problem(const CostedPipeline& pipeline, Granularity granularity, double seconds) {
   PlanConstraints constraints;
   constraints.granularity = granularity;
-  auto problem =
-      GroupProblem::Make(pipeline, {}, GroupComputations(pipeline, constraints), seconds);
+  auto problem = GroupProblem::Make(pipeline, {},
+                                    GroupComputations(pipeline, constraints.granularity), seconds);
   EXPECT_TRUE(problem);
   return *std::move(problem);
 }

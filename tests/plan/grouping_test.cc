@@ -23,13 +23,6 @@ using plan_testing::DagOf;
 using plan_testing::RandomRows;
 using testing::ElementsAre;
 
-PlanConstraints GroupedBy(Granularity granularity, double dwell_seconds = 0) {
-  PlanConstraints constraints;
-  constraints.granularity = granularity;
-  constraints.min_dwell_seconds = dwell_seconds;
-  return constraints;
-}
-
 CostedPipeline Pipeline(int stages, int microbatches) {
   std::mt19937 random(1);
   plan_testing::ProfileShape shape;
@@ -60,7 +53,7 @@ void CheckForm(const CostedPipeline& pipeline, const std::vector<std::vector<int
 TEST(GroupingTest, ByComputation) {
   const CostedPipeline pipeline = Pipeline(2, 3);
   const std::vector<std::vector<int>> groups =
-      GroupComputations(pipeline, GroupedBy(Granularity::kComputation));
+      GroupComputations(pipeline, Granularity::kComputation);
   EXPECT_EQ(groups.size(), 12U);
   CheckForm(pipeline, groups);
 }
@@ -70,8 +63,7 @@ TEST(GroupingTest, ByWhatTheyAre) {
   const std::vector<Phase> phases = ComputationPhases(pipeline.dag);
   for (const Granularity granularity :
        {Granularity::kPhase, Granularity::kStageType, Granularity::kStage}) {
-    const std::vector<std::vector<int>> groups =
-        GroupComputations(pipeline, GroupedBy(granularity));
+    const std::vector<std::vector<int>> groups = GroupComputations(pipeline, granularity);
     CheckForm(pipeline, groups);
     using Key = std::tuple<int, int, int>;
     std::set<Key> keys;
@@ -87,8 +79,8 @@ TEST(GroupingTest, ByWhatTheyAre) {
       EXPECT_TRUE(keys.insert(*of_group.begin()).second);  // and a kind is one group.
     }
   }
-  EXPECT_EQ(GroupComputations(pipeline, GroupedBy(Granularity::kStage)).size(), 3U);
-  EXPECT_EQ(GroupComputations(pipeline, GroupedBy(Granularity::kStageType)).size(), 6U);
+  EXPECT_EQ(GroupComputations(pipeline, Granularity::kStage).size(), 3U);
+  EXPECT_EQ(GroupComputations(pipeline, Granularity::kStageType).size(), 6U);
 }
 
 TEST(GroupingTest, AStageIsARankWhereItHasSeveral) {
@@ -97,42 +89,8 @@ TEST(GroupingTest, AStageIsARankWhereItHasSeveral) {
   shape.stages = 4;
   const CostedPipeline pipeline =
       Costed(RandomRows(random, shape), DagOf("interleaved-1f1b", 4, 4, {}, 2), Blocking(50));
-  EXPECT_EQ(GroupComputations(pipeline, GroupedBy(Granularity::kStage)).size(), 2U);
-  EXPECT_EQ(GroupComputations(pipeline, GroupedBy(Granularity::kStageType)).size(), 8U);
-}
-
-TEST(GroupingTest, DwellMergesNeighboursUntilEveryRunIsLongEnough) {
-  const CostedPipeline pipeline = Pipeline(3, 6);
-  for (const Granularity granularity : {Granularity::kComputation, Granularity::kPhase,
-                                        Granularity::kStageType, Granularity::kStage}) {
-    for (const double dwell : {0.5, 1.5, 2.5, 4.0, 7.0, 1000.0}) {
-      const std::vector<std::vector<int>> groups =
-          GroupComputations(pipeline, GroupedBy(granularity, dwell));
-      CheckForm(pipeline, groups);
-      std::vector<int> group_of(pipeline.dag.size(), -1);
-      for (std::size_t g = 0; g < groups.size(); ++g) {
-        for (const int i : groups[g]) group_of[i] = static_cast<int>(g);
-      }
-      for (const std::vector<int>& order : pipeline.dag.rank_order) {
-        double run = 0;
-        bool whole_rank = true;
-        for (std::size_t k = 0; k < order.size(); ++k) {
-          run += pipeline.TableOf(order[k]).options.front().time_seconds;
-          const bool last = k + 1 == order.size();
-          if (!last && group_of[order[k + 1]] == group_of[order[k]]) continue;
-          if (!(last && whole_rank)) {
-            EXPECT_GE(run, dwell);
-          }
-          whole_rank = false;
-          run = 0;
-        }
-      }
-      if (dwell == 1000.0) {
-        EXPECT_EQ(groups.size(), 3U);
-      }
-    }
-  }
-  EXPECT_EQ(GroupComputations(pipeline, GroupedBy(Granularity::kComputation, 0.5)).size(), 36U);
+  EXPECT_EQ(GroupComputations(pipeline, Granularity::kStage).size(), 2U);
+  EXPECT_EQ(GroupComputations(pipeline, Granularity::kStageType).size(), 8U);
 }
 
 TEST(CommonKnobsTest, OneComputationHasItsParetoOptimalKnobs) {

@@ -16,8 +16,6 @@
 #include <vector>
 
 #include "plan/grouped/change_patterns.h"
-#include "plan/grouped/dwell_patterns.h"
-#include "plan/grouping.h"
 #include "plan/pipelines.h"
 
 namespace perseus::plan {
@@ -34,32 +32,37 @@ using plan_testing::RandomRows;
 constexpr double kNoneJoules = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kMuchWork = 1'000'000'000'000;
 
-struct DwellCase {
+struct SmallCase {
   CostedPipeline pipeline;
   PlanConstraints constraints;
   Guard guard;
   double seconds = 0;
   double tolerance = 0;
+  double waiting_watts = 0;
+  std::int64_t most_changes = 0;
 
   PatternSolution Solve(std::int64_t work, double known_joules = kNoneJoules) const {
-    DwellPatterns patterns(pipeline, guard, LeastDwellSeconds(constraints));
-    return SolvePatterns(
-        &patterns, guard,
-        {.seconds = seconds, .known_joules = known_joules, .tolerance_joules = tolerance}, work);
+    ChangePatterns patterns(pipeline, guard);
+    return SolvePatterns(&patterns, guard,
+                         {.seconds = seconds,
+                          .waiting_watts = waiting_watts,
+                          .most_changes = most_changes,
+                          .known_joules = known_joules,
+                          .tolerance_joules = tolerance},
+                         work);
   }
 };
 
-DwellCase RandomCase(std::mt19937& random, int stages, int clocks, int microbatches) {
+SmallCase RandomCase(std::mt19937& random, int stages, int clocks, int microbatches) {
   ProfileShape shape;
   shape.stages = stages;
   shape.clocks = clocks;
   shape.noise = random() % 2 == 0 ? 0.0 : 0.05;
   const char* const schedules[] = {"1f1b", "gpipe"};
-  DwellCase made;
+  SmallCase made;
   made.pipeline =
       Costed(RandomRows(random, shape), DagOf(schedules[random() % 2], stages, microbatches),
              Blocking(20.0 * static_cast<double>(random() % 5)));
-  made.constraints.min_dwell_seconds = 0.5 + 0.5 * static_cast<double>(random() % 12);
   if (random() % 3 == 0) made.constraints.time_margin_fraction = 0.02;
   made.guard = GuardOf(made.constraints);
   std::vector<CostOption> baseline;
@@ -67,25 +70,26 @@ DwellCase RandomCase(std::mt19937& random, int stages, int clocks, int microbatc
   for (const CostOption& option : baseline) made.tolerance += 1e-10 * option.energy_joules;
   made.seconds = (1 + 0.01 * static_cast<double>(random() % 20)) *
                  IterationSeconds(made.pipeline, baseline, made.guard);
+  made.waiting_watts = random() % 2 == 0 ? 0 : 30.0 * static_cast<double>(random() % 10);
+  made.most_changes = static_cast<std::int64_t>(random() % 7);
   return made;
 }
 
-// The least of all choices of knobs that keep the dwell and end in time, by trying each.
-double LeastWithDwell(const DwellCase& from) {
+// The least energy, waiting included, of all choices with at most so many changes.
+double LeastWithChanges(const SmallCase& from) {
   double least = kNoneJoules;
   std::vector<CostOption> options(from.pipeline.dag.size());
-  std::vector<int> knobs(from.pipeline.dag.size());
   const auto extend = [&](const auto& self, int i) -> void {
     if (i == from.pipeline.dag.size()) {
-      if (plan::KeepsDwell(from.pipeline, from.constraints, knobs) &&
-          IterationSeconds(from.pipeline, options, from.guard) <= from.seconds) {
-        least = std::min(least, EffectiveEnergy(from.pipeline, options));
-      }
+      if (CountKnobChanges(from.pipeline.dag, options)->all() > from.most_changes) return;
+      const double seconds = IterationSeconds(from.pipeline, options, from.guard);
+      if (seconds > from.seconds) return;
+      least = std::min(least, EffectiveEnergy(from.pipeline, options) +
+                                  from.waiting_watts * (seconds - from.seconds));
       return;
     }
     for (const CostOption& option : from.pipeline.TableOf(i).all_options) {
       options[i] = option;
-      knobs[i] = option.knob;
       self(self, i + 1);
     }
   };
@@ -93,23 +97,23 @@ double LeastWithDwell(const DwellCase& from) {
   return least;
 }
 
-void CheckFound(const DwellCase& from, const PatternSolution& found) {
+void CheckFound(const SmallCase& from, const PatternSolution& found) {
   if (found.options.empty()) return;
-  std::vector<int> knobs;
-  for (const CostOption& option : found.options) knobs.push_back(option.knob);
-  RC_ASSERT(plan::KeepsDwell(from.pipeline, from.constraints, knobs));
-  RC_ASSERT(IterationSeconds(from.pipeline, found.options, from.guard) <= from.seconds);
-  RC_ASSERT(std::abs(found.joules - EffectiveEnergy(from.pipeline, found.options)) <=
-            from.tolerance);
+  RC_ASSERT(CountKnobChanges(from.pipeline.dag, found.options)->all() <= from.most_changes);
+  const double seconds = IterationSeconds(from.pipeline, found.options, from.guard);
+  RC_ASSERT(seconds <= from.seconds);
+  const double joules =
+      EffectiveEnergy(from.pipeline, found.options) + from.waiting_watts * (seconds - from.seconds);
+  RC_ASSERT(std::abs(found.joules - joules) <= from.tolerance);
 }
 
 RC_GTEST_PROP(PatternBranchTest, FindsTheBestOfAllChoices, ()) {
   std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
   const bool wide = random() % 2 == 0;
-  const DwellCase small = RandomCase(random, 2, wide ? 4 : 3, 2);
+  const SmallCase small = RandomCase(random, 2, wide ? 4 : 3, 2);
   const PatternSolution found = small.Solve(kMuchWork);
   CheckFound(small, found);
-  const double least = LeastWithDwell(small);
+  const double least = LeastWithChanges(small);
   RC_ASSERT(!found.options.empty());
   RC_ASSERT(found.joules <= least + 2 * small.tolerance);
   RC_ASSERT(found.joules >= least - 2 * small.tolerance);
@@ -118,8 +122,8 @@ RC_GTEST_PROP(PatternBranchTest, FindsTheBestOfAllChoices, ()) {
 
 RC_GTEST_PROP(PatternBranchTest, ABoundThatIsNotMetIsBelowTheBest, ()) {
   std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
-  const DwellCase small = RandomCase(random, 2, 3, 2);
-  const double least = LeastWithDwell(small);
+  const SmallCase small = RandomCase(random, 2, 3, 2);
+  const double least = LeastWithChanges(small);
   for (const std::int64_t work : {0, 100, 1000, 10'000, 100'000}) {
     RC_ASSERT(small.Solve(work).bound_joules <= least + 2 * small.tolerance);
   }
@@ -127,7 +131,7 @@ RC_GTEST_PROP(PatternBranchTest, ABoundThatIsNotMetIsBelowTheBest, ()) {
 
 RC_GTEST_PROP(PatternBranchTest, MoreWorkNeverGivesAWorsePlanOrBound, ()) {
   std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
-  const DwellCase small =
+  const SmallCase small =
       RandomCase(random, 2 + static_cast<int>(random() % 3), 8, 3 + static_cast<int>(random() % 3));
   double joules = kNoneJoules;
   double bound = -kNoneJoules;
@@ -143,8 +147,7 @@ RC_GTEST_PROP(PatternBranchTest, MoreWorkNeverGivesAWorsePlanOrBound, ()) {
 
 TEST(PatternBranchTest, StopsAtAPlanThatIsKnownToBeTheBest) {
   std::mt19937 random(5);
-  DwellCase small = RandomCase(random, 3, 12, 5);
-  small.constraints.min_dwell_seconds = 3;
+  SmallCase small = RandomCase(random, 3, 12, 5);
   const PatternSolution found = small.Solve(kMuchWork);
   const PatternSolution again = small.Solve(kMuchWork, found.joules);
   EXPECT_LE(again.work, found.work);
@@ -154,54 +157,9 @@ TEST(PatternBranchTest, StopsAtAPlanThatIsKnownToBeTheBest) {
   EXPECT_EQ(lower.bound_joules, found.joules - 1);
 }
 
-// The least energy, waiting included, of all choices with at most so many changes.
-double LeastWithChanges(const DwellCase& from, double watts, std::int64_t most_changes) {
-  double least = kNoneJoules;
-  std::vector<CostOption> options(from.pipeline.dag.size());
-  const auto extend = [&](const auto& self, int i) -> void {
-    if (i == from.pipeline.dag.size()) {
-      if (CountKnobChanges(from.pipeline.dag, options)->all() > most_changes) return;
-      const double seconds = IterationSeconds(from.pipeline, options, from.guard);
-      if (seconds > from.seconds) return;
-      least = std::min(least,
-                       EffectiveEnergy(from.pipeline, options) + watts * (seconds - from.seconds));
-      return;
-    }
-    for (const CostOption& option : from.pipeline.TableOf(i).all_options) {
-      options[i] = option;
-      self(self, i + 1);
-    }
-  };
-  extend(extend, 0);
-  return least;
-}
-
-RC_GTEST_PROP(PatternBranchTest, FindsTheBestOfAllChoicesWithFewChanges, ()) {
-  std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
-  const DwellCase small = RandomCase(random, 2, 3, 2);
-  const double watts = random() % 2 == 0 ? 0 : 30.0 * static_cast<double>(random() % 10);
-  const auto most = static_cast<std::int64_t>(random() % 7);
-  const double least = LeastWithChanges(small, watts, most);
-  for (const std::int64_t work : {std::int64_t{0}, std::int64_t{10'000}, kMuchWork}) {
-    ChangePatterns patterns(small.pipeline, small.guard);
-    const PatternSolution found = SolvePatterns(&patterns, small.guard,
-                                                {.seconds = small.seconds,
-                                                 .waiting_watts = watts,
-                                                 .most_changes = most,
-                                                 .tolerance_joules = small.tolerance},
-                                                work);
-    RC_ASSERT(found.bound_joules <= least + 2 * small.tolerance);
-    RC_ASSERT(found.joules >= least - 2 * small.tolerance);
-    if (work < kMuchWork) continue;
-    RC_ASSERT(found.joules <= least + 2 * small.tolerance);
-    RC_ASSERT(found.bound_joules >= least - 2 * small.tolerance);
-    RC_ASSERT(CountKnobChanges(small.pipeline.dag, found.options)->all() <= most);
-  }
-}
-
 TEST(PatternBranchTest, FindsNothingWhereNothingEndsInTime) {
   std::mt19937 random(6);
-  DwellCase small = RandomCase(random, 2, 3, 3);
+  SmallCase small = RandomCase(random, 2, 3, 3);
   small.seconds = 0.5;
   const PatternSolution found = small.Solve(kMuchWork);
   EXPECT_TRUE(found.options.empty());

@@ -81,7 +81,7 @@ RC_GTEST_PROP(PlanBoundTest, IsNeverAboveTheBestGroupedPlan, ()) {
   for (const Granularity granularity : kCoarse) {
     PlanConstraints constraints;
     constraints.granularity = granularity;
-    const auto groups = GroupComputations(planner.pipeline(), constraints);
+    const auto groups = GroupComputations(planner.pipeline(), constraints.granularity);
     // From searches that have hardly begun to those that end with a proof.
     for (const double effort : {2e-7, 5e-7, 1e-6, 2e-6, 5e-6, 1e-1}) {
       const auto plan = planner.PlanFor(seconds, {.constraints = constraints, .effort = effort});
@@ -104,58 +104,12 @@ RC_GTEST_PROP(PlanBoundTest, HoldsInALadder, ()) {
   for (const Granularity granularity : kCoarse) {
     PlanConstraints constraints;
     constraints.granularity = granularity;
-    const auto groups = GroupComputations(planner.pipeline(), constraints);
+    const auto groups = GroupComputations(planner.pipeline(), constraints.granularity);
     for (const double effort : {1e-6, 1e-1}) {
       const auto plans = planner.Ladder(5, {.constraints = constraints, .effort = effort});
       if (!plans) continue;
       for (const Plan& plan : *plans) CheckBound(planner, plan, groups);
     }
-  }
-}
-
-// The least effective energy of all plans with at most so many knobs, by trying all.
-double LeastOfFewKnobs(const CostedPipeline& pipeline, const std::vector<std::vector<int>>& groups,
-                       double seconds, int most, const Guard& guard) {
-  double least = std::numeric_limits<double>::infinity();
-  const auto knobs = static_cast<unsigned>(pipeline.knobs.size());
-  for (unsigned set = 1; set < 1U << knobs; ++set) {
-    if (std::popcount(set) != most) continue;
-    CostedPipeline few = pipeline;
-    for (CostTable& table : few.tables) {
-      std::erase_if(table.all_options,
-                    [set](const CostOption& option) { return (set >> option.knob & 1U) == 0; });
-    }
-    least = std::min(least, LeastEffectiveEnergy(few, groups, seconds, guard));
-  }
-  return least;
-}
-
-RC_GTEST_PROP(PlanBoundTest, FewKnobsAreProvenToBeTheBest, ()) {
-  std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
-  const Planner planner = TinyPlanner(random, 1 + static_cast<int>(random() % 2));
-  const double seconds =
-      planner.baseline().iteration_time_seconds * (1 + 0.02 * static_cast<double>(random() % 20));
-  PlanConstraints constraints;
-  constraints.max_knobs = 1 + static_cast<int>(random() % 3);
-  if (random() % 3 == 0) constraints.granularity = kCoarse[random() % 3];
-  if (random() % 3 == 0) constraints.time_margin_fraction = 0.02;
-  const Guard guard = GuardOf(constraints);
-  const double best =
-      LeastOfFewKnobs(planner.pipeline(), GroupComputations(planner.pipeline(), constraints),
-                      seconds, *constraints.max_knobs, guard);
-  for (const double effort : {1e-7, 1e-6, 1e-5, 1e-1}) {
-    const auto plan = planner.PlanFor(seconds, {.constraints = constraints, .effort = effort});
-    if (!plan) continue;
-    const double joules = plan_testing::EffectiveEnergy(planner.pipeline(), plan->options);
-    const double size = 1 + std::abs(best);
-    RC_ASSERT(joules >= best - kNoWorse * size);
-    if (effort > 0.01) RC_ASSERT(plan->shared_knobs && plan->shared_knobs->proven_best);
-    if (!plan->shared_knobs) continue;
-    if (plan->shared_knobs->proven_best) RC_ASSERT(joules <= best + kNoWorse * size);
-    const double waiting =
-        planner.pipeline().total_blocking_power_watts * plan->iteration_time_seconds;
-    RC_ASSERT(plan->shared_knobs->lower_bound_joules <= best + waiting + kNoWorse * size ||
-              plan->shared_knobs->lower_bound_joules <= plan->lower_bound_joules);
   }
 }
 
@@ -171,7 +125,7 @@ RC_GTEST_PROP(PlanBoundTest, HoldsWithATimeMargin, ()) {
   RC_ASSERT(plan.has_value());
   RC_ASSERT(plan->shared_knobs.has_value());
   RC_ASSERT(plan->shared_knobs->proven_best);
-  const auto groups = GroupComputations(planner.pipeline(), constraints);
+  const auto groups = GroupComputations(planner.pipeline(), constraints.granularity);
   const double best = LeastEffectiveEnergy(planner.pipeline(), groups, seconds, {0, 0.02}) +
                       planner.pipeline().total_blocking_power_watts * plan->iteration_time_seconds;
   RC_ASSERT(std::abs(plan->energy_joules - best) <= kNoWorse * (1 + std::abs(best)));
@@ -208,15 +162,6 @@ TEST(PlanBoundTest, IsAbsentWhereNothingIsKnown) {
   PlanConstraints constraints;
   constraints.granularity = Granularity::kPhase;
   EXPECT_TRUE(planner.PlanFor(seconds, {.constraints = constraints})->shared_knobs);
-  constraints.min_dwell_seconds = seconds / 10;
-  EXPECT_FALSE(planner.PlanFor(seconds, {.constraints = constraints})->shared_knobs);
-  constraints.granularity = Granularity::kStage;  // Which keeps any dwell.
-  EXPECT_TRUE(planner.PlanFor(seconds, {.constraints = constraints})->shared_knobs);
-  constraints.min_dwell_seconds = 0;
-  constraints.max_knobs = 2;
-  EXPECT_TRUE(planner.PlanFor(seconds, {.constraints = constraints})->shared_knobs);
-  constraints.min_dwell_seconds = seconds / 10;
-  EXPECT_FALSE(planner.PlanFor(seconds, {.constraints = constraints})->shared_knobs);
   const double nothing = -std::numeric_limits<double>::infinity();
   EXPECT_FALSE(SharedKnobBoundOf(planner.pipeline(), planner.baseline(), nothing, false));
 }

@@ -71,11 +71,10 @@ TEST(PlannerTest, MoreEffortIsNeverWorse) {
         (frontier.tstar_seconds - frontier.fastest_seconds) * 0.09 * (round % 10);
     PlanConstraints constraints;
     if (round % 5 == 4) constraints.time_margin_fraction = 0.01;
-    if (round % 5 == 3) constraints.max_knobs = 3;
     double last = std::numeric_limits<double>::infinity();
     for (const double effort : {1e-6, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1}) {
       const auto plan = planner.PlanFor(seconds, {.constraints = constraints, .effort = effort});
-      if (!plan && round % 5 > 2) break;  // Too little time for the constraint.
+      if (!plan && round % 5 > 3) break;  // Too little time for the constraint.
       ASSERT_TRUE(plan) << plan.error().message;
       CheckHonest(planner, *plan);
       const double joules = EffectiveEnergy(planner.pipeline(), plan->options);
@@ -174,7 +173,7 @@ TEST(PlannerTest, AManySteppedLadderNeverGetsWorse) {
     const Planner planner = RandomPlanner(random, round);
     PlanConstraints constraints;
     if (round == 2) constraints.granularity = Granularity::kStage;
-    if (round == 4) constraints.min_dwell_seconds = 4;
+    if (round == 4) constraints.granularity = Granularity::kPhase;
     int calls = 0;
     const auto plans = planner.Ladder(
         12, {.constraints = constraints, .effort = 0.003, .progress = [&](const Progress&) {

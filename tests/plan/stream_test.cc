@@ -149,10 +149,10 @@ TEST(StreamTest, SaysItsTimeWithoutAPlan) {
 
 TEST(StreamTest, KeepsToItsOptionsAndStopsWhenTold) {
   StreamOptions options;
-  options.constraints.max_knobs = 1;
+  options.constraints.granularity = Granularity::kStage;
   const auto one = Stream(4, options).PlanFor(Work({2, 1, 1, 0.5}));
   ASSERT_TRUE(one) << one.error().message;
-  EXPECT_EQ(one->plan.distinct_knobs, 1);
+  EXPECT_EQ(one->plan.knob_changes, 0);
   int calls = 0;
   const auto stopped = Stream(4).PlanFor(Work({2, 1, 1, 0.5}), [&calls](const Progress&) {
     ++calls;

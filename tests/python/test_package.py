@@ -136,7 +136,7 @@ def test_a_type_checker_sees_wrong_keywords(tmp_path: Path) -> None:
         "import perseus\n"
         "plan = perseus.plan('p.csv', '1f1b', 8, 75, dp=2, comm_delay='2ms', effort=0.1,\n"
         "                    conditions={'noise': '1%'})\n"
-        "plan.at('1.05x', granularity='stage').planner.plan(max_clocks=3)\n"
+        "plan.at('1.05x', granularity='stage').planner.plan(effort=3)\n"
         "perseus.plan('p.csv', '1f1b', micro_batches=3)\n"
         "perseus.plan('p.csv', dp='two')\n"
         "perseus.plan('p.csv', conditions={'noice': '1%'})\n"

@@ -127,8 +127,6 @@ JOBS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"schedule": "early-recomputation-1f1b", "microbatches": 5},
     ),
     "one clock a stage": ({"stages": 3}, {"granularity": "stage", "at": "1.1x"}),
-    "two clocks": ({"stages": 3}, {"max_clocks": 2, "at": "1.1x"}),
-    "dwell": ({"stages": 3}, {"min_dwell": "20ms", "at": "1.1x"}),
     "margin": ({"stages": 3, "spread": True}, {"time_margin": "2sigma,1%", "at": "1.1x"}),
     "fixed times": (
         {"stages": 3},

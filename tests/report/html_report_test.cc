@@ -160,14 +160,11 @@ TEST(HtmlReportTest, SaysConstraintsAndTheWholeJob) {
   const Sample sample = MakeSample("1f1b", 4, 1, 8);
   ReportInput input = sample.Input();
   input.constraints.granularity = Granularity::kPhase;
-  input.constraints.min_dwell_seconds = 0.02;
-  input.constraints.max_knobs = 3;
   input.constraints.time_margin_fraction = 0.015;
   input.data_parallel = 8;
   const std::string markup = Markup(*FormatHtmlReport(input));
-  EXPECT_NE(markup.find(
-                "one clock per phase, kept for at least 20.000\u00a0ms, at most 3 distinct clocks, "
-                "planned with times longer by 1.5 %"),
+  EXPECT_NE(markup.find("one clock per phase, "
+                        "planned with times longer by 1.5 %"),
             std::string::npos);
   EXPECT_NE(markup.find("8 pipelines: the whole job saves "), std::string::npos);
 }

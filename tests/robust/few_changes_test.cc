@@ -105,7 +105,7 @@ TEST(FewChangesTest, SaysNothingWhereMoreThanChangesStandsBetweenPlanAndTruth) {
   spec.conditions.change_joules = 1;
   EXPECT_FALSE(is_searched(spec));
   spec = AtMost(2);
-  spec.constraints.min_dwell_seconds = 1;
+  spec.constraints.granularity = Granularity::kPhase;
   EXPECT_FALSE(is_searched(spec));
   const Planner large = RandomPlanner(random, 4, 9, 3);
   EXPECT_FALSE(SearchFewChanges(large, AtMost(2), large.baseline().iteration_time_seconds));

@@ -130,9 +130,8 @@ TEST(PlanUnderTest, FindsPlansWithinConstraintsUnderNoise) {
   RobustPlanSpec spec = Late(planner, 0);
   spec.conditions.noise.per_computation = 0.01;
   const double without = Under(planner, 1, spec).expected.saving_percent;
-  spec.constraints.max_knobs = 4;
+  spec.constraints.granularity = Granularity::kPhase;
   const RobustPlan plan = Under(planner, 1, spec);
-  EXPECT_LE(plan.plan.distinct_knobs, 4);
   EXPECT_GT(plan.expected.saving_percent, 0.2 * without);
 }
 

@@ -343,19 +343,6 @@ TEST(CharacterizerTest, TheFirstPlansAreNearlyAsGoodAsTheLaterOnes) {
   }
 }
 
-// Each plan with few clocks takes several searches.
-TEST(CharacterizerTest, OfFewClocksTheFirstPlansAreFew) {
-  const auto job = JobOf(R"({"schedule":"1f1b","microbatches":4,"stages":2,"blocking_power":20,)"
-                         R"("max_clocks":2,"effort":0.05})");
-  const auto keep_going = [](double) { return true; };
-  for (const auto& [revision, most] : {std::pair(1, 9), std::pair(2, kLadderPlans + 1)}) {
-    const auto record = Characterizer("j", job, keep_going).Ladder(PlanTarget{}, revision, 1);
-    ASSERT_TRUE(record) << record.error().message;
-    EXPECT_LE(record->plans.size(), static_cast<std::size_t>(most));
-    EXPECT_GT(record->plans.size(), static_cast<std::size_t>(most / 2));
-  }
-}
-
 TEST(CharacterizerTest, EndsWhereverItIsToldTo) {
   const auto job = JobOf(UnderConditions());
   int asked = 0;

@@ -94,8 +94,8 @@ Result<std::unique_ptr<Policy>> MakePolicy(const PolicySpec& spec, const Planner
   }
   if (spec.constraints.any()) {
     return InvalidInput(
-        fmt::format("the policy {} knows no constraints (granularity, minimum dwell, number of "
-                    "clocks, time margin): only perseus does; leave them out",
+        fmt::format("the policy {} knows no constraints (granularity, time margin): only perseus "
+                    "does; leave them out",
                     spec.name));
   }
   const CostedPipeline& pipeline = planner.pipeline();

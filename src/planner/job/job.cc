@@ -335,8 +335,6 @@ Result<Job> Job::Make(Profile profile, const Schedule& schedule, JobFile setting
 PlanConstraints ConstraintsOf(const JobFile& settings) {
   PlanConstraints constraints;
   constraints.granularity = settings.granularity.value_or(constraints.granularity);
-  constraints.min_dwell_seconds = settings.min_dwell_seconds.value_or(0);
-  constraints.max_knobs = settings.max_clocks;
   const TimeMargin margin = settings.time_margin.value_or(TimeMargin{});
   constraints.time_margin_sigmas = margin.sigmas;
   constraints.time_margin_fraction = margin.fraction;

@@ -51,7 +51,6 @@ class Checks {
     CheckStageCount();
     CheckMargin();
     CheckSwitching();
-    CheckDwell();
     CheckHighestClocks();
     CheckSaving();
     CheckInterleaving();
@@ -246,13 +245,6 @@ class Checks {
                         what, seconds, seconds));
       }
     }
-  }
-
-  void CheckDwell() {
-    const double seconds = settings_.min_dwell_seconds.value_or(0);
-    if (seconds <= iteration_seconds_) return;
-    Add("min_dwell", Severity::kOdd,
-        LongerThanAnIteration("the minimum dwell", seconds, "each rank keeps one knob"));
   }
 
   // Savings of a stage that was not measured at the highest clock count from another one.

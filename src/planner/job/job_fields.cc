@@ -119,11 +119,6 @@ const Field kFields[] = {
      "Which computations share a clock: computation (default: none do), phase (those of a stage, "
      "type and phase: warm-up, steady, cool-down), stage-type (those of a stage and type), or "
      "stage (all of a stage)."},
-    {"min_dwell", &JobFile::min_dwell_seconds, Unit::kSeconds, kSeconds, Group::kPlan, true,
-     "--min-dwell", "TIME",
-     "A rank keeps a clock at least this long before the next change (20ms)."},
-    {"max_clocks", &JobFile::max_clocks, Unit::kNone, UpTo(kMaxClocks), Group::kPlan, true,
-     "--max-clocks", "N", "How many distinct clocks the plan may use."},
     {"effort", &JobFile::effort, Unit::kNone, kEffort, Group::kPlan, true, "--effort", "FACTOR",
      "How much work to search for a plan: 1 is the usual amount."},
     {"coarse_watts", &JobFile::coarse_watts, Unit::kWatts, kWatts, Group::kSolver, false,

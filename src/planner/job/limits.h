@@ -12,7 +12,6 @@ namespace perseus::job {
 inline constexpr int kMaxStages = 65'536;           // stages, virtual_stages
 inline constexpr int kMaxMicrobatches = 1'000'000;  // microbatches, microbatch_group_size
 inline constexpr int kMaxGpus = 1'000'000;          // tp, dp
-inline constexpr int kMaxClocks = 1'000;            // max_clocks
 inline constexpr double kMaxWatts = 1e6;            // blocking_power, coarse_watts
 inline constexpr double kMaxSeconds = 1e6;          // All times; not `at`
 inline constexpr double kMaxJoules = 1e12;          // change_price

@@ -13,10 +13,6 @@ namespace {
 constexpr Constraint kConstraints[] = {
     {"granularity", "constraints", "granularity", "the granularity", "per", ConstraintUnit::kNone,
      &PlanConstraints::granularity},
-    {"min_dwell", "constraints", "min_dwell_s", "the minimum dwell", "kept for at least",
-     ConstraintUnit::kSeconds, &PlanConstraints::min_dwell_seconds},
-    {"max_clocks", "constraints", "max_knobs", "the number of distinct knobs", "at most",
-     ConstraintUnit::kNone, &PlanConstraints::max_knobs},
     {"time_margin", "time_margin", "sigmas", "the time margin", "planned with times longer by",
      ConstraintUnit::kSigmas, &PlanConstraints::time_margin_sigmas},
     {"time_margin", "time_margin", "fraction", "the time margin", "planned with times longer by",
@@ -31,12 +27,6 @@ Result<void> Check(const Constraint& /*constraint*/, Granularity granularity) {
 Result<void> Check(const Constraint& constraint, double value) {
   if (value >= 0 && std::isfinite(value)) return {};
   return InvalidInput(fmt::format("{} is {}; expected a number >= 0", constraint.what, value));
-}
-
-Result<void> Check(const Constraint& constraint, std::optional<int> most) {
-  if (!most || *most >= 1) return {};
-  return InvalidInput(
-      fmt::format("{} is {}; expected at least 1, or none for any number", constraint.what, *most));
 }
 
 }  // namespace

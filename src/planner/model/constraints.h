@@ -5,7 +5,6 @@
 #define PERSEUS_MODEL_CONSTRAINTS_H_
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <variant>
@@ -18,7 +17,7 @@
 namespace perseus::model {
 
 // Of a constraint that is a real number.
-enum class ConstraintUnit : std::uint8_t { kNone, kSeconds, kSigmas, kShare };
+enum class ConstraintUnit : std::uint8_t { kNone, kSigmas, kShare };
 
 // One constraint, a member of PlanConstraints.
 struct Constraint {
@@ -28,9 +27,7 @@ struct Constraint {
   std::string_view what;   // Its name in errors.
   std::string_view says;   // What it demands, followed by the value.
   ConstraintUnit unit;
-  std::variant<Granularity PlanConstraints::*, double PlanConstraints::*,
-               std::optional<int> PlanConstraints::*>
-      member;
+  std::variant<Granularity PlanConstraints::*, double PlanConstraints::*> member;
 
   // Calls visit(value) with the value in its own type.
   template <typename Constraints, typename Visit>

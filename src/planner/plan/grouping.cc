@@ -48,34 +48,6 @@ void MergeByGranularity(const CostedPipeline& pipeline, Granularity granularity,
   }
 }
 
-// One pass over a rank: runs of one group that may be shorter than the dwell
-// join what follows, the last one what comes before. True if anything merged.
-bool MergeShortRuns(const CostedPipeline& pipeline, const std::vector<int>& order,
-                    double dwell_seconds, Sets* sets) {
-  bool merged = false;
-  double run_seconds = 0;
-  int run_start = 0;
-  for (int k = 0; k < static_cast<int>(order.size()); ++k) {
-    run_seconds += pipeline.TableOf(order[k]).options.front().time_seconds;
-    const bool last = k + 1 == static_cast<int>(order.size());
-    if (!last && sets->Root(order[k + 1]) == sets->Root(order[k])) continue;
-    if (run_seconds < dwell_seconds) {
-      if (!last) {
-        sets->Union(order[k], order[k + 1]);
-        merged = true;
-        continue;
-      }
-      if (run_start > 0) {
-        sets->Union(order[run_start - 1], order[k]);
-        merged = true;
-      }
-    }
-    run_start = k + 1;
-    run_seconds = 0;
-  }
-  return merged;
-}
-
 }  // namespace
 
 Granularity Coarser(Granularity granularity) {
@@ -92,18 +64,10 @@ Granularity Coarser(Granularity granularity) {
 }
 
 std::vector<std::vector<int>> GroupComputations(const CostedPipeline& pipeline,
-                                                const PlanConstraints& constraints) {
+                                                Granularity granularity) {
   const PipelineDag& dag = pipeline.dag;
   Sets sets(dag.size());
-  MergeByGranularity(pipeline, constraints.granularity, &sets);
-  if (HasDwell(constraints)) {
-    for (bool merged = true; merged;) {
-      merged = false;
-      for (const std::vector<int>& order : dag.rank_order) {
-        merged |= MergeShortRuns(pipeline, order, constraints.min_dwell_seconds, &sets);
-      }
-    }
-  }
+  MergeByGranularity(pipeline, granularity, &sets);
   std::vector<std::vector<int>> groups;
   std::vector<int> group_of(dag.size(), -1);
   for (int i = 0; i < dag.size(); ++i) {
@@ -117,47 +81,6 @@ std::vector<std::vector<int>> GroupComputations(const CostedPipeline& pipeline,
     groups[group_of[i]].push_back(i);
   }
   return groups;
-}
-
-bool HasDwell(const PlanConstraints& constraints) { return constraints.min_dwell_seconds > 0; }
-
-bool MayShareKnobs(const PlanConstraints& constraints) {
-  return constraints.granularity != Granularity::kComputation || HasDwell(constraints);
-}
-
-double LeastDwellSeconds(const PlanConstraints& constraints) {
-  constexpr double kRounding = 1e-12;
-  return constraints.min_dwell_seconds * (1 - kRounding);
-}
-
-bool KeepsDwell(const CostedPipeline& pipeline, const PlanConstraints& constraints,
-                std::span<const int> knobs) {
-  if (!HasDwell(constraints)) return true;
-  const double least_seconds = LeastDwellSeconds(constraints);
-  const auto keeps = [&](const std::vector<int>& order) {
-    double seconds = 0;
-    bool changed = false;
-    for (std::size_t k = 0; k < order.size(); ++k) {
-      if (k > 0 && knobs[order[k]] != knobs[order[k - 1]]) {
-        if (seconds < least_seconds) return false;
-        seconds = 0;
-        changed = true;
-      }
-      seconds += pipeline.TableOf(order[k]).options.front().time_seconds;
-    }
-    return !changed || seconds >= least_seconds;
-  };
-  return std::all_of(pipeline.dag.rank_order.begin(), pipeline.dag.rank_order.end(), keeps);
-}
-
-std::vector<DwellLevelList> LevelsOfDwell(const CostedPipeline& pipeline,
-                                          const PlanConstraints& constraints) {
-  const double dwell = constraints.min_dwell_seconds;
-  const std::vector<double> same(pipeline.dag.rank_order.size(), dwell);
-  std::vector<DwellLevelList> levels = {DwellLevels(pipeline, same)};
-  DwellLevelList cycles = DwellLevels(pipeline, WholeCycles(pipeline, dwell));
-  if (cycles != levels.front()) levels.push_back(std::move(cycles));
-  return levels;
 }
 
 Result<std::vector<int>> CommonKnobs(const CostedPipeline& pipeline, const Guard& guard,

@@ -3,7 +3,6 @@
 
 #include "plan/kept_constraints.h"
 
-#include <algorithm>
 #include <cstddef>
 
 #include "plan/grouping.h"
@@ -11,9 +10,9 @@
 namespace perseus::plan {
 
 KeptConstraints::KeptConstraints(const CostedPipeline& pipeline, const PlanConstraints& constraints)
-    : pipeline_(pipeline), constraints_(constraints), guard_(GuardOf(constraints)) {
+    : pipeline_(pipeline), guard_(GuardOf(constraints)) {
   if (constraints.granularity != Granularity::kComputation) {
-    groups_ = GroupComputations(pipeline, constraints);
+    groups_ = GroupComputations(pipeline, constraints.granularity);
   }
 }
 
@@ -22,12 +21,6 @@ bool KeptConstraints::Keep(std::span<const int> knobs) const {
     for (const int i : group) {
       if (knobs[i] != knobs[group.front()]) return false;
     }
-  }
-  if (!KeepsDwell(pipeline_, constraints_, knobs)) return false;
-  if (constraints_.max_knobs) {
-    std::vector<bool> used(pipeline_.knobs.size(), false);
-    for (const int knob : knobs) used[knob] = true;
-    if (std::count(used.begin(), used.end(), true) > *constraints_.max_knobs) return false;
   }
   return true;
 }

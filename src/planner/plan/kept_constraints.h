@@ -28,13 +28,11 @@ class KeptConstraints {
   // The pipeline with that margin in its options' times.
   CostedPipeline Guarded() const;
 
-  // Computations that share a knob, by granularity; joined until they keep the
-  // dwell. Empty where every computation has its own.
+  // Computations that share a knob, by granularity. Empty where every computation has its own.
   const std::vector<std::vector<int>>& groups() const { return groups_; }
 
  private:
   const CostedPipeline& pipeline_;
-  PlanConstraints constraints_;
   Guard guard_;
   std::vector<std::vector<int>> groups_;
 };

@@ -74,8 +74,7 @@ Result<SearchSpace> MakeSearchSpace(const CostedPipeline& costs, const WalkedPip
 
 Result<std::shared_ptr<const WalkedPipeline>> WalkedPipeline::Make(const CostedPipeline& costs,
                                                                    const Guard& guard,
-                                                                   double slope_quantum,
-                                                                   double until_seconds) {
+                                                                   double slope_quantum) {
   auto problem = MakeTimeCostProblem(costs, guard);
   if (!problem) return tl::unexpected(problem.error());
   // Rounded slopes only where the walk would take too long: the bounds of the
@@ -86,12 +85,7 @@ Result<std::shared_ptr<const WalkedPipeline>> WalkedPipeline::Make(const CostedP
   std::shared_ptr<WalkedPipeline> walked(new WalkedPipeline);
   walked->guard_ = guard;
   walked->network_ = std::make_unique<const Network>(*std::move(network));
-  frontier::LadderOptions options;
-  if (until_seconds > 0) {
-    options.until = walked->network_->scale.TicksDown(until_seconds);
-    options.most_bytes = 0;
-  }
-  walked->ladder_ = std::make_unique<const frontier::WalkLadder>(*walked->network_, options);
+  walked->ladder_ = std::make_unique<const frontier::WalkLadder>(*walked->network_);
   return walked;
 }
 

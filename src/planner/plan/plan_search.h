@@ -28,12 +28,10 @@ inline constexpr double kSameTime = 1e-12;
 class WalkedPipeline {
  public:
   // Slopes are rounded to `slope_quantum` only beyond kCoarseComputations.
-  // Walks down to `until_seconds` only (0: all the way). Snapshots of the walk
-  // take at most 64 MiB. Errors: those of the integer arithmetic.
+  // Snapshots of the walk take at most 64 MiB. Errors: those of the integer arithmetic.
   static Result<std::shared_ptr<const WalkedPipeline>> Make(const CostedPipeline& costs,
                                                             const Guard& guard,
-                                                            double slope_quantum,
-                                                            double until_seconds);
+                                                            double slope_quantum);
 
   const Guard& guard() const { return guard_; }
   const frontier::Network& network() const { return *network_; }

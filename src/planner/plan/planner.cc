@@ -24,8 +24,6 @@
 #include "plan/frontier_effort.h"
 #include "plan/frontier_points.h"
 #include "plan/grouped/grouped_plan.h"
-#include "plan/grouped/knob_sets.h"
-#include "plan/grouped/knob_subset.h"
 #include "plan/kept_constraints.h"
 #include "plan/limits.h"
 #include "plan/plan_search.h"
@@ -242,11 +240,10 @@ Result<void> CheckEffort(double effort) {
 Result<Plan> Planner::PlanFor(double seconds, const PlanSpec& spec) const {
   const Impl& impl = *impl_;
   const PlanConstraints& constraints = spec.constraints;
-  const double effort = spec.effort;
   if (auto checked = model::CheckConstraints(constraints); !checked) {
     return tl::unexpected(checked.error());
   }
-  if (auto checked = CheckEffort(effort); !checked) return tl::unexpected(checked.error());
+  if (auto checked = CheckEffort(spec.effort); !checked) return tl::unexpected(checked.error());
   if (!(seconds >= impl.frontier.fastest_seconds) || std::isinf(seconds)) {
     return tl::unexpected(TargetSeconds({PlanTarget::Kind::kSeconds, seconds}).error());
   }
@@ -272,43 +269,20 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanSpec& spec) const {
     return spec.progress({.share = share, .better = &plan});
   };
   const Guard guard = plan::GuardOf(constraints);
-  std::optional<plan::GroupedPlan> grouped;  // The last one.
-  // On the pipeline whose walk is kept, or on one that has lost some knobs.
-  const auto search = [&](const CostedPipeline& costs, const PlanConstraints& with,
-                          const plan::OptionsReport& told) -> Result<std::vector<CostOption>> {
-    if (plan::SharesKnobs(costs, with)) {
-      auto found = plan::SearchGroups(costs, seconds, with, effort);
+  const bool shares_knobs = plan::SharesKnobs(impl.pipeline, constraints.granularity);
+  std::optional<plan::GroupedPlan> grouped;
+  const auto search = [&]() -> Result<std::vector<CostOption>> {
+    if (shares_knobs) {
+      auto found = plan::SearchGroups(impl.pipeline, seconds, constraints, spec.effort);
       if (!found) return tl::unexpected(found.error());
       grouped = *std::move(found);
       return grouped->options;
     }
-    auto walked = &costs == &impl.pipeline
-                      ? impl.walks.For(costs, guard, impl.slope_quantum)
-                      : plan::WalkedPipeline::Make(costs, guard, impl.slope_quantum, seconds);
+    auto walked = impl.walks.For(impl.pipeline, guard, impl.slope_quantum);
     if (!walked) return tl::unexpected(walked.error());
-    return plan::SearchPlan(costs, **walked, seconds, effort, told);
+    return plan::SearchPlan(impl.pipeline, **walked, seconds, spec.effort, report);
   };
-  // Few knobs are several searches, of which only the best is worth telling; and nobody knows
-  // how many there will be.
-  int searches = 0;
-  bool goes_on = true;
-  const plan::OptionsReport report_one = [&](const std::vector<CostOption>* /*better*/,
-                                             double share) {
-    constexpr double kUsual = 4;
-    const double done = searches - 1 + share;
-    goes_on = goes_on && (!spec.progress || spec.progress({.share = done / (done + kUsual)}));
-    return goes_on;
-  };
-  const bool tells = !constraints.max_knobs && !plan::SharesKnobs(impl.pipeline, constraints);
-  Result<std::vector<CostOption>> options =
-      !constraints.max_knobs ? search(impl.pipeline, constraints, report)
-                             : plan::SearchFewKnobs(
-                                   impl.pipeline, seconds, constraints, impl.slope_quantum,
-                                   [&](const CostedPipeline& costs, const PlanConstraints& with) {
-                                     ++searches;
-                                     return search(costs, with, report_one);
-                                   },
-                                   [&goes_on] { return goes_on; });
+  Result<std::vector<CostOption>> options = search();
   if (!options) {
     // Where the search finds nothing there may still be what everybody has.
     const bool fits = options.error().code == ErrorCode::kInfeasible &&
@@ -317,20 +291,12 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanSpec& spec) const {
     if (!fits) return tl::unexpected(options.error());
     options = impl.baseline.options;
   }
-  if (constraints.max_knobs && goes_on) {
-    // What was proven above is of searches among some knobs only.
-    auto best =
-        plan::BestOfKnobSets(impl.pipeline, seconds, constraints, effort, *std::move(options));
-    if (!best) return tl::unexpected(best.error());
-    options = best->options;
-    grouped = *std::move(best);
-  }
   Plan plan = plan_of(*std::move(options));
-  if (grouped && goes_on) {
+  if (grouped) {
     plan.shared_knobs = plan::SharedKnobBoundOf(
         impl.pipeline, plan, grouped->lower_bound_effective_joules, grouped->proven);
   }
-  if (spec.progress && !tells) spec.progress({.share = 1, .better = &plan});
+  if (spec.progress && shares_knobs) spec.progress({.share = 1, .better = &plan});
   return plan;
 }
 

@@ -33,7 +33,7 @@ class WalkCache {
     };
     auto found = std::find_if(walks_.begin(), walks_.end(), same);
     if (found == walks_.end()) {
-      auto walked = WalkedPipeline::Make(pipeline, guard, slope_quantum, 0);
+      auto walked = WalkedPipeline::Make(pipeline, guard, slope_quantum);
       if (!walked) return tl::unexpected(walked.error());
       if (walks_.size() == kMostWalks) walks_.pop_back();
       found = walks_.insert(walks_.end(), *std::move(walked));

@@ -20,9 +20,6 @@ namespace {
 // which is 0.02 % above the second one: 200 jobs that come at once have their first plans soon.
 constexpr double kQuickLadderEffort = 0.0001;
 constexpr double kQuickPlanEffort = 0.01;
-// Few clocks take several searches a plan, whatever the effort.
-constexpr int kQuickFewClocksPlans = 8;
-
 // Each plan of a ladder under conditions takes many replays: the least that the search does.
 constexpr double kHeldLadderEffort = 1.0 / 64;
 
@@ -87,10 +84,10 @@ Result<std::vector<Plan>> Characterizer::LadderOf(bool quick) {
     return LadderThatHolds(*job_, *planner_, quick, kHeldLadderEffort * effort, callback);
   }
   const PlanConstraints constraints = job_->Constraints();
-  const int plans = quick && constraints.max_knobs ? kQuickFewClocksPlans : kLadderPlans;
-  return planner_->Ladder(plans, {.constraints = constraints,
-                                  .effort = (quick ? kQuickLadderEffort : kLadderEffort) * effort,
-                                  .progress = callback});
+  return planner_->Ladder(kLadderPlans,
+                          {.constraints = constraints,
+                           .effort = (quick ? kQuickLadderEffort : kLadderEffort) * effort,
+                           .progress = callback});
 }
 
 Result<store::CurveRecord> Characterizer::Ladder(const PlanTarget& target, int revision,

@@ -139,31 +139,6 @@ double GroupProblem::JoulesOf(std::span<const int> choice) const {
   return joules;
 }
 
-std::optional<std::vector<int>> GroupProblem::ChoiceOf(const std::vector<CostOption>& plan) const {
-  std::vector<int> choice;
-  for (const Group& group : groups_) {
-    const int knob = plan[group.members.front()].knob;
-    if (std::any_of(group.members.begin(), group.members.end(),
-                    [&](int i) { return plan[i].knob != knob; })) {
-      return std::nullopt;
-    }
-    const auto option = std::find_if(group.options.begin(), group.options.end(),
-                                     [knob](const Option& o) { return o.knob == knob; });
-    if (option != group.options.end()) {
-      choice.push_back(static_cast<int>(option - group.options.begin()));
-      continue;
-    }
-    // Left out: there is one that is nowhere worse.
-    const std::optional<Option> left_out = OptionAt(group, knob);
-    if (!left_out) return std::nullopt;
-    const auto better = std::find_if(group.options.begin(), group.options.end(),
-                                     [&](const Option& o) { return Covers(o, *left_out); });
-    if (better == group.options.end()) return std::nullopt;
-    choice.push_back(static_cast<int>(better - group.options.begin()));
-  }
-  return choice;
-}
-
 std::vector<CostOption> GroupProblem::PlanOf(std::span<const int> choice) const {
   std::vector<CostOption> plan(pipeline_->table_of.size());
   for (int g = 0; g < num_groups(); ++g) {

@@ -70,9 +70,6 @@ class GroupProblem {
     return LongestPathOf(choice, nullptr) <= seconds_;
   }
 
-  // The choice that is at least as good as these knobs in every group, where
-  // the plan has one knob per group; nullopt where it has not.
-  std::optional<std::vector<int>> ChoiceOf(const std::vector<CostOption>& plan) const;
   std::vector<CostOption> PlanOf(std::span<const int> choice) const;
 
  private:

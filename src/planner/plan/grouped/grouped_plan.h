@@ -4,7 +4,6 @@
 #ifndef PERSEUS_PLAN_GROUPED_GROUPED_PLAN_H_
 #define PERSEUS_PLAN_GROUPED_GROUPED_PLAN_H_
 
-#include <cstdint>
 #include <vector>
 
 #include "perseus/costed_pipeline.h"
@@ -22,11 +21,10 @@ struct GroupedPlan {
   double lower_bound_effective_joules = 0;
   // The bound is met, but for 1e-10 of the energies: no such plan is better.
   bool proven = false;
-  std::int64_t work = 0;  // As SolveGroups() counts it, of all groupings.
 };
 
-// Whether the constraints make computations share knobs in this pipeline.
-bool SharesKnobs(const CostedPipeline& pipeline, const PlanConstraints& constraints);
+// Whether that granularity makes computations share knobs in this pipeline.
+bool SharesKnobs(const CostedPipeline& pipeline, Granularity granularity);
 
 // A plan that ends by `seconds` where SharesKnobs(). Does `effort` times the
 // usual work. See grouped_plan.cc for what is promised. Errors: kInfeasible

@@ -24,7 +24,7 @@ constexpr double kAllRungs = 1.6;  // Work of all rungs together, of a walk with
 }  // namespace
 
 // Which limits on changes are tried, and with how much of the work: neither depends on the limit
-// asked for, which only says where to stop. With few knobs, or without a limit, one walk.
+// asked for, which only says where to stop. Without a limit, one walk.
 std::vector<ConstrainedSearch::Rung> ConstrainedSearch::Rungs() const {
   const int size = pipeline_.dag.size();
   const auto most = std::min<std::int64_t>(size, spec_.conditions.max_changes.value_or(size));

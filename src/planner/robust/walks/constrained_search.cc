@@ -4,15 +4,9 @@
 #include "robust/walks/constrained_search.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <limits>
-#include <set>
 
-#include "plan/grouping.h"
-#include "robust/bounds/price_path.h"
 #include "robust/knobs.h"
-#include "robust/replay/samples.h"
-#include "robust/walks/few_knobs.h"
 
 namespace perseus::robust {
 namespace {
@@ -99,18 +93,6 @@ void ConstrainedSearch::HalveTheMargin(const PlanConstraints& constraints) {
   }
 }
 
-// With few knobs neither makes plans that get faster step by step, so halving may miss the good
-// ones.
-void ConstrainedSearch::TryStepByStep(const PlanConstraints& constraints) {
-  constexpr int kSteps = 12;
-  constexpr double kStep = 0.005;
-  for (int k = 1; k <= kSteps; ++k) {
-    PlanConstraints with = constraints;
-    with.time_margin_fraction += kStep * k;
-    JudgePlan(seconds_, with);
-  }
-}
-
 void ConstrainedSearch::OneKnobForAll() {
   for (int knob = 0; knob < static_cast<int>(pipeline_.knobs.size()); ++knob) {
     const auto options = OptionsAt(pipeline_, std::vector<int>(pipeline_.dag.size(), knob));
@@ -118,10 +100,9 @@ void ConstrainedSearch::OneKnobForAll() {
   }
 }
 
-// The search without constraints, of a pipeline that may have lost some knobs. Returns what its
-// best plan saves.
-double ConstrainedSearch::SearchAllChoices(const Planner& planner, const Trials& trials,
-                                           double effort, const Progress& progress) {
+// The search without constraints, of a pipeline that may have a margin.
+void ConstrainedSearch::SearchAllChoices(const Planner& planner, const Trials& trials,
+                                         double effort, const Progress& progress) {
   RobustPlanSpec spec = spec_;
   spec.constraints = {};
   spec.effort = effort;
@@ -133,7 +114,6 @@ double ConstrainedSearch::SearchAllChoices(const Planner& planner, const Trials&
     }
     return progress(share, Improved());
   });
-  return search.best() == nullptr ? -1e300 : search.best()->saving_percent;
 }
 
 // A margin is kept by searching a pipeline whose slowed computations last longer. That is more than
@@ -165,73 +145,7 @@ void ConstrainedSearch::AllKnobs(const Progress& progress) {
   });
 }
 
-// The search without constraints among few knobs. Which ones is decided by the least effort.
-void ConstrainedSearch::FewKnobs(const Progress& progress) {
-  constexpr int kRounds = 150;
-  constexpr int kLanes = 32;
-  const auto most = static_cast<std::ptrdiff_t>(*spec_.constraints.max_knobs);
-  const std::vector<bool> needed = UsedBy(pipeline_, planner_.baseline().options);
-  const auto with_needed = [&](const std::vector<CostOption>& options) {
-    std::vector<bool> used = UsedBy(pipeline_, options);
-    for (std::size_t knob = 0; knob < used.size(); ++knob) used[knob] = used[knob] || needed[knob];
-    return used;
-  };
-  const auto fits = [&](const std::vector<bool>& knobs) {
-    return std::count(knobs.begin(), knobs.end(), true) <= most;
-  };
-  if (!fits(needed)) return Anneal(progress);
-  std::set<std::vector<bool>> sets;
-  if (search_->best() != nullptr) {
-    const std::vector<bool> used = with_needed(search_->best()->options);
-    if (fits(used)) sets.insert(used);
-  }
-  const Samples samples =
-      DrawSamples(pipeline_, spec_.conditions.noise, spec_.pipelines, kLanes, kConstrainedSeed);
-  const double accepted = planner_.baseline().iteration_time_seconds * (1 + slower_percent_ / 100);
-  const DualBound prices = BoundByPrices(pipeline_, samples, accepted, 0, kRounds);
-  sets.insert(CheapestFew(pipeline_, prices.price, needed, *spec_.constraints.max_knobs));
-  if (!asks_()) return;
-  struct Few {
-    Planner planner;
-    double saving_percent = 0;
-  };
-  const auto run = [&](Few* each, double effort, const Progress& told) {
-    each->saving_percent = SearchAllChoices(each->planner, trials_, effort, told);
-  };
-  std::vector<Few> few;
-  PlannerOptions options;
-  options.slope_quantum_watts = {};
-  options.progress = [&](const auto&) { return asks_(); };
-  const auto add = [&](const std::vector<bool>& knobs) {
-    if (!goes_on_) return;
-    auto made = Planner::Create(WithKnobs(pipeline_, knobs), options);
-    if (!made) return;
-    few.push_back({*std::move(made), 0});
-    run(&few.back(), kLeastEffort,
-        [&](double /*share*/, bool better) { return progress(0, better); });
-  };
-  for (const std::vector<bool>& knobs : sets) add(knobs);
-  constexpr double kFirst = 0.2;  // Of the work.
-  // From what does not depend on the effort, with other knobs, too.
-  Anneal([&](double through, bool better) { return progress(kFirst * through, better); });
-  if (!better_on_paper_.empty()) {
-    const std::vector<bool> used = with_needed(better_on_paper_);
-    if (fits(used) && sets.insert(used).second) add(used);
-  }
-  if (!goes_on_ || few.empty()) return;
-  const auto best = std::max_element(few.begin(), few.end(), [](const Few& a, const Few& b) {
-    return a.saving_percent < b.saving_percent;
-  });
-  // Among few there is less to search.
-  constexpr double kMany = 8;
-  const double effort = std::min(1.0, static_cast<double>(most) / kMany) * spec_.effort;
-  if (effort < kSecondRoundEffort * (1 - 1e-9)) return;  // That was the first round.
-  run(&*best, effort, [&](double through, bool better) {
-    return progress(kFirst + (1 - kFirst) * through, better);
-  });
-}
-
-// Plans that know no conditions. Few knobs take long for each granularity.
+// Plans that know no conditions.
 void ConstrainedSearch::TryOnPaper(double effort, bool all) {
   const PlanConstraints& asked = spec_.constraints;
   paper_effort_ = effort;
@@ -242,12 +156,11 @@ void ConstrainedSearch::TryOnPaper(double effort, bool all) {
   for (const Granularity coarser :
        {Granularity::kPhase, Granularity::kStageType, Granularity::kStage}) {
     if (coarser <= asked.granularity) continue;
-    if (coarser != Granularity::kStage && (!all || asked.max_knobs.has_value())) continue;
+    if (coarser != Granularity::kStage && !all) continue;
     PlanConstraints constraints = asked;
     constraints.granularity = coarser;
     HalveTheTime(constraints);
   }
-  if (all && asked.max_knobs.has_value()) TryStepByStep(asked);
 }
 
 // What is too dear for the least effort. Returns whether that was better than all before.
@@ -272,9 +185,7 @@ void ConstrainedSearch::Run(const Progress& progress) {
   OneKnobForAll();
   TryOnPaper(kLeastEffort, false);
   if (!asks_()) return;
-  const PlanConstraints& asked = spec_.constraints;
-  if (plan::MayShareKnobs(asked)) return Anneal(told);
-  if (asked.max_knobs.has_value()) return FewKnobs(told);
+  if (spec_.constraints.granularity != Granularity::kComputation) return Anneal(told);
   if (spec_.effort >= kSecondRoundEffort * (1 - 1e-9)) TryMoreOnPaper();
   if (goes_on_) AllKnobs(told);
 }

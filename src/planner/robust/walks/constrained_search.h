@@ -27,10 +27,10 @@ namespace perseus::robust {
 //  - plans that know no conditions, for less and less time and with greater and greater
 //    margins, each by halving; of coarser granularities, too, and one knob for all. First
 //    with the least effort and not all of them, with the second round's the rest;
-//  - where every computation may have a clock of its own: the search without constraints
-//    on the pipeline that has lost all but so many knobs;
-//  - otherwise, and with few knobs: annealing over groups, or over stretches that keep the
-//    dwell, from the best so far. Where changes have a limit, with few first, then with more,
+//  - where every computation may have a clock of its own: the search without constraints, on the
+//    pipeline with the margin, too;
+//  - otherwise: annealing over groups from the best so far. Where changes have a limit, with few
+//  first, then with more,
 //    each time from the best found so far, as LadderSearch does: what is tried for fewer
 //    changes is tried for more, too.
 //
@@ -74,18 +74,14 @@ class ConstrainedSearch {
   double JudgePlan(double seconds, const PlanConstraints& constraints);
   void HalveTheTime(const PlanConstraints& constraints);
   void HalveTheMargin(const PlanConstraints& constraints);
-  void TryStepByStep(const PlanConstraints& constraints);
   void OneKnobForAll();
   void TryOnPaper(double effort, bool all);
   bool TryMoreOnPaper();
-  double SearchAllChoices(const Planner& planner, const Trials& trials, double effort,
-                          const Progress& progress);
+  void SearchAllChoices(const Planner& planner, const Trials& trials, double effort,
+                        const Progress& progress);
   void AllKnobs(const Progress& progress);
-  void FewKnobs(const Progress& progress);
   Verdict JudgeOnPaper(const std::vector<CostOption>& options);
-  bool WalksOnce() const {
-    return spec_.constraints.max_knobs.has_value() || !spec_.conditions.max_changes;
-  }
+  bool WalksOnce() const { return !spec_.conditions.max_changes; }
   std::vector<Rung> Rungs() const;
   void Begin(Rung* rung, const Rung* below) const;
   void Walk(Rung* rung, LaneReplay* replay, RunGoal goal, std::int64_t work, double hot_joules,
