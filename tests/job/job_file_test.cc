@@ -198,9 +198,8 @@ TEST(JobFile, ANumberInQuotesIsNamed) {
 }
 
 TEST(JobFile, DurationsTakeTheUnitsOfFlags) {
-  const Result<JobFile> job = Toml(
-      "comm_delay = '20ms'\ndata_loading = '500us'\niteration_overhead = '2s'\n"
-      "comm_delay = ['1ms', 0.002]\n");
+  const Result<JobFile> job =
+      Toml("data_loading = '500us'\niteration_overhead = '2s'\ncomm_delay = ['1ms', 0.002]\n");
   ASSERT_TRUE(job) << job.error().message;
   EXPECT_EQ(job->data_loading_seconds, 500 * 1e-6);
   EXPECT_EQ(job->iteration_overhead_seconds, 2);
@@ -209,7 +208,7 @@ TEST(JobFile, DurationsTakeTheUnitsOfFlags) {
   EXPECT_EQ(TomlError("comm_delay = ['1ms', '1h']"),
             "job.toml:1:22: comm_delay[1]: expected seconds (0.02), or a number with a unit (20ms, "
             "500us), not negative and at most 1000000, got '1h'");
-  EXPECT_EQ(TomlError("iteration_overhead = ''").substr(0, 35),
+  EXPECT_EQ(TomlError("iteration_overhead = ''").substr(0, 44),
             "job.toml:1:22: iteration_overhead: expected ");
 }
 

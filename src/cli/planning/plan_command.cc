@@ -41,15 +41,10 @@ constexpr double kBoundEffort = 0.5;
 // Rows of the table besides.
 constexpr int kRows = 7;
 
-std::string FlagValue(model::ConstraintUnit /*unit*/, Granularity granularity) {
+std::string FlagValue(Granularity granularity) {
   return fmt::format(" {}", GranularityName(granularity));
 }
-std::string FlagValue(model::ConstraintUnit unit, double value) {
-  return unit == model::ConstraintUnit::kSeconds ? fmt::format(" {}s", value) : "";
-}
-std::string FlagValue(model::ConstraintUnit /*unit*/, std::optional<int> most) {
-  return fmt::format(" {}", most.value_or(0));
-}
+std::string FlagValue(double /*value*/) { return ""; }
 
 // Each constraint alone, as on the command line.
 std::vector<std::pair<std::string, PlanConstraints>> Separately(const PlanConstraints& all) {
@@ -59,8 +54,7 @@ std::vector<std::pair<std::string, PlanConstraints>> Separately(const PlanConstr
     if (!each.IsIn(all)) continue;
     if (each.field != field) {
       single.emplace_back(job::FindField(each.field)->flag, PlanConstraints{});
-      single.back().first +=
-          each.On(all, [&](const auto& value) { return FlagValue(each.unit, value); });
+      single.back().first += each.On(all, [](const auto& value) { return FlagValue(value); });
       field = each.field;
     }
     each.Copy(all, &single.back().second);

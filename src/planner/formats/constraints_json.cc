@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "model/constraints.h"
-#include "pipeline/limits.h"
 
 namespace perseus::formats {
 namespace {
@@ -18,9 +17,6 @@ std::string ConstraintValueJson(Granularity granularity) {
   return fmt::format("\"{}\"", GranularityName(granularity));
 }
 std::string ConstraintValueJson(double value) { return fmt::format("{}", value); }
-std::string ConstraintValueJson(std::optional<int> most) {
-  return fmt::format("{}", most.value_or(0));
-}
 
 void ReadConstraint(const TreeCursor& found, Granularity* value) {
   const std::optional<Granularity> granularity = ParseGranularity(found.String());
@@ -28,10 +24,6 @@ void ReadConstraint(const TreeCursor& found, Granularity* value) {
   *value = granularity.value_or(Granularity::kComputation);
 }
 void ReadConstraint(const TreeCursor& found, double* value) { *value = found.Number(kNotNegative); }
-void ReadConstraint(const TreeCursor& found, std::optional<int>* value) {
-  const int most = found.Integer(0, static_cast<int>(pipeline::kMaxComputations));
-  if (most > 0) *value = most;
-}
 
 }  // namespace
 

@@ -230,12 +230,8 @@ class PlanPage {
   }
 
   std::string ConstraintText(model::ConstraintUnit unit, double value) const {
-    if (unit == model::ConstraintUnit::kSeconds) return report::TimeUnit(value).Text(value);
     return unit == model::ConstraintUnit::kShare ? fmt::format("{:.4g} %", 100 * value)
                                                  : fmt::format("{:.4g} standard deviations", value);
-  }
-  std::string ConstraintText(model::ConstraintUnit /*unit*/, std::optional<int> most) const {
-    return Plural(most.value_or(0), fmt::format("distinct {}", knob_));
   }
   std::string ConstraintText(model::ConstraintUnit /*unit*/, Granularity granularity) const {
     return std::string(GranularityName(granularity));
