@@ -32,7 +32,13 @@ class Command(NamedTuple):
 
 
 # src/cli/package_commands.h has the same names, for the program where it runs alone.
-COMMANDS: tuple[Command, ...] = ()
+COMMANDS: tuple[Command, ...] = (
+    Command(
+        "trace",
+        "perseus.analysis.trace",
+        "What stragglers cost a recorded job, and what plans would have saved.",
+    ),
+)
 
 
 def find(arguments: Sequence[str]) -> tuple[Command, list[str]] | None:
