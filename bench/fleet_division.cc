@@ -4,8 +4,7 @@
 // What it costs to divide a site's power again, by number of jobs: fleet_division
 // [FRONTIER.csv...]. Jobs have 5,000 corners that are drawn, or those of the files (frontier.csv of
 // `perseus plan`), each with times and energies of its own. Limits: the site's, or a tree of halls,
-// rows and racks. Then what real plans cost, and how far they are from the bound; and least cost
-// over hours.
+// rows and racks. Then what real plans cost, and how far they are from the bound.
 
 #include <fmt/format.h>
 
@@ -177,33 +176,6 @@ void PrintPlans(const std::vector<Points>& frontiers, std::size_t jobs, std::siz
              100 * (1 - answer->plans.objective / answer->bound.objective));
 }
 
-// Prices go up and down by the day; each job has to do 85 % of what it could.
-void PrintSchedule(const std::vector<Points>& frontiers, std::size_t jobs, std::size_t hours) {
-  perseus::PowerSite site = MakeSite(frontiers, jobs, false);
-  for (perseus::FleetJob& job : site.jobs) job.slowest_seconds = 1.5 * job.full_speed_seconds;
-  const auto free = perseus::DividePower(site, perseus::FleetObjective::kThroughput);
-  if (!free) std::exit(2);
-  site.nodes[0].limit_watts = 0.95 * free->bound.nodes[0].watts;
-  std::mt19937 random(1);
-  std::uniform_real_distribution<double> part(0, 10);
-  std::vector<perseus::PowerPeriod> periods;
-  for (std::size_t h = 0; h < hours; ++h) {
-    const double price = 50 + 30 * std::sin(static_cast<double>(h) * 0.2618) + part(random);
-    periods.push_back({3600, price / 3.6e9, {}});
-  }
-  std::vector<perseus::FleetDeadline> deadlines;
-  for (std::size_t j = 0; j < jobs; ++j) {
-    const double most = 3600 * static_cast<double>(hours) / site.jobs[j].full_speed_seconds;
-    deadlines.push_back({j, hours - 1, 0.85 * most});
-  }
-  const double start = CpuMilliseconds();
-  const auto answer = perseus::SchedulePower(site, periods, deadlines);
-  const double taken = CpuMilliseconds() - start;
-  fmt::print("{:>7} jobs, {:>3} hours: {:>9.0f} ms{}\n", jobs, hours, taken,
-             answer ? "" : "  " + answer.error().message);
-  std::fflush(stdout);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -217,6 +189,5 @@ int main(int argc, char** argv) {
     for (const std::size_t jobs : {10, 100, 1000, 10000}) PrintRow(frontiers, jobs, tree);
   }
   for (const std::size_t jobs : {100, 1000}) PrintPlans(frontiers, jobs, 64);
-  for (const std::size_t hours : {24, 168}) PrintSchedule(frontiers, 40, hours);
   return 0;
 }

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ COPIES = 10
 PIPELINES = 4
 FULL_KW = 10000  # A limit that binds nobody.
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+PYTHON = EXAMPLES.parent / "python"
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,8 @@ class Site:
         path.write_text(text + "[emulate]\n" + emulate, encoding="utf-8")
         spent, output = cpu_seconds(
             [
-                *(self.binary, "fleet", "emulate", path, "--days", repr(days)),
+                *("env", f"PYTHONPATH={PYTHON}", f"PERSEUS_BINARY={self.binary}"),
+                *(sys.executable, "-m", "perseus", "fleet", "emulate", path, "--days", repr(days)),
                 *("--seeds", str(seeds), "--json", "-o", self.folder / name),
             ]
         )

@@ -82,7 +82,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libperseus-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-    "${same}, libfmt-dev, libexpected-dev, coinor-libclp-dev, coinor-libcoinutils-dev")
+    "${same}, libfmt-dev, libexpected-dev")
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION
 "Perseus as a library, for C++ and C: headers, static libraries, and the
 files by which CMake and pkg-config find them.")

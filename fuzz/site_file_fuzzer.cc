@@ -10,11 +10,11 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "site/site.h"
+#include "fleet/site.h"
 
 namespace {
 
-void Check(const perseus::site::SiteFile& site) {
+void Check(const perseus::fleet::SiteFile& site) {
   for (std::size_t n = 1; n < site.nodes.size(); ++n) {
     // Every limit leads to the site.
     std::size_t at = n;
@@ -25,7 +25,7 @@ void Check(const perseus::site::SiteFile& site) {
     }
     if (!(site.nodes[n].limit_watts > 0)) std::abort();
   }
-  for (const perseus::site::SiteJob& job : site.jobs) {
+  for (const perseus::fleet::SiteJob& job : site.jobs) {
     double sum = 0;
     for (const perseus::PowerShare& share : job.shares) {
       if (share.node >= site.nodes.size()) std::abort();
@@ -45,8 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
   const bool has_server = data[0] == 's';
-  const auto site =
-      perseus::site::ParseSiteFile(text, "site", {.days = {}, .jobs_may_be_missing = has_server});
+  const auto site = perseus::fleet::ParseSiteFile(text, "site", has_server);
   if (site) {
     Check(*site);
   } else if (site.error().message.empty() || site.error().line < 1) {

@@ -4,7 +4,7 @@
 #ifndef PERSEUS_FLEET_H_
 #define PERSEUS_FLEET_H_
 
-// Link perseus::fleet (pkg-config: perseus-fleet).
+// Link perseus::core (pkg-config: perseus-core).
 
 #include <cstddef>
 #include <limits>
@@ -104,16 +104,13 @@ struct JobShare {
   // Of `plans`, where the job has some: an index into FleetJob::plans. An iteration that takes
   // longer than the plan ends with waiting.
   std::size_t plan = 0;
-  // SchedulePower() lets a job alternate: for this share of its time it follows other_plan.
-  std::size_t other_plan = 0;
-  double other_share = 0;
 };
 
 struct NodeShare {
   double watts = 0;  // At the meter of this node.
   // What one more watt of this limit adds to the objective; 0 where the limit does not bind. Of the
-  // fair objectives: to the ratio of those that this limit holds back. Of SchedulePower(): what it
-  // takes from the cost. 0 in what real plans reach, where jobs have some.
+  // fair objectives: to the ratio of those that this limit holds back. 0 in what real plans reach,
+  // where jobs have some.
   double price_per_watt = 0;
 };
 
@@ -140,41 +137,16 @@ struct PowerShortage {
   std::vector<std::size_t> suspend = {};
 };
 
-// A stretch of time with its own limits and price.
-struct PowerPeriod {
-  double seconds = 0;                    // > 0
-  double price_per_joule = 0;            // At the meter. Money, or grams of CO2; also negative.
-  std::vector<double> limit_watts = {};  // [node], or empty for those of the site.
-};
-
-// Iterations that a job must have done by the end of a period.
-struct FleetDeadline {
-  std::size_t job = 0;
-  std::size_t period = 0;
-  double iterations = 0;
-};
-
-struct PowerSchedule {
-  double cost = 0;
-  std::vector<PowerDivision> periods = {};  // [period]; objective: cost of the period.
-};
-
-struct FleetScheduleAnswer {
-  PowerSchedule bound = {};
-  // Each job alternates between two plans inside a period: limits hold for the period's mean.
-  PowerSchedule plans = {};
-};
-
 // A site whose jobs are sorted once, to be divided again and again as its limits move.
 class PreparedSite {
  public:
   // Errors: kInvalidInput (names the job or node and its field).
   static Result<PreparedSite> Make(const PowerSite& site);
 
-  // The best division. Exact: one sort of all segments for one limit, for a tree the same from its
-  // leaves up; a linear program (COIN-OR CLP) where jobs have shares in several nodes, or for
-  // kMaxMinTenants in a tree. `limit_watts` [node] stands for the limits of the site; empty: these.
-  // Errors: kInvalidInput, kInfeasible (names the limit and the watts that are missing).
+  // The best division. Exact: by the prices of segments, for a tree from its leaves up; a linear
+  // program where jobs have shares in several nodes. `limit_watts` [node] stands for the limits of
+  // the site; empty: these. Errors: kInvalidInput, also for kMaxMinTenants where several limits
+  // hold some of the jobs; kInfeasible (names the limit and the watts that are missing).
   Result<FleetAnswer> Divide(FleetObjective objective,
                              std::span<const double> limit_watts = {}) const;
   // Only FleetAnswer::bound, where nobody needs plans.
@@ -182,12 +154,6 @@ class PreparedSite {
                                     std::span<const double> limit_watts = {}) const;
   // Every limit that cannot be kept; empty where all can. Advice only: nothing suspends a job.
   Result<std::vector<PowerShortage>> Shortages(std::span<const double> limit_watts = {}) const;
-
-  // Least cost of given work over time: a linear program over segments, solved by COIN-OR CLP. A
-  // job that has no deadline runs as slowly as its owner accepts, unless power is paid for.
-  // Errors: as Divide(); kInfeasible names the deadline that misses most, or the limit and period.
-  Result<FleetScheduleAnswer> Schedule(const std::vector<PowerPeriod>& periods,
-                                       const std::vector<FleetDeadline>& deadlines) const;
 
   struct State;  // Private to Perseus.
 
@@ -202,11 +168,6 @@ Result<std::vector<PowerShortage>> FindShortages(const PowerSite& site);
 
 // PreparedSite::Make(site), then its Divide().
 Result<FleetAnswer> DividePower(const PowerSite& site, FleetObjective objective);
-
-// PreparedSite::Make(site), then its Schedule().
-Result<FleetScheduleAnswer> SchedulePower(const PowerSite& site,
-                                          const std::vector<PowerPeriod>& periods,
-                                          const std::vector<FleetDeadline>& deadlines);
 
 }  // namespace v0
 }  // namespace perseus

@@ -136,8 +136,6 @@ class DagStruct(ctypes.Structure):
         ("from_", _INTS),
         ("to", _INTS),
         ("delay", _DOUBLES),
-        ("rank", _INTS),
-        ("begin", _DOUBLES),
     )
 
 

@@ -20,6 +20,7 @@ from perseus.planner_input import jsonable, settings_json
 from perseus.settings import Conditions, JobSettings, PlanSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Protocol
 
     from perseus.planner_input import Setting
@@ -178,30 +179,41 @@ def fleet_plan(site: Setting | Mapping[str, object], **options: Setting) -> dict
     ProgramError
         There is no program `perseus`.
     """
-    return _of_site("plan", site, options)
+    return _of_site(site, lambda file: answer("fleet", "plan", file, *_flags(options)))
 
 
-def fleet_emulate(site: Setting | Mapping[str, object], **options: Setting) -> dict[str, Any]:
+def fleet_emulate(
+    site: Setting | Mapping[str, object],
+    *,
+    days: float = 7.0,
+    seeds: int = 1,
+    seed: int = 0,
+    output: str | None = None,
+) -> dict[str, Any]:
     """Run a site for days under one rule after the other: `perseus fleet emulate`.
 
-    As `fleet_plan`, with the flags of `perseus fleet emulate`: days=7, seeds=5, ...
+    As `fleet_plan`; it needs NumPy, pandas and SciPy.
     """
-    return _of_site("emulate", site, options)
+    from perseus.analysis import fleet
+
+    return _of_site(
+        site,
+        lambda file: fleet.emulate(file, length=days, seeds=seeds, seed=seed, output=output),
+    )
 
 
 def _of_site(
-    command: str, site: Setting | Mapping[str, object], options: Mapping[str, object]
+    site: Setting | Mapping[str, object], ask: Callable[[str], dict[str, Any]]
 ) -> dict[str, Any]:
-    flags = _flags(options)
+    """Return what is said of a site file, which is written if it is a mapping."""
     if not isinstance(site, Mapping):
-        divided: dict[str, Any] = answer("fleet", command, str(site), *flags)
-        return divided
+        return ask(str(site))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, _SITE_FILE)
         file.write_text(json.dumps(jsonable(_with_absolute_paths(site))), encoding="utf-8")
-        place = re.compile(re.escape(str(file)) + r"(:\d+:\d+)?: ")  # Nobody has seen the file.
+        place = re.compile(re.escape(str(file)) + r"(:\d+:\d+)?: ")  # No user has seen the file.
         try:
-            divided = answer("fleet", command, str(file), *flags)
+            divided = ask(str(file))
         except PlannerError as error:
             raise PlannerError(place.sub("", str(error)), error.code) from None
         if "sentence" in divided:

@@ -20,6 +20,7 @@
 #include "cli/framework/option_data.h"
 #include "cli/framework/server_flags.h"
 #include "cli/node/node.h"
+#include "cli/questions/trace_flags.h"
 #include "cli/support/support_bundle_flags.h"
 #include "model/emulated_iterations.h"
 #include "perseus/analysis.h"
@@ -38,6 +39,7 @@ enum class Command : std::uint8_t {
   kExplain,
   kDiff,
   kCheck,
+  kTrace,
   kSynth,
   kEmulate,
   kFleet,
@@ -151,6 +153,7 @@ struct Invocation {
   ScheduleFlags schedule;
   ExplainFlags explain;
   DiffFlags diff;
+  TraceFlags trace;
   SynthFlags synth;
   EmulateFlags emulate;
   FleetFlags fleet;

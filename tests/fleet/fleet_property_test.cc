@@ -21,8 +21,12 @@ using fleet_testing::RandomSite;
 using fleet_testing::SiteShape;
 using fleet_testing::Uniform;
 
-constexpr FleetObjective kObjectives[] = {FleetObjective::kThroughput, FleetObjective::kMaxMin,
-                                          FleetObjective::kMaxMinTenants};
+// Tenants are divided under one limit only.
+std::vector<FleetObjective> ObjectivesOf(const PowerSite& site) {
+  std::vector<FleetObjective> objectives = {FleetObjective::kThroughput, FleetObjective::kMaxMin};
+  if (site.nodes.size() == 1) objectives.push_back(FleetObjective::kMaxMinTenants);
+  return objectives;
+}
 
 SiteShape RandomShape(std::mt19937& random) {
   SiteShape shape;
@@ -70,7 +74,7 @@ void CheckFollowsPlans(const FleetJob& job, const JobShare& share) {
 RC_GTEST_PROP(FleetProperty, LimitsAreKeptAndNoPlansBeatTheBound, (std::uint32_t seed)) {
   std::mt19937 random(seed);
   const PowerSite site = RandomSite(random, RandomShape(random));
-  for (const FleetObjective objective : kObjectives) {
+  for (const FleetObjective objective : ObjectivesOf(site)) {
     const auto answer = DividePower(site, objective);
     if (!answer) {
       RC_ASSERT(answer.error().code == ErrorCode::kInfeasible);
@@ -89,7 +93,8 @@ RC_GTEST_PROP(FleetProperty, LimitsAreKeptAndNoPlansBeatTheBound, (std::uint32_t
 
 RC_GTEST_PROP(FleetProperty, MoreWattsForTheSiteNeverLowerTheObjective, (std::uint32_t seed)) {
   std::mt19937 random(seed);
-  const auto site = PreparedSite::Make(RandomSite(random, RandomShape(random)));
+  const PowerSite made = RandomSite(random, RandomShape(random));
+  const auto site = PreparedSite::Make(made);
   RC_ASSERT(site);
   const auto free = site->Divide(FleetObjective::kThroughput, {});
   std::vector<double> limits;
@@ -97,7 +102,7 @@ RC_GTEST_PROP(FleetProperty, MoreWattsForTheSiteNeverLowerTheObjective, (std::ui
   for (const NodeShare& node : free->bound.nodes) limits.push_back(node.watts);
   const double most = limits[0] * 1.5;
   for (std::size_t n = 1; n < limits.size(); ++n) limits[n] *= Uniform(random, 0.9, 1.3);
-  for (const FleetObjective objective : kObjectives) {
+  for (const FleetObjective objective : ObjectivesOf(made)) {
     double bound = 0;
     double plans = 0;
     for (int step = 0; step <= 40; ++step) {
@@ -119,7 +124,7 @@ RC_GTEST_PROP(FleetProperty, MoreWattsForTheSiteNeverLowerTheObjective, (std::ui
 RC_GTEST_PROP(FleetProperty, MoreWattsForANodeNeverLowerTheBound, (std::uint32_t seed)) {
   std::mt19937 random(seed);
   PowerSite site = RandomSite(random, {true, random() % 2 == 0, false});
-  for (const FleetObjective objective : kObjectives) {
+  for (const FleetObjective objective : ObjectivesOf(site)) {
     const auto before = DividePower(site, objective);
     if (!before) return;
     PowerSite more = site;
@@ -190,7 +195,7 @@ PowerSite Scaled(PowerSite site, double seconds, double watts) {
 RC_GTEST_PROP(FleetProperty, UnitsDoNotMatter, (std::uint32_t seed)) {
   std::mt19937 random(seed);
   const PowerSite site = RandomSite(random, {random() % 2 == 0, random() % 2 == 0, false});
-  for (const FleetObjective objective : kObjectives) {
+  for (const FleetObjective objective : ObjectivesOf(site)) {
     const auto one = DividePower(site, objective);
     if (!one) continue;
     for (const PowerSite& scaled : {Scaled(site, 1e-3, 1), Scaled(site, 1, 1e3)}) {

@@ -80,14 +80,6 @@ json DivisionJson(const perseus::PowerDivision& division) {
   return made;
 }
 
-json ScheduleJson(const perseus::PowerSchedule& schedule) {
-  json made = {{"cost", schedule.cost}, {"periods", json::array()}};
-  for (const perseus::PowerDivision& period : schedule.periods) {
-    made["periods"].push_back(DivisionJson(period));
-  }
-  return made;
-}
-
 json ErrorJson(const perseus::Error& error) {
   return {{"error", error.message}, {"infeasible", error.code == perseus::ErrorCode::kInfeasible}};
 }
@@ -95,23 +87,6 @@ json ErrorJson(const perseus::Error& error) {
 json Solve(const json& line) {
   const perseus::PowerSite site = ReadSite(line);
   const auto objective = line.at("objective").get<std::string>();
-  if (objective == "schedule") {
-    std::vector<perseus::PowerPeriod> periods;
-    for (const json& from : line.at("periods")) {
-      perseus::PowerPeriod& period = periods.emplace_back();
-      period.seconds = from.at("seconds").get<double>();
-      period.price_per_joule = from.at("price_per_joule").get<double>();
-      for (const json& limit : from.at("limit_watts")) period.limit_watts.push_back(LimitOf(limit));
-    }
-    std::vector<perseus::FleetDeadline> deadlines;
-    for (const json& from : line.at("deadlines")) {
-      deadlines.push_back(
-          {from.at(0).get<std::size_t>(), from.at(1).get<std::size_t>(), from.at(2).get<double>()});
-    }
-    const auto answer = perseus::SchedulePower(site, periods, deadlines);
-    if (!answer) return ErrorJson(answer.error());
-    return {{"bound", ScheduleJson(answer->bound)}, {"plans", ScheduleJson(answer->plans)}};
-  }
   const auto kind = objective == "throughput" ? perseus::FleetObjective::kThroughput
                     : objective == "max-min"  ? perseus::FleetObjective::kMaxMin
                                               : perseus::FleetObjective::kMaxMinTenants;

@@ -109,22 +109,11 @@ TEST(FleetMisuseTest, ACircleIsNamed) {
   EXPECT_THAT(shortages.error().message, Mentions("rack", "circle"));
 }
 
-TEST(FleetMisuseTest, BadTimesAndDeadlinesAreRefused) {
-  const PowerSite site = TwoJobsInTree(100, 50);
-  const PowerPeriod good = {10, 1, {}};
-  const auto code = [&](const std::vector<PowerPeriod>& periods,
-                        const std::vector<FleetDeadline>& deadlines) {
-    const auto answer = SchedulePower(site, periods, deadlines);
-    return answer ? ErrorCode::kInternal : answer.error().code;
-  };
-  EXPECT_EQ(code({}, {}), ErrorCode::kInvalidInput);
-  EXPECT_EQ(code({{0, 1, {}}}, {}), ErrorCode::kInvalidInput);
-  EXPECT_EQ(code({{10, std::nan(""), {}}}, {}), ErrorCode::kInvalidInput);
-  EXPECT_EQ(code({{10, 1, {5}}}, {}), ErrorCode::kInvalidInput);
-  EXPECT_EQ(code({{10, 1, {5, -5}}}, {}), ErrorCode::kInvalidInput);
-  EXPECT_EQ(code({good}, {{2, 0, 1}}), ErrorCode::kInvalidInput);
-  EXPECT_EQ(code({good}, {{0, 1, 1}}), ErrorCode::kInvalidInput);
-  EXPECT_EQ(code({good}, {{0, 0, -1}}), ErrorCode::kInvalidInput);
+TEST(FleetMisuseTest, TenantsUnderSeveralLimitsAreRefused) {
+  const auto answer = DividePower(TwoJobsInTree(100, 50), FleetObjective::kMaxMinTenants);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kInvalidInput);
+  EXPECT_THAT(answer.error().message, Mentions("tenants", "limit", "max-min"));
 }
 
 }  // namespace

@@ -119,3 +119,13 @@ PowerSite RandomSite(std::mt19937& random, const SiteShape& shape) {
 }
 
 }  // namespace perseus::fleet_testing
+
+namespace perseus::fleet {
+
+Result<Site> Load(const std::string& text) {
+  Result<SiteFile> file = ParseSiteFile(text, "examples/s.toml");
+  if (!file) return tl::unexpected(file.error());
+  return LoadSite(*std::move(file));
+}
+
+}  // namespace perseus::fleet

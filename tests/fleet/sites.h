@@ -5,8 +5,11 @@
 #define PERSEUS_TESTS_FLEET_SITES_H_
 
 #include <random>
+#include <string>
 
+#include "fleet/site.h"
 #include "perseus/fleet.h"
+#include "perseus/result.h"
 
 namespace perseus::fleet_testing {
 
@@ -33,5 +36,12 @@ PowerSite RandomSite(std::mt19937& random, const SiteShape& shape);
 double Uniform(std::mt19937& random, double low, double high);
 
 }  // namespace perseus::fleet_testing
+
+namespace perseus::fleet {
+
+// The site of a text, as if it were in the folder of the sample job.
+Result<Site> Load(const std::string& text);
+
+}  // namespace perseus::fleet
 
 #endif  // PERSEUS_TESTS_FLEET_SITES_H_

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 pytest.importorskip("highspy", reason="highspy is not installed (tests/requirements.txt)")
+pytest.importorskip("scipy", reason="scipy is not installed (tests/requirements.txt)")
 
 from .fleet_check import check, site_errors
 from .fleet_site import random_site

@@ -59,6 +59,7 @@ class Sites:
         """Return a site file, and the same site as a value."""
         draw = random.Random(seed)
         objective = draw.choice(["throughput", "throughput", "max-min", "max-min-tenants"])
+        nodes = 0 if objective == "max-min-tenants" else draw.choice([0, 0, 2, 3])
         site: dict[str, Any] = {
             "nodes": [{"parent": None, "limit_watts": 0.0}],
             "meter_factor": draw.choice([1.0, 1.25]),
@@ -66,7 +67,7 @@ class Sites:
             "jobs": [],
         }
         text = ""
-        for k in range(draw.choice([0, 0, 2, 3])):
+        for k in range(nodes):
             parent = draw.randrange(len(site["nodes"]))
             limit = draw.uniform(4e3, 12e3)
             site["nodes"].append({"parent": parent, "limit_watts": limit})

@@ -34,9 +34,9 @@ class Command(NamedTuple):
 # src/cli/package_commands.h has the same names, for the program where it runs alone.
 COMMANDS: tuple[Command, ...] = (
     Command(
-        "trace",
-        "perseus.analysis.trace",
-        "What stragglers cost a recorded job, and what plans would have saved.",
+        "fleet emulate",
+        "perseus.analysis.fleet",
+        "Run a site for some days on paper, under one rule of dividing power after the other.",
     ),
 )
 

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,12 +18,69 @@
 #include "cli/framework/table.h"
 #include "cli/planning/plan_notes.h"
 #include "cli/planning/plan_summary.h"
+#include "common/json_text.h"
 #include "common/located_error.h"
+#include "formats/note_json.h"
+#include "plan/named_times.h"
 #include "report/figures.h"
 
-// The text of `perseus fleet plan`, and who holds whom.
+// What `perseus fleet plan` says, as text and as JSON (docs/reference/files.md).
 namespace perseus::cli {
 namespace {
+
+constexpr double kWattsPerKilowatt = 1000;
+
+// What keeps a job from being faster, as far as its plan is concerned.
+enum class HeldBy : std::uint8_t {
+  kNothing,    // It is as fast as its clocks allow.
+  kStraggler,  // It is as fast as its late pipeline.
+  kOwner,      // It is as slow as its owner accepts, so that others get the power.
+  kLimit       // A limit of power.
+};
+struct Holder {
+  HeldBy by = HeldBy::kNothing;
+  std::size_t node = 0;  // Of kLimit: the nearest one that binds.
+};
+
+Holder HolderOf(const fleet::Site& site, const FleetAnswer& answer, std::size_t job) {
+  // There are only some plans, so the nearest one to a limit is at it.
+  constexpr double kNear = 1e-3;
+  const FleetJob& in = site.power.jobs[job];
+  const double seconds = answer.plans.jobs[job].time_seconds;
+  double fastest = in.frontier.front().time_seconds;
+  bool is_late = false;
+  for (const LatePipeline& late : in.late) {
+    is_late = is_late || late.point.time_seconds > fastest;
+    fastest = std::max(fastest, late.point.time_seconds);
+  }
+  if (seconds <= fastest * (1 + kNear)) {
+    return {is_late ? HeldBy::kStraggler : HeldBy::kNothing, 0};
+  }
+  if (in.slowest_seconds && seconds >= *in.slowest_seconds * (1 - kNear)) {
+    return {HeldBy::kOwner, 0};
+  }
+  std::vector<std::size_t> starts;
+  for (const PowerShare& share : in.shares) starts.push_back(share.node);
+  if (starts.empty()) starts.push_back(0);
+  for (std::size_t start : starts) {
+    for (std::size_t node = start;; node = *site.power.nodes[node].parent) {
+      if (answer.bound.nodes[node].price_per_watt > 0) return {HeldBy::kLimit, node};
+      if (!site.power.nodes[node].parent) break;
+    }
+  }
+  return {HeldBy::kLimit, 0};
+}
+
+// What the whole site would draw at the meter with all clocks at maximum.
+double FullSpeedWatts(const fleet::Site& site) {
+  double watts = 0;
+  for (std::size_t j = 0; j < site.models.size(); ++j) {
+    const IterationPoint& full = site.models[j]->full_speed;
+    watts += site.file.jobs[j].pipelines * full.energy_joules / full.time_seconds +
+             site.file.jobs[j].fixed_watts;
+  }
+  return watts * site.file.power_usage_effectiveness;
+}
 
 // One unit for all powers of an answer, with four digits of the budget.
 struct PowerText {
@@ -43,9 +102,9 @@ struct PowerText {
   std::string Text(double watts) const { return fmt::format("{} {}", Number(watts), unit); }
 };
 
-double SumOfWeights(const site::SiteFile& file) {
+double SumOfWeights(const fleet::SiteFile& file) {
   double sum = 0;
-  for (const site::SiteJob& job : file.jobs) sum += job.weight;
+  for (const fleet::SiteJob& job : file.jobs) sum += job.weight;
   return sum;
 }
 
@@ -56,7 +115,7 @@ struct ObjectiveText {
   std::string_view price;  // "1 kW more is worth {} of the work."
   double whole = 1;
 };
-ObjectiveText TextOf(const site::SiteFile& file) {
+ObjectiveText TextOf(const fleet::SiteFile& file) {
   switch (file.objective) {
     case FleetObjective::kThroughput:
       return {"Work", "the jobs together do {} of their weighted work at maximum clocks",
@@ -88,7 +147,7 @@ std::string HolderText(const FleetSummary& summary, std::size_t job) {
 }
 
 std::string JobsTable(const FleetSummary& summary, const PowerText& power, const Style& style) {
-  const site::Site& site = summary.site;
+  const fleet::Site& site = summary.site;
   double drawn = 0;
   for (const JobShare& share : summary.plan.answer.plans.jobs) drawn += share.watts;
   const std::string unit = fmt::format("power {}", power.unit);
@@ -97,7 +156,7 @@ std::string JobsTable(const FleetSummary& summary, const PowerText& power, const
                Align::kRight, Align::kRight, Align::kLeft});
   for (std::size_t j = 0; j < site.models.size(); ++j) {
     const JobShare& share = summary.plan.answer.plans.jobs[j];
-    const site::JobModel& model = *site.models[j];
+    const fleet::JobModel& model = *site.models[j];
     const double full = model.full_speed.time_seconds;
     const bool runs = std::isfinite(share.time_seconds);
     const double at_full = site.file.jobs[j].pipelines * model.full_speed.energy_joules / full +
@@ -131,7 +190,7 @@ std::string LimitsTable(const FleetSummary& summary, const PowerText& power,
 }
 
 std::string FleetFigures(const FleetSummary& summary, const PowerText& power, const Style& style) {
-  const site::Site& site = summary.site;
+  const fleet::Site& site = summary.site;
   const FleetAnswer& answer = summary.plan.answer;
   const ObjectiveText objective = TextOf(site.file);
   const double budget = site.file.nodes.front().limit_watts;
@@ -169,49 +228,92 @@ std::string FleetFigures(const FleetSummary& summary, const PowerText& power, co
   return out + "\n";
 }
 
+using Json = nlohmann::ordered_json;
+
+constexpr int kFleetSchemaVersion = 1;
+// Null where a job only waits: an iteration of it never ends.
+Json Finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+const char* HolderName(HeldBy by) {
+  switch (by) {
+    case HeldBy::kNothing:
+      return "clocks";
+    case HeldBy::kStraggler:
+      return "straggler";
+    case HeldBy::kOwner:
+      return "max_slowdown";
+    case HeldBy::kLimit:
+      return "limit";
+  }
+  return "";
+}
+
+// After the plan, until the iteration's time.
+Json WaitingSeconds(const JobShare& share, const Plan& plan) {
+  if (plan::SameTime(share.time_seconds, plan.iteration_time_seconds)) return 0.0;
+  return Finite(share.time_seconds - plan.iteration_time_seconds);
+}
+
+Json ShareJson(const JobShare& share) {
+  return {{"iteration_time_s", Finite(share.time_seconds)},
+          {"power_w", share.watts},
+          {"speed", share.speed}};
+}
+
+Json FleetJobJson(const FleetSummary& summary, std::size_t j) {
+  const fleet::SiteJob& job = summary.site.file.jobs[j];
+  const fleet::JobModel& model = *summary.site.models[j];
+  const JobShare& share = summary.plan.answer.plans.jobs[j];
+  const Plan* const plan = summary.plan.plans[j].get();
+  const double full = model.full_speed.time_seconds;
+  const Holder holder = HolderOf(summary.site, summary.plan.answer, j);
+  Json json = {{"name", job.name},
+               {"tenant", job.tenant.empty() ? Json(nullptr) : Json(job.tenant)},
+               {"pipelines", job.pipelines},
+               {"gpus", static_cast<long long>(model.gpus) * job.pipelines},
+               {"weight", job.weight},
+               {"iteration_time_s", Finite(share.time_seconds)},
+               {"slowdown_percent", Finite(report::PercentOver(share.time_seconds, full))},
+               {"speed", share.speed},
+               {"power_w", share.watts},
+               {"fixed_power_w", job.fixed_watts},
+               {"energy_j", Finite((share.watts - job.fixed_watts) * share.time_seconds)},
+               {"max_clocks_power_w",
+                job.pipelines * model.full_speed.energy_joules / full + job.fixed_watts},
+               {"held_by", HolderName(holder.by)},
+               {"held_by_limit", holder.by == HeldBy::kLimit
+                                     ? Json(summary.site.file.nodes[holder.node].name)
+                                     : Json(nullptr)},
+               {"planned", plan != nullptr}};
+  if (plan != nullptr) {
+    json["plan"] = {{"iteration_time_s", plan->iteration_time_seconds},
+                    {"energy_j", plan->energy_joules},
+                    {"gap_percent", plan->gap_percent},
+                    {"waiting_s", WaitingSeconds(share, *plan)}};
+  }
+  json["bound"] = ShareJson(summary.plan.answer.bound.jobs[j]);
+  return json;
+}
+
+Json LimitsJson(const FleetSummary& summary) {
+  Json limits = Json::array();
+  const std::vector<PowerNode>& nodes = summary.site.file.nodes;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    const NodeShare& bound = summary.plan.answer.bound.nodes[n];
+    limits.push_back(
+        {{"name", nodes[n].name},
+         {"parent", nodes[n].parent ? Json(nodes[*nodes[n].parent].name) : Json(nullptr)},
+         {"limit_w", Finite(nodes[n].limit_watts)},
+         {"power_w", summary.plan.answer.plans.nodes[n].watts},
+         {"price_per_kw", bound.price_per_watt * kWattsPerKilowatt}});
+  }
+  return limits;
+}
+
 }  // namespace
 
-Holder HolderOf(const site::Site& site, const FleetAnswer& answer, std::size_t job) {
-  // There are only some plans, so the nearest one to a limit is at it.
-  constexpr double kNear = 1e-3;
-  const FleetJob& in = site.power.jobs[job];
-  const double seconds = answer.plans.jobs[job].time_seconds;
-  double fastest = in.frontier.front().time_seconds;
-  bool is_late = false;
-  for (const LatePipeline& late : in.late) {
-    is_late = is_late || late.point.time_seconds > fastest;
-    fastest = std::max(fastest, late.point.time_seconds);
-  }
-  if (seconds <= fastest * (1 + kNear)) {
-    return {is_late ? HeldBy::kStraggler : HeldBy::kNothing, 0};
-  }
-  if (in.slowest_seconds && seconds >= *in.slowest_seconds * (1 - kNear)) {
-    return {HeldBy::kOwner, 0};
-  }
-  std::vector<std::size_t> starts;
-  for (const PowerShare& share : in.shares) starts.push_back(share.node);
-  if (starts.empty()) starts.push_back(0);
-  for (std::size_t start : starts) {
-    for (std::size_t node = start;; node = *site.power.nodes[node].parent) {
-      if (answer.bound.nodes[node].price_per_watt > 0) return {HeldBy::kLimit, node};
-      if (!site.power.nodes[node].parent) break;
-    }
-  }
-  return {HeldBy::kLimit, 0};
-}
-
-double FullSpeedWatts(const site::Site& site) {
-  double watts = 0;
-  for (std::size_t j = 0; j < site.models.size(); ++j) {
-    const IterationPoint& full = site.models[j]->full_speed;
-    watts += site.file.jobs[j].pipelines * full.energy_joules / full.time_seconds +
-             site.file.jobs[j].fixed_watts;
-  }
-  return watts * site.file.power_usage_effectiveness;
-}
-
 std::string FormatFleet(const FleetSummary& summary, const Style& style) {
-  const site::SiteFile& file = summary.site.file;
+  const fleet::SiteFile& file = summary.site.file;
   const PowerText power(file.nodes.front().limit_watts);
   long long gpus = 0;
   for (std::size_t j = 0; j < file.jobs.size(); ++j) {
@@ -237,7 +339,7 @@ std::string FormatFleet(const FleetSummary& summary, const Style& style) {
   return out;
 }
 
-Error ShortageError(const site::Site& site, const std::vector<PowerShortage>& shortages) {
+Error ShortageError(const fleet::Site& site, const std::vector<PowerShortage>& shortages) {
   const PowerShortage& worst = *std::max_element(
       shortages.begin(), shortages.end(), [](const PowerShortage& a, const PowerShortage& b) {
         return a.missing_watts < b.missing_watts;
@@ -263,6 +365,48 @@ Error ShortageError(const site::Site& site, const std::vector<PowerShortage>& sh
                   names.empty() ? std::string("jobs") : fmt::format("{}", fmt::join(names, ", "))));
   error.code = ErrorCode::kInfeasible;
   return error;
+}
+
+std::string FormatFleetJson(const FleetSummary& summary) {
+  const FleetAnswer& answer = summary.plan.answer;
+  Json json = {
+      {"schema_version", kFleetSchemaVersion},
+      {"feasible", true},
+      {"objective_name", fleet::ObjectiveName(summary.site.file.objective)},
+      {"objective", answer.plans.objective},
+      {"objective_bound", answer.bound.objective},
+      {"gap_percent", report::PercentSaved(answer.plans.objective, answer.bound.objective)},
+      {"price_per_kw", answer.bound.nodes.front().price_per_watt * kWattsPerKilowatt},
+      {"budget_w", summary.site.file.nodes.front().limit_watts},
+      {"power_w", answer.plans.nodes.front().watts},
+      {"max_clocks_power_w", FullSpeedWatts(summary.site)},
+      {"pue", summary.site.file.power_usage_effectiveness},
+      {"plans_made", summary.plan.plans_made}};
+  Json jobs = Json::array();
+  for (std::size_t j = 0; j < summary.site.models.size(); ++j)
+    jobs.push_back(FleetJobJson(summary, j));
+  json["jobs"] = std::move(jobs);
+  json["limits"] = LimitsJson(summary);
+  json["notes"] = Json::parse(formats::NotesJson(summary.notes));
+  return FormatByLine(json);
+}
+
+std::string FormatShortagesJson(const fleet::Site& site,
+                                const std::vector<PowerShortage>& shortages,
+                                const std::string& sentence) {
+  Json list = Json::array();
+  for (const PowerShortage& shortage : shortages) {
+    Json suspend = Json::array();
+    for (const std::size_t job : shortage.suspend) suspend.push_back(site.file.jobs[job].name);
+    list.push_back({{"limit", site.file.nodes[shortage.node].name},
+                    {"missing_w", shortage.missing_watts},
+                    {"suspend", std::move(suspend)}});
+  }
+  return FormatByLine({{"schema_version", kFleetSchemaVersion},
+                       {"feasible", false},
+                       {"sentence", sentence},
+                       {"budget_w", site.file.nodes.front().limit_watts},
+                       {"shortages", std::move(list)}});
 }
 
 }  // namespace perseus::cli

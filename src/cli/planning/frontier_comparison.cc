@@ -16,13 +16,13 @@
 #include "cli/planning/checked_plan.h"
 #include "cli/planning/plan_notes.h"
 #include "common/file.h"
+#include "fleet/site.h"
 #include "perseus/plan_file.h"
 #include "report/chart.h"
 #include "report/document.h"
 #include "report/figures.h"
 #include "report/page.h"
 #include "report/text.h"
-#include "site/site.h"
 
 namespace perseus::cli {
 namespace {
@@ -127,8 +127,8 @@ Result<NamedFrontier> ReadFrontier(const std::string& path) {
       std::filesystem::path(plan_path).replace_filename(kFrontierFileName).string();
   const Result<std::string> csv = ReadWholeFile(frontier_path, kMostFrontierBytes);
   if (!csv) return tl::unexpected(csv.error());
-  const Result<site::SharedModel> model =
-      site::ParseModel(FormatPlanJson(plan), plan_path, *csv, frontier_path);
+  const Result<fleet::SharedModel> model =
+      fleet::ParseModel(FormatPlanJson(plan), plan_path, *csv, frontier_path);
   if (!model) return tl::unexpected(model.error());
   NamedFrontier named;
   named.name = path;

@@ -13,6 +13,7 @@
 #include "perseus/conditions.h"
 #include "perseus/emulator.h"
 #include "perseus/explain.h"
+#include "perseus/fleet.h"
 #include "perseus/frontier.h"
 #include "perseus/job.h"
 #include "perseus/job_file.h"
@@ -65,6 +66,20 @@ void PlanUnderConditions(const perseus::Planner& planner) {
   Check(perseus::CallAheadName(spec.conditions.switching.call_ahead) == "end", "conditions.h");
 }
 
+void DivideASite() {
+  perseus::PowerSite site;
+  site.nodes[0].limit_watts = 120;
+  for (const double weight : {1.0, 2.0}) {
+    perseus::FleetJob& job = site.jobs.emplace_back();
+    job.frontier = {{1, 100}, {2, 80}};
+    job.full_speed_seconds = 1;
+    job.weight = weight;
+  }
+  const auto answer =
+      ValueOf(perseus::DividePower(site, perseus::FleetObjective::kThroughput), "DividePower");
+  Check(answer.bound.objective > 2.249 && answer.bound.objective < 2.251, "fleet.h");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -111,6 +126,7 @@ int main(int argc, char** argv) {
   Check(ValueOf(slower, "SlowDownToLimits").back().keeps, "power_limits.h");
   PlanAStream();
   PlanUnderConditions(planner);
+  DivideASite();
 
   Check(ValueOf(perseus::CheapestWithin(planner, seconds), "CheapestWithin").saving_percent > 0,
         "analysis.h");
