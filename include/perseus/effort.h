@@ -30,9 +30,6 @@ inline constexpr double kLadderEffort = 0.15;
 // such as 4 stages x 16 microbatches. Larger pipelines get more, up to 1.
 inline constexpr double kStreamEffort = 0.02;
 
-// Each of the thousands of plans that `perseus trace` makes.
-inline constexpr double kTraceEffort = 0.005;
-
 }  // namespace v0
 }  // namespace perseus
 PERSEUS_EXPORT_END

@@ -200,6 +200,10 @@ typedef struct perseus_dag {
   const int32_t* from; /* `to` starts no earlier than `delay` after `from` ends. */
   const int32_t* to;
   const double* delay; /* NULL: all 0. */
+  /* [operation], 0 to num_operations - 1: what runs on one device, one after the other. The search
+   * looks at neighbours there together, which decides no bound. NULL: found from the edges. */
+  const int32_t* rank;
+  const double* begin; /* [operation] It starts no earlier. NULL: all 0. */
 } perseus_dag;
 
 typedef struct perseus_dag_choice {

@@ -60,6 +60,11 @@ class Dag:
         the same list share it, which is quicker.
     precedences
         (from, to) or (from, to, delay): `to` starts no earlier than `delay` after `from` ends.
+    ranks
+        The device of each operation, from 0, where they run one after the other: the search looks
+        at neighbours together. None: found from the precedences.
+    begins
+        Before which each operation does not start; None: all 0.
     progress
         Called now and then with the share that is done; False gives up.
 
@@ -74,6 +79,8 @@ class Dag:
         operations: Iterable[Options],
         precedences: Iterable[Sequence[int | float]] = (),
         *,
+        ranks: Sequence[int] | None = None,
+        begins: Sequence[float] | None = None,
         progress: Progress = None,
     ) -> None:
         library = abi.load()
@@ -100,6 +107,13 @@ class Dag:
         struct.from_ = (ctypes.c_int32 * len(edges))(*(_index(edge[0]) for edge in edges))
         struct.to = (ctypes.c_int32 * len(edges))(*(_index(edge[1]) for edge in edges))
         struct.delay = (ctypes.c_double * len(edges))(*(_float(edge[2]) for edge in edges))
+        for given, what in ((ranks, "ranks"), (begins, "begins")):
+            if given is not None and len(given) != len(curve_of):
+                raise PlannerError(f"{len(given)} {what} for {len(curve_of)} operations")
+        if ranks is not None:
+            struct.rank = (ctypes.c_int32 * len(ranks))(*map(_index, ranks))
+        if begins is not None:
+            struct.begin = (ctypes.c_double * len(begins))(*map(_float, begins))
 
         watched = abi.Watched(progress)
         handle = ctypes.c_void_p()

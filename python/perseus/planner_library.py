@@ -136,6 +136,8 @@ class DagStruct(ctypes.Structure):
         ("from_", _INTS),
         ("to", _INTS),
         ("delay", _DOUBLES),
+        ("rank", _INTS),
+        ("begin", _DOUBLES),
     )
 
 

@@ -31,7 +31,6 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddSynthCommand(parser, invocation);
   AddEmulateCommand(parser, invocation);
   AddFleetCommand(parser, invocation);
-  AddTraceCommand(parser, invocation);
   AddAgentCommand(parser, invocation);
   AddDoctorCommand(parser, invocation);
   AddSupportBundleCommand(parser, invocation);

@@ -20,7 +20,6 @@
 #include "cli/framework/option_data.h"
 #include "cli/framework/server_flags.h"
 #include "cli/node/node.h"
-#include "cli/questions/trace_flags.h"
 #include "cli/support/support_bundle_flags.h"
 #include "model/emulated_iterations.h"
 #include "perseus/analysis.h"
@@ -39,7 +38,6 @@ enum class Command : std::uint8_t {
   kExplain,
   kDiff,
   kCheck,
-  kTrace,
   kSynth,
   kEmulate,
   kFleet,
@@ -153,7 +151,6 @@ struct Invocation {
   ScheduleFlags schedule;
   ExplainFlags explain;
   DiffFlags diff;
-  TraceFlags trace;
   SynthFlags synth;
   EmulateFlags emulate;
   FleetFlags fleet;

@@ -24,7 +24,6 @@ void AddCheckCommand(CommandParser* parser, Invocation* invocation);
 void AddSynthCommand(CommandParser* parser, Invocation* invocation);
 void AddEmulateCommand(CommandParser* parser, Invocation* invocation);
 void AddFleetCommand(CommandParser* parser, Invocation* invocation);
-void AddTraceCommand(CommandParser* parser, Invocation* invocation);
 void AddAgentCommand(CommandParser* parser, Invocation* invocation);
 void AddDoctorCommand(CommandParser* parser, Invocation* invocation);
 void AddSupportBundleCommand(CommandParser* parser, Invocation* invocation);

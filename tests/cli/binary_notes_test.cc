@@ -228,21 +228,6 @@ TEST_F(BinaryNotesTest, OddCellsAreNotedBesideNumbersAlone) {
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_THAT(run.err, Mentions("odd.csv:6:"));
   EXPECT_THAT(run.out, Not(HasSubstr("odd.csv")));
-  const std::string trace =
-      folder_.Write("t.csv",
-                    "dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n"
-                    "0,0,0,1,forward-compute,0,1,0,0,0,0\n0,0,0,1,backward-compute,1,2,0,0,0,0\n");
-  const RunResult traced = RunPerseus({"trace", trace, "--profile", profile, "--blocking-power",
-                                       "20", "--json", "--accept-implausible"});
-  EXPECT_EQ(traced.exit_code, 0) << traced.err;
-  const auto traced_notes = nlohmann::json::parse(traced.out)["notes"];
-  ASSERT_FALSE(traced_notes.empty());
-  EXPECT_EQ(traced_notes[0]["line"], 6);
-  const RunResult strict = RunPerseus(
-      {"trace", trace, "--profile", profile, "--blocking-power", "20", "--json", "--strict"});
-  EXPECT_EQ(strict.exit_code, 2);
-  EXPECT_THAT(strict.err, Mentions("odd.csv:6:"));
-  EXPECT_EQ(strict.out, "");
 }
 
 }  // namespace

@@ -206,10 +206,10 @@ TEST(CommandLineTest, EveryCommandHasHelpWithExamples) {
     EXPECT_NE(help->text->find("\nExample"), std::string::npos) << command.name;
   }
   EXPECT_EQ(names, (std::vector<std::string>{
-                       "plan",           "frontier", "schedule",   "explain", "diff",  "check",
-                       "synth",          "emulate",  "fleet",      "trace",   "agent", "doctor",
-                       "support-bundle", "demo",     "serve",      "store",   "job",   "top",
-                       "profile",        "report",   "completion", "man"}));
+                       "plan",   "frontier",   "schedule", "explain", "diff",   "check",
+                       "synth",  "emulate",    "fleet",    "agent",   "doctor", "support-bundle",
+                       "demo",   "serve",      "store",    "job",     "top",    "profile",
+                       "report", "completion", "man"}));
 }
 
 // An example of the help that the parser refuses would teach an error.

@@ -7,12 +7,17 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 from pages_of import ROOT, anchors, commands, links, pages, split
+
+sys.path.insert(0, str(ROOT / "python"))
+
+from perseus import analysis
 
 BINARY = os.environ.get("PERSEUS_BINARY", str(ROOT / "build/release/src/cli/perseus"))
 
@@ -67,8 +72,15 @@ def test_readme_is_short_and_narrow() -> None:
 @functools.cache
 def help_of(words: tuple[str, ...]) -> str | None:
     """The help of a command, or None if there is no such command."""
+    in_package = analysis.find(words) is not None
+    program = [sys.executable, "-m", "perseus"] if in_package else [BINARY]
     done = subprocess.run(
-        [BINARY, *words, "--help"], capture_output=True, text=True, check=False, timeout=60
+        [*program, *words, "--help"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     return done.stdout if done.returncode == 0 else None
 
@@ -114,7 +126,8 @@ def test_each_option_in_the_prose_exists() -> None:
         subprocess.run([BINARY, "man", "-o", folder], capture_output=True, check=True)
         every = "".join(man.read_text() for man in Path(folder).iterdir())
     known = set(re.findall(r"--[a-z][\w-]*", every.replace("\\-", "-")))
-    for script in ("scripts", "bench", "evaluation", "tests/hostile", "tests/server/simulation"):
+    folders = ("scripts", "bench", "evaluation", "tests/hostile", "tests/server/simulation")
+    for script in (*folders, "python/perseus/analysis"):
         for file in (ROOT / script).iterdir():
             if file.is_file() and file.suffix in ("", ".py", ".cc", ".sh"):
                 known |= set(re.findall(r"--[a-z][\w-]*", file.read_text(errors="replace")))

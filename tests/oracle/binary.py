@@ -37,6 +37,18 @@ def fleet_tool() -> Path:
     return Path(os.environ.get("PERSEUS_FLEET_TOOL", build / "tests/fleet/fleet_tool"))
 
 
+def package_environment() -> dict[str, str]:
+    """Return the environment in which Python finds the package, the program and the planner."""
+    build = perseus_binary().parents[2]
+    library = build / "src/training/planner_c/libperseus_planner.so"
+    return {
+        "PERSEUS_PLANNER_LIBRARY": str(library),
+        **os.environ,
+        "PYTHONPATH": str(REPOSITORY / "python"),
+        "PERSEUS_BINARY": str(perseus_binary()),
+    }
+
+
 def shared_data() -> Path:
     """Folder of the paper's measured data: PERSEUS_SHARED_DATA, or beside the checkout."""
     return Path(os.environ.get("PERSEUS_SHARED_DATA", REPOSITORY.parent / "shared/data"))

@@ -5,11 +5,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from . import binary
+
+sys.path.insert(0, str(binary.REPOSITORY / "python"))
+os.environ.update(binary.package_environment())
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 COLUMNS = "dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc"
 
 
-def _order(stage: int, stages: int, chunks: int, microbatches: int) -> list[tuple[str, int, int]]:
+def order(stage: int, stages: int, chunks: int, microbatches: int) -> list[tuple[str, int, int]]:
     """Return kind, chunk and microbatch of a rank's computations: 1F1B, or chunk by chunk."""
     if chunks > 1:
         forwards = [(traces.FORWARD, c, m) for c in range(chunks) for m in range(microbatches)]
@@ -24,12 +24,12 @@ def _order(stage: int, stages: int, chunks: int, microbatches: int) -> list[tupl
         ]
         return forwards + backwards
     warm_up = min(microbatches, stages - stage)
-    order = [(traces.FORWARD, 0, m) for m in range(warm_up)]
+    made = [(traces.FORWARD, 0, m) for m in range(warm_up)]
     for microbatch in range(microbatches):
-        order.append((traces.BACKWARD, 0, microbatch))
+        made.append((traces.BACKWARD, 0, microbatch))
         if warm_up + microbatch < microbatches:
-            order.append((traces.FORWARD, 0, warm_up + microbatch))
-    return order
+            made.append((traces.FORWARD, 0, warm_up + microbatch))
+    return made
 
 
 def make_trace(rng: random.Random) -> list[Operation]:
@@ -60,8 +60,8 @@ def make_trace(rng: random.Random) -> list[Operation]:
                 where = (step, pipeline, stage)
                 for chunk in range(chunks):
                     add(where, traces.GATHER, 0, (chunk, -1))
-                order = _order(stage, stages, chunks, microbatches)
-                for number, (kind, chunk, microbatch) in enumerate(order):
+                computations = order(stage, stages, chunks, microbatches)
+                for number, (kind, chunk, microbatch) in enumerate(computations):
                     add(where, kind, number, (chunk, microbatch))
                     block = chunk * stages + stage
                     way = kind.split("-")[0]

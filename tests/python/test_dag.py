@@ -330,3 +330,15 @@ def test_indices_may_be_of_numpy() -> None:
     indices = numpy.arange(3)
     made = perseus.Dag([[(1, 1)]] * 3, zip(indices[:-1], indices[1:], strict=True))
     assert made.choose(3.0).time == 3.0
+
+
+def test_ranks_and_begins() -> None:
+    """What is given beside the graph holds, and what is wrong is refused."""
+    operations = [[(1, 4), (2, 1)], [(1, 4), (2, 1)], [(3, 0)]]
+    plain = perseus.Dag(operations, [(0, 1)])
+    ranked = perseus.Dag(operations, [(0, 1)], ranks=[0, 0, 1], begins=[0, 0, 1])
+    assert plain.choose(3).cost == 5
+    assert (ranked.choose(4).cost, ranked.frontier.fastest_seconds) == (2, 4)
+    for wrong in ({"ranks": [0, 0]}, {"ranks": [0, 0, 3]}, {"begins": [0, 0, -1]}):
+        with pytest.raises(perseus.PlannerError):
+            perseus.Dag(operations, [(0, 1)], **wrong)

@@ -38,6 +38,11 @@ COMMANDS: tuple[Command, ...] = (
         "perseus.analysis.fleet",
         "Run a site for some days on paper, under one rule of dividing power after the other.",
     ),
+    Command(
+        "trace",
+        "perseus.analysis.trace",
+        "What stragglers cost a recorded job, and what plans would have saved.",
+    ),
 )
 
 

@@ -60,6 +60,16 @@ Result<void> CheckDag(const perseus_dag& dag) {
     return InvalidInput(fmt::format("operation {} names option table {}; there are {}", i,
                                     dag.curve_of[i], dag.num_curves));
   }
+  for (int i = 0; dag.rank != nullptr && i < dag.num_operations; ++i) {
+    if (dag.rank[i] >= 0 && dag.rank[i] < dag.num_operations) continue;
+    return InvalidInput(fmt::format("operation {} is on rank {}; expected 0 to {}", i, dag.rank[i],
+                                    dag.num_operations - 1));
+  }
+  for (int i = 0; dag.begin != nullptr && i < dag.num_operations; ++i) {
+    if (dag.begin[i] >= 0 && std::isfinite(dag.begin[i])) continue;
+    return InvalidInput(
+        fmt::format("operation {} begins at {}; expected a finite number >= 0", i, dag.begin[i]));
+  }
   for (std::size_t e = 0; e < dag.num_precedences; ++e) {
     for (const int end : {dag.from[e], dag.to[e]}) {
       if (end >= 0 && end < dag.num_operations) continue;
@@ -168,12 +178,15 @@ void AddPrecedences(const perseus_dag& dag, const std::vector<int>& computation_
   }
 }
 
-// Each computation goes on the rank of the first that it waits for and nothing else follows yet:
-// the search looks at neighbours on a rank together.
-void AddRanks(PipelineDag* out) {
+// Where ranks are not given, a computation goes on that of the first that it waits for and nothing
+// else follows yet: the search looks at neighbours on a rank together.
+void AddRanks(const perseus_dag& dag, PipelineDag* out) {
   std::vector<bool> followed(out->computations.size(), false);
+  if (dag.rank != nullptr) {
+    out->rank_order.resize(*std::max_element(dag.rank, dag.rank + dag.num_operations) + 1);
+  }
   for (int i = 0; i < out->size(); ++i) {
-    int rank = -1;
+    int rank = dag.rank == nullptr ? -1 : dag.rank[out->computations[i].id.microbatch];
     for (int k = out->first_precedence[i]; rank < 0 && k < out->first_precedence[i + 1]; ++k) {
       const int before = out->precedences[k].from;
       if (followed[before]) continue;
@@ -226,11 +239,11 @@ Result<DagPipeline> MakeDagPipeline(const perseus_dag& dag) {
     Computation computation;
     computation.id.microbatch = operation;
     out.computations.push_back(computation);
+    out.start_delay_seconds.push_back(dag.begin == nullptr ? 0 : dag.begin[operation]);
     costs.table_of.push_back(table_of[dag.curve_of[operation]]);
   }
   AddPrecedences(dag, made.computation_of, &out);
-  out.start_delay_seconds.assign(out.computations.size(), 0);
-  AddRanks(&out);
+  AddRanks(dag, &out);
   costs.rank_blocking_power_watts.assign(out.num_ranks, 0);
   return made;
 }
