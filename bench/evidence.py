@@ -30,13 +30,11 @@ SECTIONS: dict[str, list[str]] = {
     "gaps": [sys.executable, "-u", str(BENCH / "gaps.py")],
     "published": [sys.executable, "-u", str(BENCH / "published.py"), str(DATA)],
     "lowtime": [sys.executable, "-u", str(BENCH / "compare_lowtime.py")],
-    "lowtime-steps": [sys.executable, "-u", str(BENCH / "steps_lowtime.py")],
 }
 
 # The rows of long tables that the document keeps, and always those that show a fault; all others
 # stand in what the command prints.
 ROWS = {
-    "lowtime-steps": r"\| (1 x 1|4 x 16|8 x 12) \| T_min",
     "gaps": r"-mb96 \| 1\.0x |-mb24 \| 1\.05x ",
     "published": r" (a100_sxm|a40) \| (12|96) \|",
 }

@@ -135,7 +135,7 @@ TEST(RecoveredProfile, WhatItDoesWithNoClockSetIsRecoveredAsWell) {
   EXPECT_GE(unlocked.energy_covered, 43);
 }
 
-// Of few sweeps of each noise; bench/sweep_intervals.cc counts many.
+// Of few sweeps of each noise.
 TEST(RecoveredProfile, IntervalsHoldTheTruthUnderHeavyTailsAndDrift) {
   Coverage all;
   for (const Noise& noise : Noises()) {

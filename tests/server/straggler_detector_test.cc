@@ -36,8 +36,8 @@ std::function<double(int, int)> Slow(int rank, double factor) {
   };
 }
 
-// Rules about chance hold for nearly every job, not for every one (bench/detection_delay counts
-// false alarms): the same jobs each time, so that nobody meets the others by accident.
+// Rules about chance hold for nearly every job, not for every one:
+// the same jobs each time, so that nobody meets the others by accident.
 constexpr int kJobs = 150;
 
 class Choices {

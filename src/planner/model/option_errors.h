@@ -12,7 +12,7 @@
 namespace perseus::model {
 
 // Share of the errors' variance that all ranks have in common: their curves are smoothed alike, and
-// stand in one room. Chosen with bench/sweep_intervals.cc.
+// stand in one room.
 inline constexpr double kCommonErrorShare = 0.15;
 // No time or power is less than this share of what was measured.
 inline constexpr double kLeastErrorShare = 0.1;
