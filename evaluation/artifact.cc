@@ -12,11 +12,22 @@
 #include <utility>
 
 #include "common/numbers.h"
-#include "common/staging.h"
 #include "evaluation/csv_table.h"
 
 namespace perseus::sosp24 {
 namespace {
+
+// The names in a folder, sorted; empty if it cannot be read.
+std::vector<std::string> NamesIn(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 namespace fs = std::filesystem;
 

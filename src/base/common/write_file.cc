@@ -7,13 +7,17 @@
 // under the name kCommitName, also in one rename: from then on the new set counts,
 // and whoever comes by (the writer itself, or, if it was killed, the next run)
 // moves the files from there to their places. Before that rename nothing has
-// changed, so that a reader after the next run sees the old set or the new one.
+// changed, so that a reader after the next run sees the old set or the new one. Files and folders
+// under temporary names (".plan.json.perseus-123-0.new") are locked by their writer. If one is not
+// locked, its writer was killed, and the next writer removes it.
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
@@ -21,13 +25,12 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
-#include "common/commit_folder.h"
 #include "common/file.h"
 #include "common/file_descriptor.h"
 #include "common/signal_hold.h"
-#include "common/staging.h"
 
 namespace perseus {
 namespace {
@@ -35,16 +38,243 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kSetStem = ".set";
+// In an output directory: the folder that holds a complete set of new files.
+constexpr const char* kCommitName = ".perseus-commit";
+
+tl::unexpected<Error> CannotWrite(const std::string& path, const std::string& reason) {
+  return MakeError(ErrorCode::kIo, fmt::format("{}: cannot write: {}", path, reason));
+}
+
+std::string WriteFailure(int error) {
+  switch (error) {
+    case ENOENT:
+      return "its directory does not exist; make it, or choose another place";
+    case ENOTDIR:
+      return "a part of its path is a file, not a directory; choose another place";
+    case EISDIR:
+      return "it is a directory; choose another name, or remove it";
+    case EACCES:
+    case EPERM:
+      return "permission denied; choose a place that this user may write to";
+    case EROFS:
+      return "the file system is read-only; choose another place";
+    case ENOSPC:
+    case EDQUOT:
+      return "the disk is full; free some space, or choose another place";
+    case ENAMETOOLONG:
+      return "its name, or a part of its path, is longer than the file system takes; choose a "
+             "shorter one";
+    case EFBIG:
+      return "the file would be larger than this process may write (see ulimit -f)";
+    default:
+      return SystemMessage(error);
+  }
+}
+
+constexpr std::string_view kMark = ".perseus-";
+constexpr std::string_view kEnd = ".new";
+
+// Whether a name is one that Staged gives for this stem.
+bool IsStaged(std::string_view name, std::string_view stem) {
+  if (!name.starts_with(stem) || !name.ends_with(kEnd)) return false;
+  name.remove_prefix(stem.size());
+  if (!name.starts_with(kMark) || name.size() <= kMark.size() + kEnd.size()) return false;
+  name.remove_prefix(kMark.size());
+  name.remove_suffix(kEnd.size());
+  return name.find_first_not_of("0123456789-") == std::string_view::npos;
+}
+
+// Some file systems know no locks; nothing is swept there.
+bool MayBeOurs(int descriptor) {
+  return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+}
+
+std::string Join(const std::string& directory, const std::string& name) {
+  return (fs::path(directory) / name).string();
+}
+
+// The beginning of temporary names for `name`: "." and `name`, shortened if necessary.
+std::string StemOf(const std::string& name) {
+  constexpr std::size_t kLongestStem = 200;  // Of 255 bytes, nearly everywhere.
+  return "." + name.substr(0, kLongestStem);
+}
+
+// The names in a folder, sorted; empty if it cannot be read.
+std::vector<std::string> NamesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Removes a folder of files. Best effort.
+void RemoveFolder(const std::string& folder) {
+  for (const std::string& name : NamesIn(folder)) {
+    ::unlink((fs::path(folder) / name).c_str());
+  }
+  ::rmdir(folder.c_str());
+}
+
+// Whether `name` still refers to the open file. Another process may have removed or renamed it
+// before it was locked.
+bool IsStillThere(const std::string& name, int descriptor) {
+  struct stat by_name {};
+  struct stat by_descriptor {};
+  return ::lstat(name.c_str(), &by_name) == 0 && ::fstat(descriptor, &by_descriptor) == 0 &&
+         by_name.st_ino == by_descriptor.st_ino && by_name.st_dev == by_descriptor.st_dev;
+}
+
+// A file or folder under a temporary name; removed unless it is renamed.
+class Staged {
+ public:
+  // `stem` begins the name: ".plan.json". Errors name `target`, which it is for.
+  static Result<Staged> Make(const std::string& folder, const std::string& stem,
+                             const std::string& target, bool is_folder);
+
+  Staged(Staged&& other) noexcept
+      : name_(std::exchange(other.name_, {})),
+        descriptor_(std::move(other.descriptor_)),
+        is_folder_(other.is_folder_) {}
+  Staged& operator=(Staged&&) = delete;
+  Staged(const Staged&) = delete;
+  Staged& operator=(const Staged&) = delete;
+  ~Staged();
+
+  const std::string& name() const { return name_; }
+  int descriptor() const { return descriptor_.get(); }
+
+  // Returns errno; 0: success.
+  int RenameTo(const std::string& target);
+
+ private:
+  Staged(std::string name, FileDescriptor descriptor, bool is_folder)
+      : name_(std::move(name)), descriptor_(std::move(descriptor)), is_folder_(is_folder) {}
+
+  std::string name_;  // Empty once renamed.
+  FileDescriptor descriptor_;
+  bool is_folder_ = false;
+};
+
+Result<Staged> Staged::Make(const std::string& folder, const std::string& stem,
+                            const std::string& target, bool is_folder) {
+  constexpr int kAttempts = 1000;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    // Other runs may write here too; creating it tells whose a name is.
+    const std::string name =
+        (fs::path(folder) / fmt::format("{}{}{}-{}{}", stem, kMark, ::getpid(), attempt, kEnd))
+            .string();
+    if (is_folder && ::mkdir(name.c_str(), 0777) != 0) {
+      if (errno != EEXIST) return CannotWrite(target, WriteFailure(errno));
+      continue;
+    }
+    FileDescriptor descriptor = is_folder ? OpenFile(name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+                                          : OpenFile(name, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    const int error = errno;
+    if (!descriptor.valid()) {
+      if (is_folder ? error != ENOENT : error != EEXIST) {
+        if (is_folder) ::rmdir(name.c_str());
+        return CannotWrite(target, WriteFailure(error));
+      }
+      continue;
+    }
+    if (MayBeOurs(descriptor.get()) && IsStillThere(name, descriptor.get())) {
+      return Staged(name, std::move(descriptor), is_folder);
+    }
+  }
+  return CannotWrite(target, "too many temporary files beside it");
+}
+
+Staged::~Staged() {
+  if (name_.empty()) return;
+  if (is_folder_) {
+    RemoveFolder(name_);
+  } else {
+    ::unlink(name_.c_str());
+  }
+}
+
+int Staged::RenameTo(const std::string& target) {
+  if (std::rename(name_.c_str(), target.c_str()) != 0) return errno;
+  name_.clear();
+  return 0;
+}
+
+// Removes files of killed writers in `folder` whose names begin with `stem`.
+void SweepStaged(const std::string& folder, const std::string& stem) {
+  for (const std::string& name : NamesIn(folder)) {
+    if (!IsStaged(name, stem)) continue;
+    const std::string path = (fs::path(folder) / name).string();
+    const FileDescriptor left = OpenFile(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    if (!left.valid() || ::flock(left.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    // Its writer may have renamed it and let go of it, and the name may by now be another's.
+    struct stat status {};
+    if (!IsStillThere(path, left.get()) || ::fstat(left.get(), &status) != 0) continue;
+    if (S_ISDIR(status.st_mode)) {
+      RemoveFolder(path);
+    } else if (S_ISREG(status.st_mode)) {
+      ::unlink(path.c_str());
+    }
+  }
+}
+
+// The folder of a set that counts, opened: a real one, and made by one who may.
+// Not valid: there is none.
+Result<FileDescriptor> OpenCommit(const std::string& directory) {
+  const std::string commit = Join(directory, kCommitName);
+  FileDescriptor folder = OpenFile(commit, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (!folder.valid()) {
+    const int error = errno;
+    if (error == ENOENT) return folder;
+    const bool is_other = error == ELOOP || error == ENOTDIR;
+    return CannotWrite(directory,
+                       is_other ? fmt::format("{} in it is not a folder that Perseus "
+                                              "made; remove it",
+                                              kCommitName)
+                                : fmt::format("{} in it: {}", kCommitName, WriteFailure(error)));
+  }
+  // Whoever may replace what is in the directory anyway is trusted too.
+  struct stat inner {};
+  struct stat outer {};
+  if (::fstat(folder.get(), &inner) != 0 || ::stat(directory.c_str(), &outer) != 0 ||
+      (inner.st_uid != ::geteuid() && inner.st_uid != outer.st_uid)) {
+    return CannotWrite(directory,
+                       fmt::format("{} in it belongs to another user; remove it", kCommitName));
+  }
+  return folder;
+}
+
+// Moves the files of a set that counts to their places; nothing to do where there is none.
+// `owned`: the descriptor with which the caller has locked the folder; -1: another writer, perhaps
+// a killed one, made it. On an error the folder stays, and the next call tries again.
+Result<void> FinishCommit(const std::string& directory, int owned) {
+  const Result<FileDescriptor> folder = OpenCommit(directory);
+  if (!folder) return tl::unexpected(folder.error());
+  if (!folder->valid()) return {};
+  // The writer has held the lock since it made the folder. Where the file system knows no locks,
+  // there is no waiting.
+  while (owned < 0 && ::flock(folder->get(), LOCK_EX) != 0 && errno == EINTR) {
+  }
+  const std::string path = Join(directory, kCommitName);
+  if (!IsStillThere(path, owned < 0 ? folder->get() : owned)) return {};  // Finished meanwhile.
+  for (const std::string& name : NamesIn(path)) {
+    const std::string target = Join(directory, name);
+    if (std::rename(Join(path, name).c_str(), target.c_str()) == 0) continue;
+    if (errno == ENOENT) continue;  // Another writer has moved it.
+    return CannotWrite(target,
+                       fmt::format("{}; the rest of the set is in {}", WriteFailure(errno), path));
+  }
+  RemoveFolder(path);
+  return {};
+}
 
 // Flushes a directory, so that its renames outlive a power cut. Best effort:
 // some file systems refuse it.
 void SyncDirectory(const std::string& directory) {
   const FileDescriptor file = OpenFile(directory, O_RDONLY | O_DIRECTORY);
   if (file.valid()) ::fsync(file.get());
-}
-
-std::string Join(const std::string& directory, const std::string& name) {
-  return (fs::path(directory) / name).string();
 }
 
 // A path without trailing slashes and ".". ".." stays: behind a symbolic link it
@@ -122,7 +352,7 @@ int NoEntryReason(const std::string& directory) {
 Result<void> TryToMakeFolder(const std::string& directory, const std::string& stem,
                              const std::string& target) {
   const SignalHold hold;
-  const Result<Staged> tried = Staged::MakeFolder(directory, stem, target);
+  const Result<Staged> tried = Staged::Make(directory, stem, target, /*is_folder=*/true);
   if (!tried) return tl::unexpected(tried.error());
   return {};
 }
@@ -241,7 +471,7 @@ Result<void> WriteIntoExisting(const std::string& directory, const std::vector<O
   for (const OutputFile& file : files) {
     if (auto good = CheckTarget(Join(directory, file.name)); !good) return good;
   }
-  Result<Staged> staged = Staged::MakeFolder(directory, kSetStem, directory);
+  Result<Staged> staged = Staged::Make(directory, kSetStem, directory, /*is_folder=*/true);
   if (!staged) return tl::unexpected(staged.error());
   if (auto written = WriteStaged(*staged, directory, files, hold); !written) return written;
   // Another writer's set may be on its way; then it goes first.
@@ -268,7 +498,7 @@ Result<bool> WriteAsNew(const fs::path& directory, const std::vector<OutputFile>
     return tl::unexpected(made.error());
   }
   SweepStaged(parent, stem);
-  Result<Staged> staged = Staged::MakeFolder(parent, stem, directory.string());
+  Result<Staged> staged = Staged::Make(parent, stem, directory.string(), /*is_folder=*/true);
   if (!staged) return tl::unexpected(staged.error());
   if (auto written = WriteStaged(*staged, directory.string(), files, hold); !written) {
     return tl::unexpected(written.error());
@@ -290,7 +520,7 @@ Result<void> WriteFileAtomically(const std::string& path, std::string_view bytes
   const std::string folder = ParentOf(path);
   const std::string stem = StemOf(fs::path(path).filename().string());
   SweepStaged(folder, stem);
-  Result<Staged> staged = Staged::MakeFile(folder, stem, path);
+  Result<Staged> staged = Staged::Make(folder, stem, path, /*is_folder=*/false);
   if (!staged) return tl::unexpected(staged.error());
   if (!WriteAll(staged->descriptor(), bytes) || ::fsync(staged->descriptor()) != 0) {
     return CannotWrite(path, WriteFailure(errno));
