@@ -63,7 +63,10 @@ def run(command: Command, arguments: list[str]) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "perseus":
             raise
-        sentence = f"{command.name} needs {error.name}: pip install '{EXTRA}'"
+        sentence = (
+            f"{command.name} needs {error.name}: pip install '{EXTRA}', or '.[analysis]' in the "
+            "source of Perseus"
+        )
     except (PlannerError, ProgramError, LibraryError, OSError) as error:
         sentence = str(error)
     print(f"perseus: {sentence}", file=sys.stderr)
