@@ -83,11 +83,11 @@ if setarch "$(uname -m)" -R true 2>/dev/null; then
 fi
 export UBSAN_OPTIONS=print_stacktrace=1
 
-# touched_rooms COUNT: the folders of src/ and evaluation/ that are compiled as one and that the last
+# touched_rooms COUNT: the folders of src/ that are compiled as one and that the last
 # COUNT commits touched; all in a copy without git.
 touched_rooms() {
   local folder
-  { git log -n "$1" --format= --name-only -- src evaluation 2>/dev/null || find src evaluation -type f; } |
+  { git log -n "$1" --format= --name-only -- src 2>/dev/null || find src -type f; } |
     sed -n -E "s,/[^/]*\\.(cc|h)$,,p" | sort -u |
     while read -r folder; do
       while [[ $folder == */* && ! -f $folder/CMakeLists.txt ]]; do folder=${folder%/*}; done
@@ -104,7 +104,7 @@ tidy() {
   configure tidy "-DCMAKE_CXX_COMPILER=clang++$llvm" -DPERSEUS_UNITY_BUILD=ON
   checked tidy-build.log 'error|FAILED' ninja -C build/tidy src/view/report/assets.cc src/server/page/assets.cc
   checked tidy.log '(warning|error): ' "run-clang-tidy$llvm" -quiet -p build/tidy -j "$(nproc)" \
-    -header-filter "^$PWD/(src|evaluation|include)/" "^$PWD/(build/tidy/)?($folders)/"
+    -header-filter "^$PWD/(src|include)/" "^$PWD/(build/tidy/)?($folders)/"
   say "clang-tidy finds nothing in $*."
 }
 
