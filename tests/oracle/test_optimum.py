@@ -1,7 +1,7 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plans whose computations share knobs are the best of their kind."""
+"""Small plans beside the optimum that HiGHS proves: free, with few changes, with shared knobs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ import pytest
 
 pytest.importorskip("highspy", reason="highspy is not installed (tests/requirements.txt)")
 
+from .changes_check import OPTIMAL_PERCENT, compare_changes
 from .dag import replay
+from .discrete_check import compare_with_optimum
 from .grouped_check import GRANULARITIES, MOST_SHORT, compare_grouped
 from .mip import DiscreteProgram
 from .path_program import PathProgram
 from .plan_check import groups_of
 from .random_jobs import random_job
-from .small_cases import SmallCase
+from .small_cases import FEW_CLOCKS, QUICK, SmallCase
 from .tables import write_profile
 
 if TYPE_CHECKING:
@@ -29,6 +31,31 @@ CASES = [
     SmallCase("bloom-a40", 4, 6, 1, 1.05),
     SmallCase("bloom-a40", 6, 8, 3, 1.1),
 ]
+
+
+@pytest.mark.parametrize("case", QUICK, ids=str)
+def test_plan_is_near_the_discrete_optimum(
+    case: SmallCase, sosp24: Path, perseus_program: Path
+) -> None:
+    """At most 0.02 % above, and never below."""
+    del sosp24, perseus_program
+    result = compare_with_optimum(case)
+    assert result.proved
+    assert result.errors == []
+    assert -1e-6 <= result.excess_percent <= 0.02
+
+
+@pytest.mark.parametrize("most", [2, 6])
+@pytest.mark.parametrize("case", [FEW_CLOCKS[0], FEW_CLOCKS[3]], ids=str)
+def test_small_plans_are_the_optimum_and_say_so(
+    case: SmallCase, most: int, sosp24: Path, perseus_program: Path
+) -> None:
+    """The bound is met, and HiGHS finds nothing better."""
+    del sosp24, perseus_program
+    result = compare_changes(case, most)
+    assert result.proved
+    assert abs(result.excess_percent) < OPTIMAL_PERCENT
+    assert abs(result.gap_percent) < OPTIMAL_PERCENT
 
 
 @pytest.mark.parametrize("granularity", GRANULARITIES)
