@@ -35,7 +35,7 @@
 #include "perseus/job.h"
 #include "perseus/job_file.h"
 #include "perseus/profile.h"
-#include "profile/error_sources.h"
+#include "profile/rows.h"
 #include "server/detect/conditions_watch.h"
 #include "server/domain/decide.h"
 #include "server/planning/conditions_state.h"

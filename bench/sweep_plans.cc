@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "perseus/profile.h"
-#include "profile/error_sources.h"
+#include "profile/rows.h"
 
 namespace perseus::measure {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "formats/zeus_plan_reader.h"
+#include "formats/zeus_plan.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

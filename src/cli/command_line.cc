@@ -13,7 +13,7 @@
 #include "cli/command_options.h"
 #include "cli/framework/command_parser.h"
 #include "cli/package_commands.h"
-#include "cli/planning/job_flags.h"
+#include "cli/planning/job.h"
 #include "job/job_fields.h"
 #include "perseus/version.h"
 

@@ -21,7 +21,7 @@
 #include "cli/framework/server_flags.h"
 #include "cli/node/node.h"
 #include "cli/support/support_bundle_flags.h"
-#include "model/emulated_iterations.h"
+#include "model/noise.h"
 #include "perseus/analysis.h"
 #include "perseus/emulator.h"
 #include "perseus/job_file.h"

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/planning/job_flags.h"
+#include "cli/planning/job.h"
 #include "cli/run_perseus.h"
 #include "job/job_fields.h"
 #include "support/mentions.h"

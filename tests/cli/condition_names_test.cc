@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/planning/job_flags.h"
+#include "cli/planning/job.h"
 #include "cli/run_perseus.h"
 #include "cli/sample_job_testing.h"
 #include "job/job_fields.h"

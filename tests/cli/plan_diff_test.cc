@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/planning/plan_diff.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/planning/diff.h"
 #include "support/mentions.h"
 
 namespace perseus::cli {

@@ -1,12 +1,12 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/planning/plan_summary.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
+
+#include "cli/planning/summary.h"
 
 namespace perseus::cli {
 namespace {

@@ -1,13 +1,12 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/planning/scenario_text.h"
-
 #include <gtest/gtest.h>
 
 #include <optional>
 #include <string>
 
+#include "cli/planning/summary.h"
 #include "support/mentions.h"
 
 namespace perseus::cli {

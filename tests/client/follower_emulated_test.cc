@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The client's follower against the emulator's calls ahead of time
-// (switching/rank_caller.h): the same rank runs the same clocks at the same times.
+// (switching/clock_replay.h): the same rank runs the same clocks at the same times.
 
 #include <gtest/gtest.h>
 
@@ -19,9 +19,7 @@
 #include "client/latency.h"
 #include "client/rank_plan.h"
 #include "common/word_hash.h"
-#include "switching/clock_state.h"
-#include "switching/forecast.h"
-#include "switching/rank_caller.h"
+#include "switching/clock_replay.h"
 
 namespace perseus::client {
 namespace {

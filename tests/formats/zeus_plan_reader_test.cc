@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "formats/zeus_plan_reader.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/zeus_plan.h"
 #include "perseus/plan_file.h"
 #include "support/mentions.h"
 

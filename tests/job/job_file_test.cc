@@ -15,9 +15,8 @@
 #include <vector>
 
 #include "common/temporary_directory.h"
-#include "job/clock_latency_text.h"
 #include "job/job_fields.h"
-#include "job/time_margin_text.h"
+#include "job/setting_text.h"
 #include "perseus/job.h"
 #include "support/mentions.h"
 

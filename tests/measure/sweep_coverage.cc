@@ -12,7 +12,7 @@
 
 #include "model/saving_interval.h"
 #include "perseus/planner.h"
-#include "profile/error_sources.h"
+#include "profile/rows.h"
 
 namespace perseus::measure {
 namespace {

@@ -1,13 +1,13 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "model/constraints.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <set>
 #include <string>
+
+#include "model/plan_figures.h"
 
 namespace perseus::model {
 namespace {

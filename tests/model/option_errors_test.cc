@@ -1,13 +1,13 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "model/option_errors.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstddef>
 #include <vector>
+
+#include "model/saving_interval.h"
 
 namespace perseus::model {
 namespace {

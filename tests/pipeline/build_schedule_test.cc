@@ -8,7 +8,7 @@
 #include <set>
 
 #include "perseus/schedule.h"
-#include "pipeline/schedule_shape.h"
+#include "pipeline/schedules.h"
 #include "schedule_testing.h"
 #include "support/mentions.h"
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "plan/bound/block_bound.h"
+#include "plan/block_bound.h"
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>

@@ -1,13 +1,12 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "plan/chosen_options.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "plan/pipelines.h"
+#include "plan/plan_search.h"
 
 namespace perseus::plan {
 namespace {

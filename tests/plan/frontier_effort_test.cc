@@ -1,11 +1,10 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "plan/frontier_effort.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plan/figures.h"
 #include "support/mentions.h"
 
 namespace perseus::plan {

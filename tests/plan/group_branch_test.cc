@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "plan/grouped/group_branch.h"
+#include "plan/group_branch.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,6 @@
 #include <limits>
 #include <random>
 
-#include "plan/grouped/group_relaxation.h"
 #include "plan/grouping.h"
 #include "plan/pipelines.h"
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "plan/grouped/grouped_plan.h"
+#include "plan/grouped_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

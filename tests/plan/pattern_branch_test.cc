@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "plan/grouped/pattern_branch.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -15,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/grouped/change_patterns.h"
+#include "plan/change_branch.h"
 #include "plan/pipelines.h"
 
 namespace perseus::plan {
@@ -42,8 +40,7 @@ struct SmallCase {
   std::int64_t most_changes = 0;
 
   PatternSolution Solve(std::int64_t work, double known_joules = kNoneJoules) const {
-    ChangePatterns patterns(pipeline, guard);
-    return SolvePatterns(&patterns, guard,
+    return SolvePatterns(pipeline, guard,
                          {.seconds = seconds,
                           .waiting_watts = waiting_watts,
                           .most_changes = most_changes,

@@ -11,7 +11,7 @@
 
 #include "perseus/costed_pipeline.h"
 #include "perseus/planner.h"
-#include "plan/search/time_cost_problem.h"
+#include "plan/plan_search.h"
 
 namespace perseus::plan_testing {
 

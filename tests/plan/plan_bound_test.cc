@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "plan/bound/plan_bound.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -17,6 +15,7 @@
 #include <vector>
 
 #include "perseus/planner.h"
+#include "plan/figures.h"
 #include "plan/grouping.h"
 #include "plan/named_times.h"
 #include "plan/pipelines.h"

@@ -15,7 +15,7 @@
 #include <tuple>
 #include <utility>
 
-#include "model/unlocked.h"
+#include "model/iteration_energy.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/planner.h"
 #include "plan/pipelines.h"

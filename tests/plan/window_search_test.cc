@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "plan/search/window_search.h"
+#include "plan/window_search.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "frontier/solver.h"
-#include "plan/search/option_search.h"
+#include "plan/option_search.h"
 
 namespace perseus::plan {
 namespace {

@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "profile/odd_cells.h"
-
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,6 +16,7 @@
 
 #include "perseus/profile.h"
 #include "perseus/synth.h"
+#include "profile/profile_checks.h"
 #include "support/mentions.h"
 
 namespace perseus {

@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "robust/bounds/dual_bound.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,10 +9,10 @@
 #include <random>
 #include <vector>
 
-#include "robust/bounds/price_path.h"
-#include "robust/replay/lane_replay.h"
-#include "robust/replay/samples.h"
+#include "robust/bounds.h"
+#include "robust/lane_replay.h"
 #include "robust/robust_testing.h"
+#include "robust/samples.h"
 
 namespace perseus::robust {
 namespace {

@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "robust/replay/exact_replay.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -12,6 +10,7 @@
 
 #include "emulate/emulation_testing.h"
 #include "robust/robust_testing.h"
+#include "robust/trials.h"
 
 namespace perseus::robust {
 namespace {

@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "robust/bounds/few_changes.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "robust/bounds.h"
 #include "robust/robust_testing.h"
 
 namespace perseus {

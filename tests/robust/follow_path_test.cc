@@ -1,14 +1,13 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "robust/walks/follow_path.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
 #include <vector>
 
-#include "robust/bounds/price_path.h"
+#include "robust/bounds.h"
+#include "robust/paths.h"
 #include "robust/robust_testing.h"
 
 namespace perseus::robust {

@@ -1,17 +1,16 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "robust/walks/greedy_runs.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 #include <vector>
 
-#include "robust/replay/lane_replay.h"
-#include "robust/replay/samples.h"
+#include "robust/ladder_search.h"
+#include "robust/lane_replay.h"
 #include "robust/robust_testing.h"
+#include "robust/samples.h"
 
 namespace perseus::robust {
 namespace {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "robust/replay/lane_replay.h"
+#include "robust/lane_replay.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -16,10 +16,10 @@
 
 #include "perseus/conditions.h"
 #include "plan/pipelines.h"
-#include "robust/replay/exact_replay.h"
-#include "robust/replay/samples.h"
-#include "robust/replay/window_replay.h"
 #include "robust/robust_testing.h"
+#include "robust/samples.h"
+#include "robust/trials.h"
+#include "robust/window_replay.h"
 
 namespace perseus::robust {
 namespace {

@@ -13,12 +13,11 @@
 #include <vector>
 
 #include "perseus/robust_plan.h"
-#include "robust/replay/exact_replay.h"
-#include "robust/replay/lane_replay.h"
-#include "robust/replay/samples.h"
-#include "robust/replay/trials.h"
-#include "robust/replay/window_replay.h"
+#include "robust/lane_replay.h"
 #include "robust/robust_testing.h"
+#include "robust/samples.h"
+#include "robust/trials.h"
+#include "robust/window_replay.h"
 
 // Plans that hold for ranges of conditions, and for errors of the profile.
 namespace perseus::robust {

@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "robust/walks/sweep_search.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -13,12 +11,11 @@
 #include <span>
 #include <vector>
 
-#include "robust/replay/draws.h"
-#include "robust/replay/lane_replay.h"
-#include "robust/replay/samples.h"
-#include "robust/replay/window_replay.h"
+#include "robust/clock_search.h"
+#include "robust/lane_replay.h"
 #include "robust/robust_testing.h"
-#include "robust/walks/clock_moves.h"
+#include "robust/samples.h"
+#include "robust/window_replay.h"
 
 namespace perseus::robust {
 namespace {

@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "robust/replay/time_order.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,9 +10,9 @@
 #include <vector>
 
 #include "plan/pipelines.h"
-#include "robust/replay/samples.h"
-#include "robust/replay/window_replay.h"
 #include "robust/robust_testing.h"
+#include "robust/samples.h"
+#include "robust/window_replay.h"
 
 namespace perseus::robust {
 namespace {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "robust/replay/window_replay.h"
+#include "robust/window_replay.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -13,10 +13,9 @@
 #include <vector>
 
 #include "perseus/conditions.h"
-#include "robust/replay/lane_replay.h"
-#include "robust/replay/samples.h"
-#include "robust/replay/time_order.h"
+#include "robust/lane_replay.h"
 #include "robust/robust_testing.h"
+#include "robust/samples.h"
 
 namespace perseus::robust {
 namespace {

@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "switching/forecast.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +10,7 @@
 
 #include "perseus/pipeline.h"
 #include "perseus/schedule.h"
+#include "switching/clock_replay.h"
 
 namespace perseus::switching {
 namespace {

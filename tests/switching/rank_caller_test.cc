@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "switching/rank_caller.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -16,8 +14,7 @@
 #include <vector>
 
 #include "common/word_hash.h"
-#include "switching/clock_state.h"
-#include "switching/forecast.h"
+#include "switching/clock_replay.h"
 
 namespace perseus::switching {
 namespace {

@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/planning/plan_rows.h"
-
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -11,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/planning/plan.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/planner.h"

@@ -12,8 +12,8 @@
 #include <variant>
 #include <vector>
 
-#include "job/clock_latency_text.h"
 #include "job/job_fields.h"
+#include "job/setting_text.h"
 #include "perseus/job_file.h"
 
 namespace perseus::cli {

@@ -16,11 +16,10 @@
 
 #include "cli/fleet/fleet_summary.h"
 #include "cli/framework/table.h"
-#include "cli/planning/plan_notes.h"
-#include "cli/planning/plan_summary.h"
+#include "cli/planning/summary.h"
 #include "common/json_text.h"
 #include "common/located_error.h"
-#include "formats/note_json.h"
+#include "formats/plan_json.h"
 #include "plan/named_times.h"
 #include "report/figures.h"
 

@@ -13,8 +13,8 @@
 #include "common/input_limits.h"
 #include "common/nearest_name.h"
 #include "common/numbers.h"
-#include "job/limits.h"
-#include "job/share_text.h"
+#include "job/job_fields.h"
+#include "job/setting_text.h"
 
 namespace perseus::cli {
 namespace {

@@ -9,8 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "job/duration_text.h"
-#include "job/quantity_text.h"
+#include "job/setting_text.h"
 #include "perseus/plan.h"
 #include "perseus/power_shape.h"
 #include "perseus/result.h"

@@ -18,6 +18,13 @@
 
 namespace perseus::cli {
 
+// The flag of a job's field: "--blocking-power" of "blocking_power". Empty
+// where there is none.
+std::string_view FlagOfField(std::string_view key);
+
+// How a command line says that what is implausible is meant: "give --accept-implausible".
+std::string AcceptingFlag();
+
 // What the flags say of the job.
 JobFile Overrides(const JobFlags& flags);
 

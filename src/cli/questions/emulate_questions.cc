@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "cli/framework/table.h"
-#include "cli/planning/plan_summary.h"
+#include "cli/planning/summary.h"
 #include "perseus/analysis.h"
 #include "perseus/assignment.h"
 #include "perseus/stream.h"

@@ -13,8 +13,7 @@
 #include <vector>
 
 #include "cli/framework/table.h"
-#include "cli/planning/plan_summary.h"
-#include "cli/planning/scenario_text.h"
+#include "cli/planning/summary.h"
 #include "common/printable.h"
 #include "report/text.h"
 

@@ -10,9 +10,7 @@
 #include <utility>
 
 #include "cli/framework/table.h"
-#include "cli/planning/plan_notes.h"
-#include "cli/planning/plan_summary.h"
-#include "cli/planning/scenario_text.h"
+#include "cli/planning/summary.h"
 #include "cli/questions/emulation_answers.h"
 #include "cli/questions/shape_text.h"
 

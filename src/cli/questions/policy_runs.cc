@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "cli/planning/plan_summary.h"
+#include "cli/planning/summary.h"
 #include "common/file.h"
 #include "perseus/plan_document.h"
 #include "perseus/plan_file.h"

@@ -14,8 +14,7 @@
 #include <vector>
 
 #include "cli/framework/table.h"
-#include "cli/planning/plan_summary.h"
-#include "cli/planning/scenario_text.h"
+#include "cli/planning/summary.h"
 #include "cli/questions/policy_runs.h"
 #include "report/power_shape.h"
 

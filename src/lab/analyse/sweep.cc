@@ -15,10 +15,9 @@
 #include "analyse/sweep_text.h"
 #include "common/nearest_name.h"
 #include "common/numbers.h"
-#include "job/limits.h"
+#include "job/job_fields.h"
 #include "perseus/analysis.h"
-#include "pipeline/limits.h"
-#include "pipeline/schedule_names.h"
+#include "pipeline/schedules.h"
 
 namespace perseus {
 inline namespace v0 {

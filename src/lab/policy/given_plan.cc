@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "common/nearest_name.h"
-#include "formats/zeus_plan_reader.h"
+#include "formats/zeus_plan.h"
 #include "perseus/policy.h"
-#include "pipeline/computation_text.h"
+#include "pipeline/schedule_csv.h"
 #include "plan/cost_options.h"
 #include "policy/policy_family.h"
 

@@ -11,7 +11,7 @@
 #include "common/input_limits.h"
 #include "emulate/straggler_text.h"
 #include "emulate/stragglers.h"
-#include "model/rare_noise.h"
+#include "model/noise.h"
 
 namespace perseus::emulate {
 namespace {

@@ -26,9 +26,7 @@
 #include "emulate/stragglers.h"
 #include "model/noise.h"
 #include "perseus/emulator.h"
-#include "switching/clock_state.h"
-#include "switching/forecast.h"
-#include "switching/rank_caller.h"
+#include "switching/clock_replay.h"
 
 namespace perseus::emulate {
 namespace {

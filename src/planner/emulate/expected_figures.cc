@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/emulated_iterations.h"
+#include "model/noise.h"
 #include "perseus/emulator.h"
 #include "perseus/policy.h"
 

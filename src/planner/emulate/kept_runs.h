@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "emulate/pipeline_replay.h"
-#include "switching/clock_state.h"
+#include "switching/clock_replay.h"
 
 namespace perseus::emulate {
 

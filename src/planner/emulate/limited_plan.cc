@@ -7,7 +7,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "model/nearest_options.h"
+#include "model/iteration_energy.h"
 
 namespace perseus::emulate {
 

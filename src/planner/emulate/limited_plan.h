@@ -14,7 +14,7 @@
 #include "model/noise.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/plan.h"
-#include "switching/forecast.h"
+#include "switching/clock_replay.h"
 
 namespace perseus::emulate {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "switching/replay_at_clocks.h"
+#include "switching/clock_replay.h"
 
 namespace perseus::emulate {
 

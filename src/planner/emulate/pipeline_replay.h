@@ -14,9 +14,7 @@
 #include "perseus/costed_pipeline.h"
 #include "perseus/emulator.h"
 #include "perseus/pipeline.h"
-#include "switching/clock_state.h"
-#include "switching/forecast.h"
-#include "switching/rank_caller.h"
+#include "switching/clock_replay.h"
 
 namespace perseus::emulate {
 

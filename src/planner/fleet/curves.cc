@@ -17,7 +17,7 @@
 #include "common/json_text.h"
 #include "common/located_error.h"
 #include "fleet/site.h"
-#include "formats/note_json.h"
+#include "formats/plan_json.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/effort.h"
 

@@ -23,7 +23,6 @@
 #include "common/numbers.h"
 #include "fleet/site.h"
 #include "job/job_fields.h"
-#include "job/job_table.h"
 #include "perseus/emulator.h"
 #include "perseus/fleet.h"
 #include "perseus/job.h"

@@ -9,8 +9,6 @@
 
 #include "common/input_limits.h"
 #include "common/located_error.h"
-#include "job/job_table.h"
-#include "job/limits.h"
 #include "perseus/work.h"
 
 namespace perseus::job {

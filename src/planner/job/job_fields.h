@@ -5,6 +5,7 @@
 #define PERSEUS_JOB_JOB_FIELDS_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,10 +13,28 @@
 #include <variant>
 #include <vector>
 
+#include "common/tree.h"
 #include "common/tree_reader.h"
-#include "job/quantity_text.h"
+#include "job/setting_text.h"
 #include "perseus/job_file.h"
 #include "perseus/result.h"
+
+// The limits of a job's numbers, in job files and flags (docs/reference/files.md). A larger number
+// is more likely a typing error than intended. pipeline/limits.h has the limits of a whole
+// schedule, perseus/emulator.h those of an emulation.
+namespace perseus::job {
+
+inline constexpr int kMaxStages = 65'536;           // stages, virtual_stages
+inline constexpr int kMaxMicrobatches = 1'000'000;  // microbatches, microbatch_group_size
+inline constexpr int kMaxGpus = 1'000'000;          // tp, dp
+inline constexpr double kMaxWatts = 1e6;            // blocking_power, coarse_watts
+inline constexpr double kMaxSeconds = 1e6;          // All times; not `at`
+inline constexpr double kMaxJoules = 1e12;          // change_price
+inline constexpr int kMaxChanges = 1'000'000'000;   // max_changes
+inline constexpr double kMinEffort = 0.001;
+inline constexpr double kMaxEffort = 1'000;
+
+}  // namespace perseus::job
 
 // The one list of a job's fields: key, type, limits, flag and help. The reader of job files, the
 // flags and their help, the C interface and lists in docs/reference/files.md are made from it.
@@ -96,6 +115,16 @@ Error AboutFile(const JobFile& settings, std::string_view key, Error error);
 
 // Each field that is set in `overrides` replaces that of `settings`.
 void Merge(const JobFile& overrides, JobFile* settings);
+
+// The settings in a table that is a part of a larger file: the keys of a job file, and nothing
+// else. `name` stands for the path of that file: in messages, and where relative paths begin.
+// `place` is the path of the table in it ("job[2]").
+Result<JobFile> ReadJobTable(const TreeNode& table, const std::string& name,
+                             const std::function<std::string()>& place);
+
+// Whether these settings mean the same pipeline and costs, so that one planner serves both. Where
+// plans should be, how many pipelines there are and where files go does not count.
+bool SamePipeline(const JobFile& a, const JobFile& b);
 
 }  // namespace perseus::job
 

@@ -21,13 +21,8 @@
 #include "common/numbers.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
-#include "job/clock_latency_text.h"
-#include "job/duration_text.h"
 #include "job/job_fields.h"
-#include "job/job_table.h"
-#include "job/range_text.h"
-#include "job/share_text.h"
-#include "job/time_margin_text.h"
+#include "job/setting_text.h"
 #include "perseus/schedule.h"
 
 namespace perseus {

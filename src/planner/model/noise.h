@@ -4,6 +4,7 @@
 #ifndef PERSEUS_MODEL_NOISE_H_
 #define PERSEUS_MODEL_NOISE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -12,6 +13,25 @@
 #include "perseus/costed_pipeline.h"
 
 namespace perseus::model {
+
+// Whether rare computations have a length without a share, or a share without a length. That says
+// nothing, so all who read conditions refuse it.
+inline bool HasHalfOfRareNoise(const TimeNoise& noise) {
+  return (noise.rare_length > 0) != (noise.rare_share > 0);
+}
+
+// Default of `perseus emulate`, and the number behind the figures that `perseus plan` shows.
+inline constexpr std::int64_t kIterationsOfEmulate = 100;
+inline constexpr std::int64_t kIterationsOfPlan = 200;
+
+// How many iterations an emulation of a plan runs (ExpectedFigures::iterations): `most`, or fewer
+// for large pipelines, to limit the work.
+inline std::int64_t EmulatedIterations(int computations, int pipelines, std::int64_t most) {
+  constexpr std::int64_t kLeast = 10;
+  constexpr double kMostComputations = 4e6;  // Limit of replayed computations per plan and seed.
+  const double each = static_cast<double>(computations) * pipelines;
+  return std::clamp(static_cast<std::int64_t>(kMostComputations / each), kLeast, most);
+}
 
 // The first word of every hash says what is drawn (docs/explanation/emulation.md).
 inline constexpr std::uint64_t kComputationNoise = 1;

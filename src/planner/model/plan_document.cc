@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "model/iteration_energy.h"
 #include "model/saving_interval.h"
-#include "model/unlocked.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/pipeline.h"
 #include "perseus/plan.h"

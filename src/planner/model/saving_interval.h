@@ -4,6 +4,7 @@
 #ifndef PERSEUS_MODEL_SAVING_INTERVAL_H_
 #define PERSEUS_MODEL_SAVING_INTERVAL_H_
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -11,6 +12,28 @@
 #include "perseus/plan.h"
 
 namespace perseus::model {
+
+// Share of the errors' variance that all ranks have in common: their curves are smoothed alike, and
+// stand in one room.
+inline constexpr double kCommonErrorShare = 0.15;
+// No time or power is less than this share of what was measured.
+inline constexpr double kLeastErrorShare = 0.1;
+
+// How well an option of a table was measured; nullptr: the profile does not say.
+const OptionErrors* ErrorsOf(const std::vector<OptionErrors>& all, const CostTable& table,
+                             int knob);
+
+// The part of a standard error that no source explains.
+double OwnError(double std, const std::vector<double>& sources);
+
+// Standard error of an option's time over that of the table's baseline, relative: what they have in
+// common cancels. 0 of the baseline, and where the profile states no errors.
+double TimeErrorBesideBaseline(const CostedPipeline& pipeline, const CostTable& table, int knob);
+
+// What the times of options may be in truth, over what was measured, as one draw from their
+// standard errors: [table x knobs + knob]. Relative to the baseline of each table, which keeps its
+// measured time. Empty where the profile states no errors.
+std::vector<double> DrawTrueTimes(const CostedPipeline& pipeline, std::uint64_t seed);
 
 // What the errors of a measured profile make of the saving of a plan: times, energies and blocking
 // power are drawn some hundred times as they may be in truth, and the plan and maximum clocks are

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "model/waiting.h"
+#include "model/iteration_energy.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/plan.h"
 

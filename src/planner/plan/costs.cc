@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "common/input_limits.h"
-#include "model/unlocked.h"
+#include "model/iteration_energy.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/planner.h"
 #include "plan/cost_options.h"

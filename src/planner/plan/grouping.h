@@ -4,6 +4,7 @@
 #ifndef PERSEUS_PLAN_GROUPING_H_
 #define PERSEUS_PLAN_GROUPING_H_
 
+#include <span>
 #include <vector>
 
 #include "perseus/costed_pipeline.h"
@@ -28,6 +29,30 @@ std::vector<std::vector<int>> GroupComputations(const CostedPipeline& pipeline,
 // Errors: members without a knob in common.
 Result<std::vector<int>> CommonKnobs(const CostedPipeline& pipeline, const Guard& guard,
                                      const std::vector<int>& members);
+
+// Whether choices of knobs keep the constraints of a plan, however they were found.
+class KeptConstraints {
+ public:
+  // The pipeline must outlive it.
+  KeptConstraints(const CostedPipeline& pipeline, const PlanConstraints& constraints);
+
+  // All but the time margin. `knobs`: [computation].
+  bool Keep(std::span<const int> knobs) const;
+
+  // What the pipeline takes on paper if slowed computations last longer by the margin.
+  double GuardedSeconds(const std::vector<CostOption>& options) const;
+
+  // The pipeline with that margin in its options' times.
+  CostedPipeline Guarded() const;
+
+  // Computations that share a knob, by granularity. Empty where every computation has its own.
+  const std::vector<std::vector<int>>& groups() const { return groups_; }
+
+ private:
+  const CostedPipeline& pipeline_;
+  Guard guard_;
+  std::vector<std::vector<int>> groups_;
+};
 
 }  // namespace perseus::plan
 

@@ -9,16 +9,176 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
-#include "plan/bound/block_bound.h"
-#include "plan/chosen_options.h"
+#include "perseus/cost_curve.h"
+#include "plan/block_bound.h"
 #include "plan/cost_options.h"
-#include "plan/search/option_search.h"
-#include "plan/search/time_cost_problem.h"
-#include "plan/search/window_search.h"
+#include "plan/option_search.h"
+#include "plan/window_search.h"
 
 namespace perseus::plan {
+namespace {
+
+// Points at which an exponential curve is sampled.
+constexpr int kSamples = 64;
+
+TimeCostProblem WithoutCurves(const CostedPipeline& pipeline) {
+  TimeCostProblem problem;
+  problem.curve_of = pipeline.table_of;
+  problem.precedences.reserve(pipeline.dag.precedences.size());
+  for (const Precedence& p : pipeline.dag.precedences) {
+    problem.precedences.push_back({p.from, p.to, p.delay_seconds});
+  }
+  problem.earliest_start = pipeline.dag.start_delay_seconds;
+  problem.end_delay = pipeline.dag.end_delay_seconds;
+  return problem;
+}
+
+}  // namespace
+
+Result<TimeCostProblem> MakeTimeCostProblem(const CostedPipeline& pipeline, const Guard& guard) {
+  TimeCostProblem problem = WithoutCurves(pipeline);
+  for (const CostTable& table : pipeline.tables) {
+    std::vector<TimeCost>& curve = problem.curves.emplace_back();
+    for (const CostOption& option : table.all_options) {
+      curve.push_back({guard.Seconds(table, option), EffectiveEnergy(table, option)});
+    }
+  }
+  return problem;
+}
+
+Result<TimeCostProblem> MakeExponentialProblem(const CostedPipeline& pipeline) {
+  TimeCostProblem problem = WithoutCurves(pipeline);
+  for (const CostTable& table : pipeline.tables) {
+    // As the paper does: fit the energy of the Pareto-optimal options.
+    std::vector<TimeEnergy> points;
+    for (const CostOption& option : table.options) {
+      points.push_back({option.time_seconds, option.energy_joules});
+    }
+    auto fit = FitExponential(points);
+    if (!fit) return tl::unexpected(fit.error());
+    const double fastest = points.front().time_seconds;
+    const double slowest = points.back().time_seconds;
+    std::vector<TimeCost>& curve = problem.curves.emplace_back();
+    for (int k = 0; k <= kSamples; ++k) {
+      const double seconds = k == kSamples ? slowest : fastest + (slowest - fastest) * k / kSamples;
+      curve.push_back({seconds, (*fit)(seconds)-table.blocking_power_watts * seconds});
+    }
+  }
+  return problem;
+}
+
+std::vector<GridOption> GridOptions(const CostTable& table, std::size_t num_knobs,
+                                    const Guard& guard, const frontier::Scale& scale,
+                                    double slowest_cost, double most_seconds) {
+  std::vector<GridOption> options(num_knobs, GridOption{.length = -1});
+  for (const CostOption& option : table.all_options) {
+    if (guard.Seconds(table, option) > most_seconds) continue;
+    const double cost = EffectiveEnergy(table, option) - slowest_cost;
+    options[option.knob] = {.length = scale.TicksDown(guard.Seconds(table, option)),
+                            .cost = static_cast<frontier::Int128>(
+                                std::ldexp(cost, scale.time_bits + scale.slope_bits))};
+  }
+  return options;
+}
+
+namespace {
+
+// Of MeetDeadline(), which mends what rounding has hidden: a few steps.
+constexpr std::size_t kMostStepsPerComputation = 4;
+
+}  // namespace
+
+ChosenOptions::ChosenOptions(const CostedPipeline& pipeline, const Guard& guard,
+                             const std::vector<std::vector<int>>& knobs,
+                             const std::vector<int>& knob_of)
+    : pipeline_(pipeline),
+      guard_(guard),
+      knobs_(knobs),
+      options_(pipeline.table_of.size()),
+      seconds_(pipeline.table_of.size()) {
+  for (std::size_t i = 0; i < knob_of.size(); ++i) Choose(static_cast<int>(i), knob_of[i]);
+}
+
+void ChosenOptions::Choose(int computation, int knob) {
+  const CostTable& table = pipeline_.TableOf(computation);
+  options_[computation] = *FindOption(table, knob);
+  seconds_[computation] = guard_.Seconds(table, options_[computation]);
+}
+
+double ChosenOptions::GuardedSeconds() const {
+  return Replay(pipeline_.dag, seconds_).iteration_time_seconds;
+}
+
+bool ChosenOptions::MeetDeadline(double seconds) {
+  // Each step makes one computation faster, so this ends; in a few steps, or not at all.
+  const std::size_t most_steps = kMostStepsPerComputation * knobs_.size();
+  for (std::size_t step = 0;; ++step) {
+    const Timing timing = Replay(pipeline_.dag, seconds_);
+    if (timing.iteration_time_seconds <= seconds) return true;
+    const std::vector<bool> critical = CriticalComputations(pipeline_.dag, timing);
+    int best = -1;
+    int best_knob = -1;
+    double best_price = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < static_cast<int>(knobs_.size()); ++i) {
+      if (!critical[i]) continue;
+      const CostTable& table = pipeline_.TableOf(i);
+      for (const int knob : knobs_[i]) {
+        const CostOption& option = *FindOption(table, knob);
+        const double cost = EffectiveEnergy(table, option) - EffectiveEnergy(table, options_[i]);
+        const double gain = seconds_[i] - guard_.Seconds(table, option);
+        if (gain > 0 && cost / gain < best_price) {
+          best_price = cost / gain;
+          best = i;
+          best_knob = knob;
+        }
+      }
+    }
+    if (best < 0 || step >= most_steps) return false;
+    Choose(best, best_knob);
+  }
+}
+
+void ChosenOptions::ReclaimSlack(double seconds) {
+  const PipelineDag& dag = pipeline_.dag;
+  // Latest ends, from the back.
+  std::vector<double> latest(dag.size(), seconds - dag.end_delay_seconds);
+  for (int i = dag.size() - 1; i >= 0; --i) {
+    for (int p = dag.first_precedence[i]; p < dag.first_precedence[i + 1]; ++p) {
+      const Precedence& precedence = dag.precedences[p];
+      latest[precedence.from] =
+          std::min(latest[precedence.from], latest[i] - seconds_[i] - precedence.delay_seconds);
+    }
+  }
+  const std::vector<CostOption> options_before = options_;
+  const std::vector<double> seconds_before = seconds_;
+  std::vector<double> end(dag.size(), 0);
+  for (int i = 0; i < dag.size(); ++i) {
+    double start = dag.start_delay_seconds[i];
+    for (int p = dag.first_precedence[i]; p < dag.first_precedence[i + 1]; ++p) {
+      const Precedence& precedence = dag.precedences[p];
+      start = std::max(start, end[precedence.from] + precedence.delay_seconds);
+    }
+    const CostTable& table = pipeline_.TableOf(i);
+    for (const CostOption& option : table.options) {
+      const double option_seconds = guard_.Seconds(table, option);
+      if (start + option_seconds > latest[i]) continue;
+      if (EffectiveEnergy(table, option) < EffectiveEnergy(table, options_[i])) {
+        options_[i] = option;
+        seconds_[i] = option_seconds;
+      }
+    }
+    end[i] = start + seconds_[i];
+  }
+  // Sums from the front and from the back may differ in their last bit.
+  if (GuardedSeconds() > seconds) {
+    options_ = options_before;
+    seconds_ = seconds_before;
+  }
+}
+
 namespace {
 
 using frontier::Network;

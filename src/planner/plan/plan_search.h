@@ -4,17 +4,66 @@
 #ifndef PERSEUS_PLAN_PLAN_SEARCH_H_
 #define PERSEUS_PLAN_PLAN_SEARCH_H_
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include "frontier/network.h"
 #include "frontier/solver.h"
 #include "perseus/costed_pipeline.h"
+#include "perseus/frontier.h"
 #include "perseus/plan.h"
 #include "perseus/result.h"
 #include "plan/cost_options.h"
+#include "plan/option_search.h"
 
 namespace perseus::plan {
+
+// The pipeline as the solver takes it: one curve for each table, time in
+// (guarded) seconds, cost in effective joules.
+Result<TimeCostProblem> MakeTimeCostProblem(const CostedPipeline& pipeline, const Guard& guard);
+
+// The same with each table replaced by the exponential curve of the paper,
+// sampled densely. Errors: a fit that fails.
+Result<TimeCostProblem> MakeExponentialProblem(const CostedPipeline& pipeline);
+
+// Every option of a table on the solver's grid, by knob; those that take
+// longer than `most_seconds` are left out.
+std::vector<GridOption> GridOptions(const CostTable& table, std::size_t num_knobs,
+                                    const Guard& guard, const frontier::Scale& scale,
+                                    double slowest_cost, double most_seconds);
+
+// A discrete choice for every computation, in the doubles of the profile.
+// Borrows its arguments. The search works on the solver's integer grid; here
+// its result is held against Replay(), the definition of the realised time.
+class ChosenOptions {
+ public:
+  ChosenOptions(const CostedPipeline& pipeline, const Guard& guard,
+                const std::vector<std::vector<int>>& knobs, const std::vector<int>& knob_of);
+
+  const std::vector<CostOption>& options() const { return options_; }
+  // Iteration time with the safety margin, which a deadline is held against.
+  double GuardedSeconds() const;
+
+  // Speeds computations on the critical path up, the cheapest first, until the
+  // deadline holds. Nothing to do unless the grid's rounding hid an excess of
+  // some 1e-16. False if no knob helps.
+  bool MeetDeadline(double seconds);
+
+  // Slows every computation down, in order, as far as its slack lets it and
+  // as long as that saves.
+  void ReclaimSlack(double seconds);
+
+ private:
+  void Choose(int computation, int knob);
+
+  const CostedPipeline& pipeline_;
+  const Guard& guard_;
+  const std::vector<std::vector<int>>& knobs_;  // [computation] What it may take.
+  std::vector<CostOption> options_;             // [computation]
+  std::vector<double> seconds_;                 // [computation], guarded
+};
 
 // Above so many computations the exact walk takes too long.
 inline constexpr int kCoarseComputations = 20000;

@@ -7,29 +7,67 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "common/mutex.h"
 #include "common/rounded_numbers.h"
-#include "model/constraints.h"
-#include "model/waiting.h"
+#include "model/iteration_energy.h"
+#include "model/plan_figures.h"
 #include "perseus/costed_pipeline.h"
+#include "perseus/effort.h"
 #include "perseus/frontier.h"
+#include "perseus/pipeline.h"
 #include "perseus/plan.h"
 #include "perseus/plan_document.h"
-#include "plan/bound/plan_bound.h"
+#include "perseus/result.h"
+#include "perseus/stream.h"
 #include "plan/cost_options.h"
-#include "plan/frontier_effort.h"
-#include "plan/frontier_points.h"
-#include "plan/grouped/grouped_plan.h"
-#include "plan/kept_constraints.h"
+#include "plan/figures.h"
+#include "plan/grouped_plan.h"
+#include "plan/grouping.h"
 #include "plan/limits.h"
+#include "plan/named_times.h"
 #include "plan/plan_search.h"
-#include "plan/realised.h"
-#include "plan/search/time_cost_problem.h"
-#include "plan/walk_cache.h"
+
+namespace perseus::plan {
+
+// The walks of one pipeline, for the margins that were asked for last: made at
+// the first question and kept, so that many plans cost little more than their
+// searches. Thread-safe.
+class WalkCache {
+ public:
+  Result<std::shared_ptr<const WalkedPipeline>> For(const CostedPipeline& pipeline,
+                                                    const Guard& guard,
+                                                    double slope_quantum) const {
+    // Who asks for a walk that another thread is making waits for it.
+    const MutexLock lock(mutex_);
+    const auto same = [&guard](const auto& walked) {
+      return walked->guard().sigmas == guard.sigmas && walked->guard().fraction == guard.fraction;
+    };
+    auto found = std::find_if(walks_.begin(), walks_.end(), same);
+    if (found == walks_.end()) {
+      auto walked = WalkedPipeline::Make(pipeline, guard, slope_quantum);
+      if (!walked) return tl::unexpected(walked.error());
+      if (walks_.size() == kMostWalks) walks_.pop_back();
+      found = walks_.insert(walks_.end(), *std::move(walked));
+    }
+    std::rotate(walks_.begin(), found, found + 1);  // The last asked for first.
+    return walks_.front();
+  }
+
+ private:
+  static constexpr std::size_t kMostWalks = 3;
+  mutable Mutex mutex_;
+  mutable std::vector<std::shared_ptr<const WalkedPipeline>> walks_ PERSEUS_GUARDED_BY(mutex_);
+};
+
+}  // namespace perseus::plan
 
 namespace perseus {
 inline namespace v0 {
@@ -325,6 +363,133 @@ Result<void> Planner::AddDiscreteBound(Plan* plan, double effort) const {
   discrete.gap_percent = plan::GapPercent(impl.pipeline, *plan, discrete.lower_bound_joules);
   plan->discrete_bound = discrete;
   return {};
+}
+
+}  // namespace v0
+}  // namespace perseus
+
+// Plans for many times of one planner.
+namespace perseus {
+inline namespace v0 {
+
+Result<std::vector<Plan>> Planner::Ladder(int count, const PlanSpec& spec) const {
+  if (count < 2) {
+    return InvalidInput(fmt::format("a ladder of {} plans; expected at least 2", count));
+  }
+  const double first = frontier().fastest_seconds;
+  const double last = frontier().tstar_seconds;
+  std::vector<Plan> plans;
+  for (int step = 0; step < count; ++step) {
+    const double share = static_cast<double>(step) / (count - 1);
+    const double seconds = step + 1 == count ? last : first + (last - first) * share;
+    Result<Plan> plan = PlanFor(seconds, {.constraints = spec.constraints, .effort = spec.effort});
+    if (!plan) {
+      // Constraints may leave nothing for the shortest times.
+      const bool last_and_none = step + 1 == count && plans.empty();
+      if (plan.error().code != ErrorCode::kInfeasible || last_and_none) {
+        return tl::unexpected(plan.error());
+      }
+    } else {
+      // Those before are never worse than one for less time by now.
+      std::vector<Plan> last_two;
+      if (!plans.empty()) {
+        last_two.push_back(std::move(plans.back()));
+        plans.pop_back();
+      }
+      last_two.push_back(*std::move(plan));
+      plan::CarryForward(pipeline(), &last_two);
+      std::move(last_two.begin(), last_two.end(), std::back_inserter(plans));
+    }
+    const Plan* const made = plans.empty() ? nullptr : &plans.back();
+    if (spec.progress && !spec.progress({.share = (step + 1.0) / count, .better = made})) break;
+  }
+  return plans;
+}
+
+namespace {
+
+// kStreamEffort is for so many computations.
+constexpr double kComputations = 128;
+
+PlannerOptions Solver() {
+  PlannerOptions solver;
+  solver.slope_quantum_watts = {};  // Exact, unless it is too large.
+  return solver;
+}
+
+}  // namespace
+
+struct StreamPlanner::Impl {
+  Profile profile;
+  PipelineDag dag;
+  CostSpec costs;
+};
+
+StreamPlanner::StreamPlanner(std::shared_ptr<const Impl> impl, const StreamOptions& options)
+    : impl_(std::move(impl)), options_(options) {
+  if (!options_.effort) {
+    options_.effort =
+        kStreamEffort * std::clamp(impl_->dag.size() / kComputations, 1.0, 1 / kStreamEffort);
+  }
+}
+
+const PipelineDag& StreamPlanner::dag() const { return impl_->dag; }
+
+StreamPlanner StreamPlanner::With(const StreamOptions& options) const { return {impl_, options}; }
+
+Result<StreamPlanner> StreamPlanner::Create(Profile profile, PipelineDag dag, CostSpec costs,
+                                            const StreamOptions& options) {
+  costs.work = Work();
+  costs.waiting_is_constant = true;  // Plans of single steps set clocks for computations only.
+  if (auto good = CostPipeline(profile, dag, costs); !good) return tl::unexpected(good.error());
+  auto impl = std::make_shared<Impl>();
+  impl->profile = std::move(profile);
+  impl->dag = std::move(dag);
+  impl->costs = std::move(costs);
+  return StreamPlanner(std::move(impl), options);
+}
+
+Result<CostedPipeline> StreamPlanner::Cost(const Work& work) const {
+  CostSpec costs = impl_->costs;
+  costs.work = work;
+  return CostPipeline(impl_->profile, impl_->dag, costs);
+}
+
+Result<StreamPlan> StreamPlanner::PlanFor(const Work& work,
+                                          const ProgressFunction& progress) const {
+  return PlanFor(work, 0, progress);
+}
+
+Result<StreamPlan> StreamPlanner::PlanFor(const Work& work, double seconds,
+                                          const ProgressFunction& progress) const {
+  Result<CostedPipeline> pipeline = Cost(work);
+  if (!pipeline) return tl::unexpected(pipeline.error());
+  Result<Planner> planner = Planner::Create(*std::move(pipeline), Solver());
+  if (!planner) return tl::unexpected(planner.error());
+  const Result<double> target = planner->TargetSeconds(options_.target);
+  if (!target) return tl::unexpected(target.error());
+  Result<Plan> plan = planner->PlanFor(
+      std::max(seconds, *target),
+      {.constraints = options_.constraints, .effort = *options_.effort, .progress = progress});
+  if (!plan) return tl::unexpected(plan.error());
+  return StreamPlan{.plan = *std::move(plan), .planner = *std::move(planner)};
+}
+
+Result<double> StreamPlanner::TargetSeconds(const Work& work) const {
+  Result<CostedPipeline> pipeline = Cost(work);
+  if (!pipeline) return tl::unexpected(pipeline.error());
+  const PlanTarget& target = options_.target;
+  if (target.kind == PlanTarget::Kind::kBaselineFactor && target.value >= 1) {
+    std::vector<double> durations;
+    durations.reserve(pipeline->table_of.size());
+    for (const int table : pipeline->table_of) {
+      durations.push_back(pipeline->tables[table].baseline.time_seconds);
+    }
+    return target.value * Replay(pipeline->dag, durations).iteration_time_seconds;
+  }
+  const Result<Planner> planner = Planner::Create(*std::move(pipeline), Solver());
+  if (!planner) return tl::unexpected(planner.error());
+  return planner->TargetSeconds(target);
 }
 
 }  // namespace v0

@@ -4,17 +4,64 @@
 #ifndef PERSEUS_PROFILE_ROWS_H_
 #define PERSEUS_PROFILE_ROWS_H_
 
+#include <array>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "common/csv_records.h"
 #include "perseus/profile.h"
-#include "profile/columns.h"
 
 namespace perseus::profile {
+
+// The columns of a profile that mean something.
+enum class Column : std::size_t {
+  kStage,
+  kInstruction,
+  kKnob,
+  kTime,
+  kEnergy,
+  kTimeStd,
+  kEnergyStd,
+  kRank,
+  kDpRank,
+  kPpRank,
+  kTpRank,
+  kErrorSources,
+};
+inline constexpr std::size_t kNumColumns = 12;
+
+// "stage", ...; "frequency" for kKnob.
+std::string_view ColumnName(Column column);
+
+// Where each column stands in the rows of one profile.
+class Columns {
+ public:
+  // From the header. Errors: a column missing, twice there, or misspelled.
+  static Parsed<Columns> FromHeader(const CsvRecord& header);
+
+  bool Has(Column column) const { return index_[static_cast<std::size_t>(column)] != kAbsent; }
+  // Precondition: Has(column), and `record` has count() cells.
+  const CsvCell& CellOf(const CsvRecord& record, Column column) const {
+    return record.cells[index_[static_cast<std::size_t>(column)]];
+  }
+  // Cells of every row, those of unknown columns included.
+  std::size_t count() const { return count_; }
+
+ private:
+  static constexpr std::size_t kAbsent = static_cast<std::size_t>(-1);
+
+  Columns() { index_.fill(kAbsent); }
+  Parsed<void> Add(const CsvRecord& header, std::size_t index);
+  Parsed<void> RequireAll(const CsvRecord& header) const;
+
+  std::array<std::size_t, kNumColumns> index_;
+  std::size_t count_ = 0;
+};
 
 // Which GPU measured a row; -1 where the profile has no such column.
 struct RankIdentity {
@@ -73,6 +120,45 @@ Parsed<Rows> ReadRows(std::string_view text);
 // Where the cell of `column` in the record at `offset` stands.
 std::size_t CellOffset(std::string_view text, const Columns& columns, std::size_t offset,
                        Column column);
+
+// Among numbers, the cell of a row that was measured with no clock set. Among labels it is a label.
+inline constexpr std::string_view kUnlockedCell = "unlocked";
+
+// The knobs of a profile once all are known. The fields are the profile's.
+struct KnobOrder {
+  std::vector<Knob> knobs;
+  std::string knob_unit;
+  bool knobs_are_numbers = true;
+  // [label, as KnobReader::Add numbered it] -> knobs; kUnlockedIndex for kUnlockedCell.
+  std::vector<int> index_of;
+};
+
+// What is wrong with a clock that is in another unit than MHz, with a remedy; empty: nothing.
+std::string ClockProblem(double megahertz);
+
+// Collects the knobs of a profile row by row. Cells must outlive it.
+class KnobReader {
+ public:
+  // The number of the cell's label, counted in order of appearance.
+  Parsed<int> Add(const CsvCell& cell);
+
+  // Decides whether knobs are numbers or labels, and sorts them. Errors: some
+  // of both, numbers of several units, a number that is no speed. `text` is
+  // that of the cells, for positions.
+  Parsed<KnobOrder> Finish(std::string_view text) const;
+
+ private:
+  std::vector<CsvCell> labels_;                      // First appearances.
+  std::unordered_map<std::string_view, int> index_;  // Never iterated.
+};
+
+// The cells of the column `error_sources`: "0.001 0.0008 -0.0002|0.004 0.003|0.0005". Three lists,
+// of the time, the power and the blocking power: the standard error first, then the sources.
+std::string FormatErrorSources(const OptionErrors& errors);
+
+// Those of all rows. Empty where the profile has no such column, where a cell of it is empty, and
+// where rows tell GPUs apart.
+Parsed<std::vector<OptionErrors>> ReadErrorSources(std::string_view text, const Rows& rows);
 
 }  // namespace perseus::profile
 

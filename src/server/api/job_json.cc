@@ -12,8 +12,7 @@
 
 #include "common/belief.h"
 #include "common/json_text.h"
-#include "formats/figures_json.h"
-#include "formats/note_json.h"
+#include "formats/plan_json.h"
 #include "server/api/api_schemas.h"
 #include "server/api/conditions_json.h"
 #include "server/api/profile_json.h"

@@ -14,8 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "profile/error_sources.h"
-#include "profile/knobs.h"
+#include "profile/rows.h"
 
 namespace perseus::server {
 namespace {

@@ -18,13 +18,13 @@
 #include <vector>
 
 #include "common/belief.h"
+#include "model/iteration_energy.h"
 #include "model/saving_interval.h"
-#include "model/unlocked.h"
 #include "perseus/computation.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/pipeline.h"
 #include "plan/cost_options.h"
-#include "plan/realised.h"
+#include "plan/figures.h"
 #include "server/planning/curve_record.h"
 
 namespace perseus::server {

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "perseus/note.h"
-#include "profile/plausible.h"
+#include "profile/profile_checks.h"
 
 namespace perseus::server {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/file.h"
-#include "formats/zeus_plan_reader.h"
+#include "formats/zeus_plan.h"
 #include "perseus/computation.h"
 #include "perseus/plan_file.h"
 

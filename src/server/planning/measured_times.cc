@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/median.h"
-#include "model/option_errors.h"
+#include "model/saving_interval.h"
 
 namespace perseus::server {
 namespace {

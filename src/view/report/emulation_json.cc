@@ -6,7 +6,7 @@
 #include <string>
 
 #include "common/json_text.h"
-#include "formats/note_json.h"
+#include "formats/plan_json.h"
 #include "perseus/emulation_report.h"
 #include "report/check_input.h"
 #include "report/figures.h"

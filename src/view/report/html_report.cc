@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/constraints.h"
+#include "model/plan_figures.h"
 #include "perseus/report.h"
 #include "report/assets.h"
 #include "report/check_input.h"

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "model/waiting.h"
+#include "model/iteration_energy.h"
 #include "report/text.h"
 #include "report/timeline.h"
 

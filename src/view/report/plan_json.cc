@@ -7,8 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "formats/conditions_json.h"
-#include "formats/note_json.h"
+#include "formats/plan_json.h"
 #include "model/plan_figures.h"
 #include "perseus/report.h"
 #include "report/check_input.h"

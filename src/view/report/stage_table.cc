@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/waiting.h"
+#include "model/iteration_energy.h"
 #include "report/page.h"
 #include "report/stage_savings.h"
 #include "report/text.h"

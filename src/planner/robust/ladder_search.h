@@ -1,0 +1,177 @@
+// Copyright 2026 The Perseus Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#ifndef PERSEUS_ROBUST_LADDER_SEARCH_H_
+#define PERSEUS_ROBUST_LADDER_SEARCH_H_
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "perseus/conditions.h"
+#include "perseus/costed_pipeline.h"
+#include "perseus/planner.h"
+#include "perseus/robust_plan.h"
+#include "robust/bounds.h"
+#include "robust/lane_replay.h"
+#include "robust/samples.h"
+#include "robust/trials.h"
+#include "robust/window_replay.h"
+
+namespace perseus::robust {
+
+struct RunLimits {
+  double baseline_seconds = 0;  // At maximum clocks, mean, by the lanes.
+  double accepted_seconds = 0;  // The same.
+  double waiting_watts = 0;     // Of the pipeline.
+  double change_joules = 0;
+  int most_changes = 0;
+  int most_tries = 0;  // Replays of a part of the pipeline.
+
+  // What an iteration costs, with its waiting and the price of its changes.
+  double Joules(const LaneFigures& figures) const {
+    return figures.effective_joules + waiting_watts * figures.seconds +
+           change_joules * figures.changes;
+  }
+  bool Allow(const LaneFigures& figures) const {
+    return figures.seconds <= accepted_seconds && figures.changes <= most_changes;
+  }
+};
+
+// Adds runs of one clock on one rank to knobs that are in time, one after the other, each time
+// the one that saves most in the lanes: from near a rank's beginning, or where its phases meet,
+// to near its end; at the slowest clock that is in time, which is found by halving. With few
+// changes walks do not find these: a short run saves nothing yet. First only a part of the accepted
+// time may be used, so that one run does not take all of it from the next. Deterministic; leaves
+// the replay at any knobs.
+std::vector<int> WithGreedyRuns(const CostedPipeline& pipeline, const std::vector<int>& knobs,
+                                const RunLimits& limits, LaneReplay* replay);
+
+// The noises at the ends of the conditions' ranges. The lanes of a search have a group for each,
+// and the group that is latest counts: as a multiple of its baseline, and as late as trials find
+// it.
+class NoiseGroups {
+ public:
+  explicit NoiseGroups(const Conditions& conditions);
+
+  // [group]; the most of all first. One where no noise is a range.
+  const std::vector<TimeNoise>& noises() const { return noises_; }
+  bool many() const { return noises_.size() > 1; }
+  bool noisy() const;
+
+  // The replay is at maximum clocks, and all scales are 1.
+  void SetBaseline(const LaneReplay& replay, const Samples& samples, double end_delay);
+  // Mean of all lanes at maximum clocks, whatever their groups.
+  double mean_baseline_seconds() const { return mean_baseline_seconds_; }
+
+  // `bias`: [group], by how much trials find it slower than the lanes do, in per cent.
+  void SetScales(const std::vector<double>& bias, Samples* samples) const;
+  // From how much slower a choice is at each corner of the trials, with the replay at that choice.
+  void LearnBias(const Trials& trials, const std::vector<double>& slower_at,
+                 const LaneReplay& replay, const Samples& samples, std::vector<double>* bias) const;
+
+ private:
+  std::vector<double> SecondsOf(const LaneReplay& replay, const Samples& samples) const;
+
+  std::vector<TimeNoise> noises_;
+  std::vector<double> baselines_;  // [group]: mean seconds.
+  double baseline_seconds_ = 0;    // Of the group that is latest.
+  double mean_baseline_seconds_ = 0;
+  double end_delay_ = 0;
+};
+
+// A choice that holds in the trials.
+struct Candidate {
+  std::vector<CostOption> options;
+  int changes = 0;
+  double saving_percent = 0;  // Of the trials, less the price of changes.
+  double error_percent = 0;   // Its standard error.
+};
+
+// More changes that save no more than this, which is rounding, are not worth it.
+inline constexpr double kEqualPercent = 1e-9;
+
+// What the trials say of a choice.
+struct Verdict {
+  double late_percent = 0;  // By how much it is slower than accepted, with the margin.
+  int changes = 0;
+  double saving_percent = 0;           // Less the price of changes.
+  std::vector<double> slower_at = {};  // As in Trials::Judged.
+};
+
+// How many changes of clock the search allows, one after the other: none, 2, 4, 6, 8, 10, 20,
+// 30, 50, 100, ..., and as many as there are computations.
+std::vector<int> LadderLevels(int computations);
+
+// Searches with few changes first, then with more, each time from the best found
+// so far; and all of that again with more work, as far as the effort goes. What is
+// tried does not depend on where effort or the limit on changes cut it off, and
+// the best is kept: so more of either is never worse.
+class LadderSearch {
+ public:
+  // All must outlive it. `slower_percent`: accepted beyond the baseline's mean.
+  LadderSearch(const Planner& planner, const RobustPlanSpec& spec, const Trials& trials,
+               double slower_percent, double price_of_time);
+
+  // Judges a choice in the trials; keeps it where it holds.
+  Verdict Judge(const std::vector<CostOption>& options);
+
+  // `progress` gets the share of work done and whether something better was found;
+  // false ends the search.
+  void Run(const std::function<bool(double share, bool better)>& progress);
+
+  const Candidate* best() const { return best_ < 0 ? nullptr : &held_[best_]; }
+  // Of those that the trials do not tell from the best, the one with the fewest changes.
+  // Precondition: there is a best.
+  const Candidate& Taken() const;
+  // By ascending changes and savings.
+  std::vector<ChangePricePoint> PriceCurve() const;
+
+ private:
+  struct Level {
+    int most_changes = 0;
+    std::vector<int> knobs = {};  // The last choice that it made.
+    double correction = 0;        // Of the accepted time, in per cent.
+    // By how many standard errors of the profile the lanes' computations take longer.
+    double guard = 0;
+    double guard_before = 0;   // The guard before this one.
+    double excess_before = 0;  // How late choices were with that, in per cent; 0: unknown.
+    // Choices that keep to the prices for so many changes: where the second round may begin.
+    std::vector<std::vector<int>> along = {};
+    std::vector<int> added = {};  // Runs one by one: the same.
+    // In place of `correction` where the lanes have groups: [group], see NoiseGroups.
+    std::vector<double> bias = {};
+  };
+  void SetGuard(double errors);
+  // By how much all lanes are longer for one standard error of the profile, in per cent, with the
+  // replay at a choice.
+  double PercentOfGuard(const std::vector<int>& knobs, double guard);
+  bool LearnGuard(double excess_percent, const std::vector<int>& knobs, Level* level);
+  void LearnBias(const Verdict& verdict, const std::vector<int>& knobs, Level* level);
+  // `unused_percent`: of the time that the lanes accept, by the choice that was judged.
+  void Learn(const Verdict& verdict, double unused_percent, const std::vector<int>& knobs,
+             Level* level);
+  bool TryAll(const std::function<bool(double share, bool better)>& progress);
+  std::vector<int> AlongPrices(const DualBound& dual, int most_changes, double accepted_seconds);
+  void AddRuns(Level* level, const Level* below, std::vector<int>* start);
+  bool Climb(Level* level, const Level* below, std::int64_t work, std::uint64_t seed, int round);
+
+  const Planner& planner_;
+  const CostedPipeline& pipeline_;
+  const RobustPlanSpec& spec_;
+  const Trials& trials_;
+  double slower_percent_;
+  double price_of_time_;
+  NoiseGroups groups_;
+  Samples samples_;
+  LaneReplay replay_;
+  std::optional<WindowReplay> windows_;  // Where it suits.
+  DualBound prices_;
+  double lanes_baseline_seconds_ = 0;
+  std::vector<Candidate> held_;
+  int best_ = -1;
+};
+
+}  // namespace perseus::robust
+
+#endif  // PERSEUS_ROBUST_LADDER_SEARCH_H_
