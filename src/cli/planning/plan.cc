@@ -377,6 +377,8 @@ void AddPlanCommand(CommandParser* parser, Invocation* invocation) {
                     "file for Zeus into this folder. After an error, none of them is written.");
   parser->AddFlag(&invocation->json, "--json", "Print one JSON document instead of text.");
   AddServerOptions(parser, &invocation->server, "The server that --conditions-of asks.");
+  parser->SetCommon({"--schedule", "--microbatches", "--blocking-power", "--tp", "--dp", "--at",
+                     "--noise", "--switch-latency", "--output", "--json"});
 }
 
 namespace {
