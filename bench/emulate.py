@@ -30,7 +30,7 @@ from oracle.binary import perseus_binary
 MODEL = "--model gpt3-175b --gpu a100-sxm --stages 8 --tp 8 --microbatches 12"
 JOB = "--schedule 1f1b --blocking-power 83.64 --tp 8"
 SCENARIO = (
-    "--noise 1% --gpu-noise 1% --switch-latency 15ms --straggler-rate 5% "
+    "--noise 1% --set gpu_noise=1% --switch-latency 15ms --straggler-rate 5% "
     "--straggler-kind slow=1.2 --straggler-duration 1h"
 )
 

@@ -348,16 +348,16 @@ class Run:
     def plan(self, conditions: dict[str, float]) -> tuple[list[Option], dict[str, Any]]:
         """Plan as the server does for these conditions."""
         flags = ["--noise", repr(conditions["noise"])]
-        flags += ["--rank-noise", repr(conditions["rank_noise"])]
+        flags += ["--set", f"rank_noise={conditions['rank_noise']!r}"]
         if conditions["noise"] > 0:
-            flags += ["--noise-correlation", repr(conditions["noise_correlation"])]
+            flags += ["--set", f"noise_correlation={conditions['noise_correlation']!r}"]
         if min(conditions["rare_noise"], conditions["rare_noise_share"]) > 0:
-            flags += ["--rare-noise", repr(conditions["rare_noise"])]
-            flags += ["--rare-noise-share", repr(conditions["rare_noise_share"])]
+            flags += ["--set", f"rare_noise={conditions['rare_noise']!r}"]
+            flags += ["--set", f"rare_noise_share={conditions['rare_noise_share']!r}"]
         spread = min(conditions["switch_latency_spread"], conditions["switch_latency"])
         flags += ["--switch-latency", f"{conditions['switch_latency']!r}s"]
-        flags += ["--switch-latency-spread", f"{spread!r}s", "--call-ahead", "predicted"]
-        flags += ["--min-call-interval", f"{CLIENT_INTERVAL}s"]
+        flags += ["--set", f"switch_latency_spread={spread!r}s", "--call-ahead", "predicted"]
+        flags += ["--set", f"min_call_interval={CLIENT_INTERVAL}s"]
         flags += self.latency_at
         flags += ["--switch-stall", f"{conditions['switch_stall']!r}s"]
         flags += ["--comm-delay", self.transfers]
@@ -457,7 +457,7 @@ class Run:
             seconds = [float(row[2]) for row in transfers] or [0.0]
             self.transfers = f"{statistics.median(seconds)!r}s"
         own = [f"{row[1]}={row[2]}s" for row in rows if row[0] == "latency"]
-        self.latency_at = ["--switch-latency-at", ",".join(own)] if own else []
+        self.latency_at = ["--set", "switch_latency_at=" + ",".join(own)] if own else []
         rows = [row for row in rows if row[0] in NAMES]
         return {r[0]: float(r[1]) for r in rows}, {r[0]: float(r[3]) for r in rows}
 

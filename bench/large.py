@@ -64,7 +64,7 @@ def measure(shape: str, coarse: str, folder: Path) -> str:
     profile, out = folder / f"{stages}.csv", folder / "out.json"
     write_profile(profile, jittered_tables(stages))
     command: list[str | Path] = [perseus_binary(), "frontier", profile, "--schedule", "1f1b"]
-    command += ["--microbatches", str(microbatches), "--coarse", coarse, "--json"]
+    command += ["--microbatches", str(microbatches), "--set", f"coarse_watts={coarse}", "--json"]
     command += ["--blocking-power", repr(A100_BLOCKING_WATTS)]
     seconds, megabytes = run(command, out)
     found = json.loads(out.read_text(encoding="utf-8"))

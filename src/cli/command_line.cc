@@ -55,11 +55,16 @@ std::vector<std::string> PlanArguments(const CommandData& root,
   for (const char* own : {"--at", "--effort", "--output", "--json", "--help"}) taken.erase(own);
   // Answers are about the profile's own times.
   for (const job::Field& field : job::Fields()) {
-    if (field.condition()) taken.erase(std::string(FlagOfField(field.key)));
+    if (field.condition()) taken.erase(FlagOfField(field.key));
   }
+  const auto is_condition = [](const GivenOption& option) {
+    const job::Field* const field = job::FindField(option.value.substr(0, option.value.find('=')));
+    return option.name == "--set" && field != nullptr && field->condition();
+  };
   std::vector<std::string> arguments;
   for (const GivenOption& option : given) {
     if (!option.name.empty() && !taken.contains(option.name)) continue;
+    if (is_condition(option)) continue;
     if (!option.name.empty()) arguments.push_back(option.name);
     if (!option.value.empty()) arguments.push_back(option.value);
   }

@@ -56,7 +56,7 @@ TEST_F(BinaryConditionsAdviceTest, PlanSaysWhatItGivesUp) {
 // What is drawn once for a job leaves little to slow: said so, with a slowdown that helps.
 TEST_F(BinaryConditionsAdviceTest, NoiseOfAJobSaysWhichSlowdownWouldHelp) {
   const std::vector<std::string> base = {
-      "plan", "examples/gpt3-1.3b-a100-sxm.toml", "--stage-noise", "1%", "--effort", "0.05"};
+      "plan", "examples/gpt3-1.3b-a100-sxm.toml", "--set", "stage_noise=1%", "--effort", "0.05"};
   const std::string text = Words(Out(base));
   EXPECT_THAT(text, Mentions("beforehand"));
   const std::string flag = "accept --max-slowdown ";
@@ -83,24 +83,25 @@ TEST_F(BinaryConditionsAdviceTest, NoiseOfAJobSaysWhichSlowdownWouldHelp) {
 TEST_F(BinaryConditionsAdviceTest, WhatTheLimitForbidsIsNotAdvised) {
   std::vector<std::string> arguments = {"plan",
                                         "examples/gpt3-1.3b-a100-sxm.toml",
-                                        "--stage-noise",
-                                        "1%",
+                                        "--set",
+                                        "stage_noise=1%",
                                         "--switch-latency",
                                         "20ms",
-                                        "--min-call-interval",
-                                        "500ms",
+                                        "--set",
+                                        "min_call_interval=500ms",
                                         "--effort",
                                         "0.02"};
   arguments.insert(arguments.end(), {"--max-changes", "12"});
   const std::string text = Words(Out(arguments));
-  EXPECT_THAT(text, Mentions("--max-slowdown", "--confidence"));
+  EXPECT_THAT(text, Mentions("--max-slowdown", "confidence"));
   EXPECT_THAT(text, Not(Mentions("enough")));
 }
 
 // Changes that cost more than they save are no help.
 TEST_F(BinaryConditionsAdviceTest, AdviceCountsThePriceOfChanges) {
-  const std::string text = Words(Out({"plan", "examples/gpt3-1.3b-a100-sxm.toml", "--stage-noise",
-                                      "1%", "--change-price", "5", "--effort", "0.02"}));
+  const std::string text =
+      Words(Out({"plan", "examples/gpt3-1.3b-a100-sxm.toml", "--set", "stage_noise=1%", "--set",
+                 "change_price=5", "--effort", "0.02"}));
   EXPECT_THAT(text, Not(Mentions("enough")));
   EXPECT_THAT(text, MatchesRegex(".*Cost [^.]* -[0-9]+[.][0-9]+ %.*"));
   EXPECT_THAT(text, MatchesRegex(".*With the price of its changes the saving is -[0-9.]+ %.*"));
@@ -108,8 +109,9 @@ TEST_F(BinaryConditionsAdviceTest, AdviceCountsThePriceOfChanges) {
 
 // What takes more time is compared with what has that time, too.
 TEST_F(BinaryConditionsAdviceTest, ASlowerPlanIsComparedAtItsOwnTime) {
-  const std::string text = Words(Out({"plan", "examples/gpt3-1.3b-a100-sxm.toml", "--stage-noise",
-                                      "1%", "--max-slowdown", "2%", "--effort", "0.02"}));
+  const std::string text =
+      Words(Out({"plan", "examples/gpt3-1.3b-a100-sxm.toml", "--set", "stage_noise=1%",
+                 "--max-slowdown", "2%", "--effort", "0.02"}));
   EXPECT_THAT(text, MatchesRegex(".*Cost [^(]* [0-9.]+ % in the same time "
                                  "\\(\\+[0-9.]+ %\\)[^.]* [0-9.]+ %[.] .*"));
 }
@@ -173,7 +175,7 @@ TEST_F(BinaryConditionsAdviceTest, WhatChangesSaveIsASentence) {
       ".* an iteration without changes of clock saves -?[0-9.]+ %"
       "(, with [0-9]+ changes? -?[0-9.]+ %)+";
   EXPECT_THAT(Words(Out(arguments)), MatchesRegex(sentence + "[.] Next .*"));
-  arguments.insert(arguments.end(), {"--change-price", "5"});
+  arguments.insert(arguments.end(), {"--set", "change_price=5"});
   EXPECT_THAT(Words(Out(arguments)), MatchesRegex(sentence + " \\([^)]*price[^)]*\\)[.] Next .*"));
 }
 

@@ -90,7 +90,7 @@ TEST_F(BinaryConditionsEmulateTest, EmulateTakesThemFromThePlanUnlessAFlagSaysOt
 TEST_F(BinaryConditionsEmulateTest, ThePriceOfChangesIsStatedApart) {
   const std::vector<std::string> late = {"--switch-latency", "20ms", "--iterations", "4", "--json"};
   std::vector<std::string> priced = late;
-  priced.insert(priced.end(), {"--change-price", "0.5"});
+  priced.insert(priced.end(), {"--set", "change_price=0.5"});
   const std::string path = Write(flags_, "held");
   const auto emulate = [&](std::vector<std::string> flags) {
     flags.insert(flags.end(), {"--plan", path});
@@ -107,8 +107,8 @@ TEST_F(BinaryConditionsEmulateTest, ThePriceOfChangesIsStatedApart) {
   EXPECT_LT(price["saving_percent"], with["saving_percent"]);
   // In text, too, and what the plan says of itself.
   std::vector<std::string> plan = Arguments("plan", flags_);
-  plan.insert(plan.end(), {"--effort", "0.05", "--change-price", "0.5"});
-  EXPECT_THAT(Out(plan), Mentions("--change-price", "500.0", "1.0"));
+  plan.insert(plan.end(), {"--effort", "0.05", "--set", "change_price=0.5"});
+  EXPECT_THAT(Out(plan), Mentions("change_price", "500.0", "1.0"));
 }
 
 TEST_F(BinaryConditionsEmulateTest, APlanForMicrobatchesThatDifferIsNotReplayedSilently) {
@@ -128,13 +128,13 @@ TEST_F(BinaryConditionsEmulateTest, APlanForMicrobatchesThatDifferIsNotReplayedS
 }
 
 TEST_F(BinaryConditionsEmulateTest, ASpreadIsHeldAgainstTheLatencyOfThePlan) {
-  const RunResult run = RunPerseus(
-      Arguments("emulate", {"--plan", Write(flags_, "held"), "--switch-latency-spread", "30ms"}));
+  const RunResult run = RunPerseus(Arguments(
+      "emulate", {"--plan", Write(flags_, "held"), "--set", "switch_latency_spread=30ms"}));
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.err, Mentions("--switch-latency-spread", "0.03", "0.02"));
+  EXPECT_THAT(run.err, Mentions("switch_latency_spread", "0.03", "0.02"));
   // A latency below the spread that the plan was made for.
   std::vector<std::string> spread = flags_;
-  spread.insert(spread.end(), {"--switch-latency-spread", "5ms"});
+  spread.insert(spread.end(), {"--set", "switch_latency_spread=5ms"});
   const RunResult below = RunPerseus(
       Arguments("emulate", {"--plan", Write(spread, "spread"), "--switch-latency", "1ms"}));
   EXPECT_EQ(below.exit_code, 2);
@@ -169,15 +169,15 @@ TEST_F(BinaryConditionsEmulateTest, ThePriceOfChangesIsNamedAsItWasGiven) {
       "effort = 0.05\n[conditions]\nnoise = '1 %'\nswitch_latency = '20 ms'\n"
       "call_ahead = 'predicted'\nchange_price = 0.5\n");
   const auto is_key = Mentions("'change_price'");
-  const auto is_flag = Mentions("--change-price");
+  const auto is_flag = Mentions("change_price");
   EXPECT_THAT(Words(Out({"plan", job, "-o", folder_.Path("priced")})), is_key);
-  EXPECT_THAT(Words(Out({"plan", job, "--change-price", "0.6"})), is_flag);
+  EXPECT_THAT(Words(Out({"plan", job, "--set", "change_price=0.6"})), is_flag);
   EXPECT_THAT(Words(Out({"emulate", job, "--iterations", "4"})), is_key);
   const std::vector<std::string> replay =
       Arguments("emulate", {"--iterations", "4", "--plan", folder_.Path("priced/plan.json")});
   EXPECT_THAT(Words(Out(replay)), Mentions("change_price_j"));
   std::vector<std::string> more = replay;
-  more.insert(more.end(), {"--change-price", "0.6"});
+  more.insert(more.end(), {"--set", "change_price=0.6"});
   EXPECT_THAT(Words(Out(more)), is_flag);
 }
 

@@ -63,8 +63,8 @@ TEST_F(BinaryConditionsTest, JobFileAndFlagsSayTheSame) {
 
 TEST_F(BinaryConditionsTest, ALatencyOfAClockThatIsNotThereIsSaid) {
   const auto said = [this](const std::string& latencies) {
-    return Words(Out(Arguments("plan", {"--switch-latency", "2ms", "--switch-latency-at", latencies,
-                                        "--effort", "0.01"})));
+    return Words(Out(Arguments("plan", {"--switch-latency", "2ms", "--set",
+                                        "switch_latency_at=" + latencies, "--effort", "0.01"})));
   };
   EXPECT_THAT(said("1399=9ms"), Mentions("Note", "1399"));
   EXPECT_THAT(said("1400=9ms"), Not(Mentions("Note")));

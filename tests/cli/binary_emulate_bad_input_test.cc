@@ -58,23 +58,24 @@ TEST_F(BinaryEmulateBadInputTest, AssignmentsThatWouldBeMisstated) {
   const std::string lengths =
       folder_.Write("lengths.csv", "microbatch,factor\n0,1\n1,2\n2,1\n3,1\n");
   EXPECT_THAT(Emulate({"--assignment", lengths, "--at", "1.2x"}), Mentions("--at"));
-  EXPECT_THAT(Emulate({"--assignment", lengths, "--work-fit", lengths}), Mentions("--work-fit"));
+  EXPECT_THAT(Emulate({"--assignment", lengths, "--set", "work_fit=" + lengths}),
+              Mentions("work_fit"));
   EXPECT_THAT(Emulate({"--assignment", lengths}), Mentions("1", "4", "--dp"));
   EXPECT_THAT(Emulate({"--assignment", folder_.Path("none.csv")}),
               StartsWith("--assignment: " + folder_.Path("none.csv")));
 }
 
 TEST_F(BinaryEmulateBadInputTest, FlagsThatWouldBeIgnored) {
-  EXPECT_EQ(Emulate({"--switch-latency-spread", "2ms"}),
-            "--switch-latency-spread is the spread of a latency; give --switch-latency, too");
-  EXPECT_EQ(Emulate({"--max-early-loss", "3%"}),
-            "--max-early-loss is for --call-ahead predicted; give both");
-  EXPECT_EQ(Emulate({"--max-early-loss", "3%", "--call-ahead", "end"}),
-            "--max-early-loss is for --call-ahead predicted; give both");
-  EXPECT_EQ(Emulate({"--work-fit", "fit.csv"}),
-            "--work-fit is for a work table in tokens (--work); give both");
-  EXPECT_EQ(Emulate({"--work-tokens", "100"}),
-            "--work-tokens is for a work table in tokens (--work); give both");
+  EXPECT_EQ(Emulate({"--set", "switch_latency_spread=2ms"}),
+            "--set switch_latency_spread is the spread of a latency; give --switch-latency, too");
+  EXPECT_EQ(Emulate({"--set", "max_early_loss=3%"}),
+            "--set max_early_loss is for --call-ahead predicted; give both");
+  EXPECT_EQ(Emulate({"--set", "max_early_loss=3%", "--call-ahead", "end"}),
+            "--set max_early_loss is for --call-ahead predicted; give both");
+  EXPECT_EQ(Emulate({"--set", "work_fit=fit.csv"}),
+            "--set work_fit is for a work table in tokens (--work); give both");
+  EXPECT_EQ(Emulate({"--set", "work_tokens=100"}),
+            "--set work_tokens is for a work table in tokens (--work); give both");
   EXPECT_EQ(Emulate({"--sweep", "microbatches=2", "--work", "work.csv"}),
             "--sweep is for microbatches that are alike; leave out the work table (--work)");
   EXPECT_THAT(Emulate({"--plan", "plan.json", "--max-changes", "4"}),
@@ -84,12 +85,13 @@ TEST_F(BinaryEmulateBadInputTest, FlagsThatWouldBeIgnored) {
 
 TEST_F(BinaryEmulateBadInputTest, NumbersOutOfRange) {
   EXPECT_THAT(Emulate({"--noise", "1"}), Mentions("1%"));
-  EXPECT_THAT(Emulate({"--gpu-noise", "30%"}), Mentions("25%"));
-  EXPECT_EQ(Emulate({"--switch-latency", "1ms", "--switch-latency-spread", "2ms"}),
-            "--switch-latency-spread is 0.002 s, more than the latency of 0.001 s that it is the "
-            "spread of");
+  EXPECT_THAT(Emulate({"--set", "gpu_noise=30%"}), Mentions("25%"));
+  EXPECT_EQ(
+      Emulate({"--switch-latency", "1ms", "--set", "switch_latency_spread=2ms"}),
+      "--set switch_latency_spread is 0.002 s, more than the latency of 0.001 s that it is the "
+      "spread of");
   EXPECT_THAT(Emulate({"--max-slowdown", "2"}), Mentions("2%"));
-  EXPECT_THAT(Emulate({"--confidence", "100%"}), Mentions("50%", "100%"));
+  EXPECT_THAT(Emulate({"--set", "confidence=100%"}), Mentions("50%", "100%"));
   EXPECT_THAT(Emulate({"--seed", "-1"}), StartsWith("--seed: expected a whole number"));
   EXPECT_THAT(Emulate({"--iterations", "11"}), StartsWith("--iterations is given more than once"));
   EXPECT_THAT(Emulate({"--timeline-iteration", "10"}),

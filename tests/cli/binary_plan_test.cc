@@ -176,9 +176,9 @@ TEST_F(BinaryPlanTest, SharedClocksSayHowFarTheBestSuchPlanIs) {
 TEST_F(BinaryPlanTest, ASplitBackwardIsSaid) {
   const RunResult run =
       Run({"plan", folder_.Write("four.csv", SampleProfile(4)), "--schedule", "zbv-zero-bubble",
-           "--virtual-stages", "2", "--microbatches", "4", "--blocking-power", "20,20",
-           "--split-ratio", "0.4", "-o", folder_.Path("out")});
-  EXPECT_THAT(run.out, Mentions("--split-ratio", "0.4"));
+           "--virtual-stages", "2", "--microbatches", "4", "--blocking-power", "20,20", "--set",
+           "split_ratio=0.4", "-o", folder_.Path("out")});
+  EXPECT_THAT(run.out, Mentions("split_ratio", "0.4"));
   EXPECT_THAT(run.out, Mentions("Zeus", "written:"));
 }
 

@@ -229,8 +229,8 @@ TEST_F(SafetyTest, ExplainBelievesAPlanOfEverySchedule) {
       {"looped-bfs", {"--virtual-stages", "2"}},
       {"interleaved-1f1b", {"--virtual-stages", "2"}},
       {"megatron-interleaved", {"--virtual-stages", "2"}},
-      {"megatron-interleaved", {"--virtual-stages", "2", "--microbatch-group-size", "3"}},
-      {"megatron-interleaved", {"--virtual-stages", "2", "--microbatch-group-size", "8"}},
+      {"megatron-interleaved", {"--virtual-stages", "2", "--set", "microbatch_group_size=3"}},
+      {"megatron-interleaved", {"--virtual-stages", "2", "--set", "microbatch_group_size=8"}},
       {"interleaved-zero-bubble", {"--virtual-stages", "2"}},
       {"zbv-zero-bubble", {"--virtual-stages", "2"}},
       {"dualpipev", {"--virtual-stages", "2"}}};

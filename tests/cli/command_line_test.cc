@@ -28,17 +28,28 @@ std::string ErrorOf(const std::vector<std::string>& arguments) {
 }
 
 TEST(CommandLineTest, ReadsThePlanCommand) {
-  const auto parsed = ParseCommandLine({"plan",       "p.csv",
-                                        "--schedule", "1F1B",
-                                        "--stages=8", "--microbatches",
-                                        "96",         "--blocking-power",
-                                        "83.64,80",   "--at",
-                                        "1.02x",      "--comm-delay",
-                                        "2ms",        "-o",
-                                        "out",        "--granularity",
-                                        "phase",      "--time-margin",
-                                        "2sigma",     "--coarse",
-                                        "auto",       "--json"},
+  const auto parsed = ParseCommandLine({"plan",
+                                        "p.csv",
+                                        "--schedule",
+                                        "1F1B",
+                                        "--stages=8",
+                                        "--microbatches",
+                                        "96",
+                                        "--blocking-power",
+                                        "83.64,80",
+                                        "--at",
+                                        "1.02x",
+                                        "--comm-delay",
+                                        "2ms",
+                                        "-o",
+                                        "out",
+                                        "--granularity",
+                                        "phase",
+                                        "--time-margin",
+                                        "2sigma",
+                                        "--set",
+                                        "coarse_watts=auto",
+                                        "--json"},
                                        80);
   ASSERT_TRUE(parsed) << parsed.error().message;
   EXPECT_EQ(parsed->invocation.command, Command::kPlan);
@@ -72,16 +83,18 @@ TEST(CommandLineTest, ReadsTheEmulateCommand) {
                                         "3",
                                         "--noise",
                                         "1%",
-                                        "--stage-noise",
-                                        "0.02",
-                                        "--gpu-noise",
-                                        "3%",
-                                        "--rank-noise=0.4%",
-                                        "--noise-correlation",
-                                        "0.9",
-                                        "--rare-noise=5%",
-                                        "--rare-noise-share",
-                                        "1.5%",
+                                        "--set",
+                                        "stage_noise=0.02",
+                                        "--set",
+                                        "gpu_noise=3%",
+                                        "--set",
+                                        "rank_noise=0.4%",
+                                        "--set",
+                                        "noise_correlation=0.9",
+                                        "--set",
+                                        "rare_noise=5%",
+                                        "--set",
+                                        "rare_noise_share=1.5%",
                                         "--switch-latency",
                                         "15ms",
                                         "--switch-stall",
@@ -157,20 +170,20 @@ TEST(CommandLineTest, PlanAndEmulateTakeTheSameConditions) {
                                           "1%",
                                           "--switch-latency",
                                           "15ms",
-                                          "--switch-latency-spread",
-                                          "3ms",
+                                          "--set",
+                                          "switch_latency_spread=3ms",
                                           "--call-ahead",
                                           "predicted",
-                                          "--max-early-loss",
-                                          "2%",
-                                          "--min-call-interval",
-                                          "10ms",
-                                          "--change-price",
-                                          "2.5",
+                                          "--set",
+                                          "max_early_loss=2%",
+                                          "--set",
+                                          "min_call_interval=10ms",
+                                          "--set",
+                                          "change_price=2.5",
                                           "--max-slowdown",
                                           "0.1%",
-                                          "--confidence",
-                                          "99%",
+                                          "--set",
+                                          "confidence=99%",
                                           "--max-changes",
                                           "300"},
                                          80);
@@ -281,9 +294,9 @@ TEST(CommandLineTest, HelpShowsWhatPeopleUseAndHelpAllTheRest) {
   EXPECT_THAT(common, Mentions("'perseus emulate --help-all' shows all "));
   EXPECT_THAT(common, Mentions("  PROFILE.csv|JOB.toml|JOB.json\n"));
   EXPECT_THAT(common, Mentions("--microbatches N"));
-  EXPECT_THAT(common, testing::Not(Mentions("--rare-noise")));
+  EXPECT_THAT(common, testing::Not(Mentions("rare_noise")));
   EXPECT_THAT(all, Mentions("--microbatches N"));
-  EXPECT_THAT(all, Mentions("--rare-noise"));
+  EXPECT_THAT(all, Mentions("rare_noise"));
   EXPECT_THAT(all, testing::Not(Mentions("--help-all' shows")));
 }
 
@@ -369,7 +382,7 @@ TEST(CommandLineTest, RefusesWhatItCannotUse) {
   const std::vector<std::vector<std::string>> refused = {
       {"plan", "--stages", "0"},
       {"plan", "--blocking-power", "-3"},
-      {"plan", "--split-ratio", "1"},
+      {"plan", "--set", "split_ratio=1"},
       {"plan", "--stages"},
       {"plan", "--stages", "3", "--stages", "4"},
       {"plan", "--granularity", "gpu"},

@@ -97,7 +97,7 @@ TEST(OptionDataTest, BashReadsItsCompletionAndCompletes) {
         .out;
   };
   EXPECT_EQ(complete("perseus pl", 1), "plan\n");
-  EXPECT_EQ(complete("perseus plan --micro", 2), "--microbatches --microbatch-group-size\n");
+  EXPECT_EQ(complete("perseus plan --micro", 2), "--microbatches\n");
   EXPECT_EQ(complete("perseus plan --schedule dual", 3), "dualpipev\n");
   EXPECT_EQ(complete("perseus schedule zb", 2), "zbv-zero-bubble\n");
   EXPECT_EQ(complete("perseus emulate --policy zeus-p", 3), "zeus-per-stage\n");

@@ -47,18 +47,18 @@ def _add_noise(rng: random.Random, made: RandomEmulation) -> None:
     scenario.stage_noise = stage / 100
     scenario.gpu_noise = gpu / 100
     made.flags += ["--noise", f"{computation}%"] if computation else []
-    made.flags += ["--stage-noise", f"{stage}%"] if stage else []
-    made.flags += ["--gpu-noise", f"{gpu}%"] if gpu else []
+    made.flags += ["--set", f"stage_noise={stage}%"] if stage else []
+    made.flags += ["--set", f"gpu_noise={gpu}%"] if gpu else []
     if rng.random() < 0.5:
         rank = _percent(rng)
         scenario.rank_noise = rank / 100
-        made.flags += ["--rank-noise", f"{rank}%"]
+        made.flags += ["--set", f"rank_noise={rank}%"]
         scenario.correlation = rng.choice((0.0, 0.3, 0.9, 0.99)) if computation else 0.0
-        made.flags += ["--noise-correlation", str(scenario.correlation)]
+        made.flags += ["--set", f"noise_correlation={scenario.correlation}"]
     if rng.random() < 0.5:
         length, share = rng.choice((1, 25)), rng.choice((2, 25))
         scenario.rare_length, scenario.rare_share = length / 100, share / 100
-        made.flags += ["--rare-noise", f"{length}%", "--rare-noise-share", f"{share}%"]
+        made.flags += ["--set", f"rare_noise={length}%", "--set", f"rare_noise_share={share}%"]
 
 
 def _add_switching(rng: random.Random, made: RandomEmulation) -> None:
@@ -72,7 +72,7 @@ def _add_switching(rng: random.Random, made: RandomEmulation) -> None:
         own = rng.sample(clocks, rng.randint(1, len(clocks)))
         scenario.latency_at = {knob: scenario.latency * rng.choice((0.0, 0.3, 2.5)) for knob in own}
         pairs = ",".join(f"{knob}={time!r}" for knob, time in scenario.latency_at.items())
-        made.flags += ["--switch-latency-at", pairs]
+        made.flags += ["--set", f"switch_latency_at={pairs}"]
     if rng.random() < 0.4:
         scenario.stall = computation * rng.choice((0.01, 0.5)) * rng.random()
         made.flags += ["--switch-stall", repr(scenario.stall)]
@@ -81,15 +81,15 @@ def _add_switching(rng: random.Random, made: RandomEmulation) -> None:
         made.flags += ["--call-ahead", scenario.ahead]
     if scenario.latency > 0 and rng.random() < 0.3:
         scenario.latency_spread = scenario.latency * rng.choice((0.05, 0.3, 1.0))
-        made.flags += ["--switch-latency-spread", repr(scenario.latency_spread)]
+        made.flags += ["--set", f"switch_latency_spread={scenario.latency_spread!r}"]
     if rng.random() < 0.3:
         scenario.interval = computation * rng.choice((0.1, 0.8, 5.0)) * rng.random()
-        made.flags += ["--min-call-interval", repr(scenario.interval)]
+        made.flags += ["--set", f"min_call_interval={scenario.interval!r}"]
     if rng.random() < 0.4:
         percent = rng.choice((0, 1, 20, 100))
         if scenario.ahead == "predicted":  # Refused elsewhere, where it would mean nothing.
             scenario.early_loss = percent / 100
-            made.flags += ["--max-early-loss", f"{percent}%"]
+            made.flags += ["--set", f"max_early_loss={percent}%"]
 
 
 def _kind_and_value(rng: random.Random, made: RandomEmulation, time: float) -> tuple[str, float]:

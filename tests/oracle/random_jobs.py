@@ -214,7 +214,7 @@ def random_job(
         arguments += ["--tp", str(job.tensor_parallel)]
     if rng.random() < 0.4:
         job.split_ratio = rng.choice((0.3, 0.45, 0.7))
-        arguments += ["--split-ratio", repr(job.split_ratio)]
+        arguments += ["--set", f"split_ratio={job.split_ratio!r}"]
     delays: list[float] = []
     if rng.random() < 0.3:
         delays = [unit * rng.uniform(0, 0.3)]
@@ -224,8 +224,8 @@ def random_job(
     loading = unit * rng.uniform(0, 0.2) if rng.random() < 0.3 else 0.0
     overhead = unit * rng.uniform(0, 3) if rng.random() < 0.3 else 0.0
     job.fixed = Fixed(delays, loading, overhead)
-    arguments += ["--data-loading", repr(loading)] if loading else []
-    arguments += ["--iteration-overhead", repr(overhead)] if overhead else []
+    arguments += ["--set", f"data_loading={loading!r}"] if loading else []
+    arguments += ["--set", f"iteration_overhead={overhead!r}"] if overhead else []
 
     if work:
         # Of its own, so that a job is the same with and without.

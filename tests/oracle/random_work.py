@@ -76,7 +76,7 @@ def random_work(
         reference = total / microbatches
         if kind == "profiled tokens":
             reference = float(rng.randint(500, 2000))
-            flags += ["--work-tokens", repr(reference)]
+            flags += ["--set", f"work_tokens={reference!r}"]
         work = {action: tokens[action.microbatch] / reference for action in actions}
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return work, flags

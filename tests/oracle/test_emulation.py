@@ -229,11 +229,11 @@ def test_an_error_is_found(
     del emulating_program
     made = random_emulation(11, tmp_path, "quiet", "max-clocks")
     made.scenario.computation_noise = made.scenario.stage_noise = made.scenario.gpu_noise = 0.01
-    made.flags += ["--noise", "1%", "--stage-noise", "1%", "--gpu-noise", "1%"]
+    made.flags += ["--noise", "1%", "--set", "stage_noise=1%", "--set", "gpu_noise=1%"]
     made.scenario.rank_noise, made.scenario.correlation = 0.01, 0.5
-    made.flags += ["--rank-noise", "1%", "--noise-correlation", "0.5"]
+    made.flags += ["--set", "rank_noise=1%", "--set", "noise_correlation=0.5"]
     made.scenario.rare_length, made.scenario.rare_share = 0.05, 0.2
-    made.flags += ["--rare-noise", "5%", "--rare-noise-share", "20%"]
+    made.flags += ["--set", "rare_noise=5%", "--set", "rare_noise_share=20%"]
     plans, result = Plans(made), emulate(made)
     assert compare(made, result, simulate(made, plans, [])) == []
     module, name, value = MUTATIONS[mutation]
@@ -260,9 +260,9 @@ def test_an_error_in_calls_is_found(
     scenario.latency = made.pipeline.options[0][0].time * 0.3
     scenario.latency_spread, scenario.early_loss = scenario.latency / 4, 0.2
     made.flags[made.flags.index("--iterations") + 1] = "5"
-    made.flags += ["--noise", "3%", "--call-ahead", "predicted", "--max-early-loss", "20%"]
+    made.flags += ["--noise", "3%", "--call-ahead", "predicted", "--set", "max_early_loss=20%"]
     made.flags += ["--switch-latency", repr(scenario.latency)]
-    made.flags += ["--switch-latency-spread", repr(scenario.latency_spread)]
+    made.flags += ["--set", f"switch_latency_spread={scenario.latency_spread!r}"]
     plans, result = Plans(made), emulate(made)
     assert compare(made, result, simulate(made, plans, [])) == []
     name, value = CALL_MUTATIONS[mutation]

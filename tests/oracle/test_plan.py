@@ -103,8 +103,8 @@ def test_plan_of_every_schedule_is_honest(
     flags: list[str | Path] = [path, "--schedule", name, "--stages", str(stages)]
     flags += ["--virtual-stages", str(virtual), "--microbatches", str(microbatches)]
     flags += ["--blocking-power", ",".join(map(repr, powers)), "--tp", "4"]
-    flags += ["--split-ratio", "0.45", "--comm-delay", ",".join(map(repr, delays))]
-    flags += ["--data-loading", "0.002", "--iteration-overhead", "0.015"]
+    flags += ["--set", "split_ratio=0.45", "--comm-delay", ",".join(map(repr, delays))]
+    flags += ["--set", "data_loading=0.002", "--set", "iteration_overhead=0.015"]
     plan, _ = run_plan([*flags, *QUICKLY], "1.03x")
     job = Job(
         read_profile(path),

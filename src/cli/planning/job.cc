@@ -32,7 +32,7 @@ namespace {
 // from the job file are named as flags.
 tl::unexpected<Error> InFlags(Error error, const JobFile& settings) {
   for (const job::Field& field : job::Fields()) {
-    const std::string_view flag = FlagOfField(field.key);
+    const std::string flag = FlagOfField(field.key);
     if (flag.empty() || settings.places.contains(field.key)) continue;
     const std::string quoted = fmt::format("'{}'", field.key);
     for (std::size_t at = 0; (at = error.message.find(quoted, at)) != std::string::npos;) {
@@ -76,7 +76,7 @@ JobFile Overrides(const JobFlags& flags) {
 }
 
 std::string NameOf(const JobFile& settings, std::string_view key) {
-  return settings.places.contains(key) ? fmt::format("'{}'", key) : std::string(FlagOfField(key));
+  return settings.places.contains(key) ? fmt::format("'{}'", key) : FlagOfField(key);
 }
 
 std::string NameAndPlaceOf(const JobFile& settings, std::string_view key) {
@@ -88,7 +88,10 @@ std::string NameAndPlaceOf(const JobFile& settings, std::string_view key) {
 }
 
 std::string SettingOf(const JobFile& settings, std::string_view key, std::string_view value) {
-  if (!settings.places.contains(key)) return fmt::format("{} {}", FlagOfField(key), value);
+  if (!settings.places.contains(key)) {
+    const std::string flag = FlagOfField(key);
+    return fmt::format("{}{}{}", flag, flag.starts_with("--set ") ? '=' : ' ', value);
+  }
   return ParseFinite(value) ? fmt::format("{} = {}", key, value)
                             : fmt::format("{} = \"{}\"", key, value);
 }
@@ -99,10 +102,10 @@ Result<void> CheckPairs(const JobFile& settings, bool replays, bool has_lengths)
     return value && !settings.places.contains(key);
   };
   if (!settings.work && is_flag(settings.work_fit, "work_fit")) {
-    return InvalidInput("--work-fit is for a work table in tokens (--work); give both");
+    return InvalidInput("--set work_fit is for a work table in tokens (--work); give both");
   }
   if (!settings.work && !has_lengths && is_flag(settings.work_tokens, "work_tokens")) {
-    return InvalidInput("--work-tokens is for a work table in tokens (--work); give both");
+    return InvalidInput("--set work_tokens is for a work table in tokens (--work); give both");
   }
   if (replays) return {};
   const double latency = settings.switch_latency_seconds.value_or(0).middle();
@@ -139,8 +142,8 @@ Result<void> CheckPairs(const JobFile& settings, bool replays, bool has_lengths)
                                         ? "how much longer some computations take, but not how many"
                                         : "how many computations take longer, but not by how much",
                                     settings.places.contains(given) ? fmt::format("'{}'", other)
-                                    : has_length                    ? "--rare-noise-share"
-                                                                    : "--rare-noise"));
+                                    : has_length                    ? "--set rare_noise_share"
+                                                                    : "--set rare_noise"));
   }
   if (settings.max_early_loss && settings.call_ahead != CallAhead::kPredicted) {
     return InvalidInput(
@@ -306,15 +309,9 @@ class SetField {
   }
 
   Set operator()(std::optional<bool> JobFile::*member) const {
-    if (member == &JobFile::profile_errors) {
-      return Store(member, [](std::string_view text) -> Result<bool> {
-        if (text == "true" || text == "false") return text == "true";
-        return InvalidInput(fmt::format("expected true or false, got '{}'", text));
-      });
-    }
     return Store(member, [](std::string_view text) -> Result<bool> {
-      if (text == "hull" || text == "exponential") return text == "exponential";
-      return InvalidInput(fmt::format("expected hull or exponential, got '{}'", text));
+      if (text == "true" || text == "false") return text == "true";
+      return InvalidInput(fmt::format("expected true or false, got '{}'", text));
     });
   }
 
@@ -352,8 +349,6 @@ CommandParser::Details DetailsOf(const job::Field& field) {
     return {ValueKind::kChoice, {"computation", "phase", "stage-type", "stage"}};
   }
   if (is(&JobFile::call_ahead)) return {ValueKind::kChoice, {"none", "end", "predicted"}};
-  if (field.key == "profile_errors") return {ValueKind::kChoice, {"true", "false"}};
-  if (is(&JobFile::exponential_fit)) return {ValueKind::kChoice, {"hull", "exponential"}};
   if (field.unit == job::Unit::kPath) return {ValueKind::kFile, {}};
   return {};
 }
@@ -362,7 +357,7 @@ CommandParser::Details DetailsOf(const job::Field& field) {
 void AddGroup(CommandParser* parser, JobFlags* job, job::Group group, std::string_view own_key = "",
               const std::string& own_help = "") {
   for (const job::Field& field : job::Fields()) {
-    if (field.group != group) continue;
+    if (field.group != group || field.flag.empty()) continue;
     std::string help = field.key == own_key ? own_help : std::string(field.help);
     if (field.unit == job::Unit::kScheduleName) {
       help += fmt::format("{}.", fmt::join(ScheduleNames(), ", "));
@@ -372,11 +367,52 @@ void AddGroup(CommandParser* parser, JobFlags* job, job::Group group, std::strin
   }
 }
 
+// Whether --set sets a field: it has no flag of its own.
+bool IsSetByKey(const job::Field& field) {
+  return field.group != job::Group::kNone && field.flag.empty();
+}
+
+std::vector<std::string> KeysToSet() {
+  std::vector<std::string> keys;
+  for (const job::Field& field : job::Fields()) {
+    if (IsSetByKey(field)) keys.emplace_back(field.key);
+  }
+  return keys;
+}
+
+// Sets a field from KEY=VALUE.
+Result<void> SetByKey(std::string_view text, JobFile* settings) {
+  const std::size_t equals = text.find('=');
+  const std::string_view key = text.substr(0, equals);
+  const job::Field* const field = job::FindField(key);
+  if (field == nullptr || !IsSetByKey(*field)) {
+    if (field != nullptr && !field->flag.empty()) {
+      return InvalidInput(fmt::format("'{}' has an option of its own: {}", key, field->flag));
+    }
+    const std::string nearest = NearestName(key, KeysToSet());
+    return InvalidInput(
+        fmt::format("there is no setting '{}'{}; expected KEY=VALUE, where KEY is one of {}", key,
+                    nearest.empty() ? "" : fmt::format(", did you mean '{}'?", nearest),
+                    fmt::join(KeysToSet(), ", ")));
+  }
+  if (equals == std::string_view::npos) {
+    return InvalidInput(fmt::format("'{0}' has no value; expected {0}=VALUE", key));
+  }
+  if (job::IsSet(*field, *settings)) {
+    return InvalidInput(fmt::format("'{}' is set twice; keep one of them", key));
+  }
+  auto set =
+      std::visit(SetField(*field, settings), field->member)(std::string(text.substr(equals + 1)));
+  if (!set) set.error().message = fmt::format("{}: {}", key, set.error().message);
+  return set;
+}
+
 }  // namespace
 
-std::string_view FlagOfField(std::string_view key) {
+std::string FlagOfField(std::string_view key) {
   const job::Field* const field = job::FindField(key);
-  return field == nullptr ? "" : field->flag;
+  if (field == nullptr) return "";
+  return IsSetByKey(*field) ? fmt::format("--set {}", key) : std::string(field->flag);
 }
 
 std::string AcceptingFlag() { return fmt::format("give {}", FlagOfField("accept_implausible")); }
@@ -398,6 +434,13 @@ void AddPipelineOptions(CommandParser* parser, JobFlags* job, const std::string&
   AddGroup(parser, job, job::Group::kPipeline);
   parser->SetGroup("Costs");
   AddGroup(parser, job, job::Group::kCosts, "dp", dp_help);
+  parser->AddRepeated(
+      "--set", "KEY=VALUE",
+      fmt::format(
+          "Set a key of a job file that has no option here ({}). May be given several times. "
+          "docs/reference/files.md says what each means.",
+          fmt::join(KeysToSet(), ", ")),
+      [settings = &job->overrides](const std::string& text) { return SetByKey(text, settings); });
 }
 
 void AddPlanOptions(CommandParser* parser, JobFlags* job, const std::string& effort_help) {

@@ -18,9 +18,9 @@
 
 namespace perseus::cli {
 
-// The flag of a job's field: "--blocking-power" of "blocking_power". Empty
+// The flag of a job's field: "--blocking-power" of "blocking_power", or "--set gpu_noise". Empty
 // where there is none.
-std::string_view FlagOfField(std::string_view key);
+std::string FlagOfField(std::string_view key);
 
 // How a command line says that what is implausible is meant: "give --accept-implausible".
 std::string AcceptingFlag();

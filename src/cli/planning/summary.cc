@@ -431,7 +431,7 @@ std::string FormatInput(const Profile& profile, const CostedPipeline& pipeline, 
   if (report::CountOptions(pipeline).split) {
     read += fmt::format(
         " The schedule splits backwards, and the profile does not: backward_input gets {:g} of the "
-        "time and energy, backward_weight the rest (--split-ratio).",
+        "time and energy, backward_weight the rest (split_ratio).",
         split_ratio);
   }
   std::string out = Fact("Profile", read, style);

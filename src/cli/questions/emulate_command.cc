@@ -53,7 +53,7 @@ Result<void> CheckFlags(const Invocation& invocation) {
   const JobFile& given = invocation.job.overrides;
   // A job file's hold for the plan that it makes.
   const std::string_view robust = given.max_slowdown  ? "--max-slowdown"
-                                  : given.confidence  ? "--confidence"
+                                  : given.confidence  ? "--set confidence"
                                   : given.max_changes ? "--max-changes"
                                                       : "";
   if (!flags.plan_file.empty()) {
@@ -272,10 +272,11 @@ Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const
     if (switching.latency_spread_seconds > switching.latency_seconds) {
       const bool is_given = invocation.job.overrides.switch_latency_spread_seconds.has_value();
       return InvalidInput(fmt::format(
-          fmt::runtime(is_given ? "--switch-latency-spread is {1:g} s, more than the latency of "
-                                  "{0:g} s that it is the spread of, after the plan's conditions"
-                                : "--switch-latency is {0:g} s, less than its spread in the plan's "
-                                  "conditions, {1:g} s; give --switch-latency-spread, too"),
+          fmt::runtime(is_given
+                           ? "--set switch_latency_spread is {1:g} s, more than the latency of "
+                             "{0:g} s that it is the spread of, after the plan's conditions"
+                           : "--switch-latency is {0:g} s, less than its spread in the plan's "
+                             "conditions, {1:g} s; give --set switch_latency_spread, too"),
           switching.latency_seconds, switching.latency_spread_seconds));
     }
     SetConditions(*conditions, &summary->spec);

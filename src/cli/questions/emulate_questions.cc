@@ -141,7 +141,7 @@ Result<void> CheckAssignment(const EmulateFlags& flags, const JobFile& settings)
   if (settings.work_fit) {
     return InvalidInput(
         "--assignment scales every time of a microbatch with its length; leave out the fit of the "
-        "work table (--work-fit)");
+        "work table (work_fit)");
   }
   const PlanTarget target = settings.at.value_or(PlanTarget{});
   if (target == PlanTarget{}) return {};

@@ -15,7 +15,7 @@ namespace perseus::cli {
 std::string PowerBudgetSentence(const EmulationSummary& summary);
 std::string DeadlineSentence(const EmulationSummary& summary);
 
-// What the clock calls cost by --change-price. Precondition: given.
+// What the clock calls cost by change_price. Precondition: given.
 std::string PriceOfChangesSentence(const EmulationSummary& summary);
 
 // The answers to all questions that were asked, for a terminal; empty where

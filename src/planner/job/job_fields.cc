@@ -68,7 +68,7 @@ const Field kFields[] = {
     {"microbatches", &JobFile::microbatches, Unit::kNone, kMicrobatches, Group::kPipeline, false,
      "--microbatches", "N", "Microbatches of one iteration."},
     {"microbatch_group_size", &JobFile::microbatch_group_size, Unit::kNone, kMicrobatches,
-     Group::kPipeline, false, "--microbatch-group-size", "N",
+     Group::kPipeline, false, "", "",
      "megatron-interleaved only: microbatches of a group (default: the number of ranks)."},
     {"blocking_power", &JobFile::blocking_power_watts, Unit::kWatts, kWatts, Group::kCosts, false,
      "--blocking-power", "WATTS[,WATTS...]",
@@ -79,20 +79,17 @@ const Field kFields[] = {
      "energies are multiplied by this number."},
     {"dp", &JobFile::data_parallel, Unit::kNone, kGpus, Group::kCosts, false, "--dp", "N",
      "Data-parallel pipelines of the job (default 1)."},
-    {"split_ratio", &JobFile::split_ratio, Unit::kNone, kInnerShare, Group::kCosts, false,
-     "--split-ratio", "SHARE",
+    {"split_ratio", &JobFile::split_ratio, Unit::kNone, kInnerShare, Group::kCosts, false, "", "",
      "For schedules that split backwards, if the profile has only whole ones: the share of a "
      "backward that is backward_input (default 0.5)."},
     {"work", &JobFile::work, Unit::kPath, kWorkFactors, Group::kCosts, false, "--work", "FILE.csv",
      "If microbatches differ: a work table with the columns microbatch,factor or "
      "microbatch,stage,type,factor (1 is the profile's work), or microbatch,tokens."},
-    {"work_fit", &JobFile::work_fit, Unit::kPath, kAnyNumber, Group::kCosts, false, "--work-fit",
-     "FILE.csv",
+    {"work_fit", &JobFile::work_fit, Unit::kPath, kAnyNumber, Group::kCosts, false, "", "",
      "For a work table in tokens: how the time at the highest clock grows with tokens, as a table "
      "stage,type,time,time_per_token. Default: in proportion."},
-    {"work_tokens", &JobFile::work_tokens, Unit::kNone, kTokens, Group::kCosts, false,
-     "--work-tokens", "N",
-     "For a work table in tokens without --work-fit: how many tokens a microbatch had when the "
+    {"work_tokens", &JobFile::work_tokens, Unit::kNone, kTokens, Group::kCosts, false, "", "",
+     "For a work table in tokens without work_fit: how many tokens a microbatch had when the "
      "profile was measured (default: the table's mean)."},
     {"time_margin", &JobFile::time_margin, Unit::kNone, kAnyNumber, Group::kCosts, true,
      "--time-margin", "P%|Nsigma",
@@ -104,9 +101,9 @@ const Field kFields[] = {
      "Time of a transfer between neighbouring stages on different ranks: one for all boundaries, "
      "or one for each."},
     {"data_loading", &JobFile::data_loading_seconds, Unit::kSeconds, kSeconds, Group::kCosts, false,
-     "--data-loading", "TIME", "Time to read a microbatch, before each forward of stage 0."},
+     "", "", "Time to read a microbatch, before each forward of stage 0."},
     {"iteration_overhead", &JobFile::iteration_overhead_seconds, Unit::kSeconds, kSeconds,
-     Group::kCosts, false, "--iteration-overhead", "TIME",
+     Group::kCosts, false, "", "",
      "Time of all-reduce and optimizer, after the last computation of an iteration."},
     {"at", &JobFile::at, Unit::kNone, kAnyNumber, Group::kPlan, true, "--at", "POINT",
      "The iteration time to plan for: 1.02x (times the time at maximum clocks), a time (5.3s), "
@@ -119,49 +116,43 @@ const Field kFields[] = {
      "stage (all of a stage)."},
     {"effort", &JobFile::effort, Unit::kNone, kEffort, Group::kPlan, true, "--effort", "FACTOR",
      "How much work to search for a plan: 1 is the usual amount."},
-    {"coarse_watts", &JobFile::coarse_watts, Unit::kWatts, kWatts, Group::kSolver, false,
-     "--coarse", "WATTS|auto",
+    {"coarse_watts", &JobFile::coarse_watts, Unit::kWatts, kWatts, Group::kSolver, false, "", "",
      "For very large pipelines: compute the frontier in steps of this many watts. Larger steps are "
      "faster and less exact; the output says how exact. 0 is exact; auto (default) is exact unless "
      "the pipeline is very large."},
     {"exponential_fit", &JobFile::exponential_fit, Unit::kNone, kAnyNumber, Group::kSolver, false,
-     "--cost-curve", "hull|exponential",
-     "How costs are interpolated between clocks: hull (default) is exact; exponential is the "
-     "paper's fit a exp(b t) + c, for comparison."},
+     "", "",
+     "Interpolate costs between clocks by the paper's fit a exp(b t) + c, for comparison, instead "
+     "of exactly (default false)."},
     {"noise", &JobFile::noise, Unit::kShare, kNoise, Group::kConditions, false, "--noise",
      "P%[-P%]",
      "How much the time of a computation varies from one iteration to the next: a standard "
      "deviation, 1% or 0.01. Or a range, 0.5-1.5%: the plan then holds at both ends."},
-    {"stage_noise", &JobFile::stage_noise, Unit::kShare, kNoise, Group::kConditions, false,
-     "--stage-noise", "P%",
+    {"stage_noise", &JobFile::stage_noise, Unit::kShare, kNoise, Group::kConditions, false, "", "",
      "The same, but drawn once for each stage of a job: how far the profile is off."},
-    {"gpu_noise", &JobFile::gpu_noise, Unit::kShare, kNoise, Group::kConditions, false,
-     "--gpu-noise", "P%",
+    {"gpu_noise", &JobFile::gpu_noise, Unit::kShare, kNoise, Group::kConditions, false, "", "",
      "The same, but drawn once for each GPU of a job. A rank is as slow as its slowest GPU."},
-    {"rank_noise", &JobFile::rank_noise, Unit::kShare, kNoise, Group::kConditions, false,
-     "--rank-noise", "P%[-P%]",
+    {"rank_noise", &JobFile::rank_noise, Unit::kShare, kNoise, Group::kConditions, false, "", "",
      "The same, but drawn for each rank in each iteration: all its computations are slower or "
      "faster together. Or a range."},
     {"noise_correlation", &JobFile::noise_correlation, Unit::kShare, kCorrelation,
-     Group::kConditions, false, "--noise-correlation", "SHARE",
+     Group::kConditions, false, "", "",
      "With --noise: how much the noise of a computation follows that of the one before it on the "
      "rank, from 0 (default) to below 1 (0.9). Each iteration begins anew."},
-    {"rare_noise", &JobFile::rare_noise, Unit::kShare, kNoise, Group::kConditions, false,
-     "--rare-noise", "P%",
-     "With --rare-noise-share: some computations take much longer, by this much of their time in "
+    {"rare_noise", &JobFile::rare_noise, Unit::kShare, kNoise, Group::kConditions, false, "", "",
+     "With rare_noise_share: some computations take much longer, by this much of their time in "
      "the mean."},
     {"rare_noise_share", &JobFile::rare_noise_share, Unit::kShare, kNoise, Group::kConditions,
-     false, "--rare-noise-share", "P%",
-     "With --rare-noise: how many of all computations these are."},
+     false, "", "", "With rare_noise: how many of all computations these are."},
     {"switch_latency", &JobFile::switch_latency_seconds, Unit::kSeconds, kSeconds,
      Group::kConditions, false, "--switch-latency", "TIME[-TIME]",
      "How long after the call a new clock is in effect, for example 15ms. Until then, work goes on "
      "at the old clock. Or a range, 10ms-30ms: the plan then holds at both ends."},
     {"switch_latency_at", &JobFile::switch_latency_at, Unit::kSeconds, kSeconds, Group::kConditions,
-     false, "--switch-latency-at", "MHZ=TIME[,...]",
+     false, "", "",
      "With --switch-latency: clocks that take another time, for example 1410=9ms,600=30ms."},
     {"switch_latency_spread", &JobFile::switch_latency_spread_seconds, Unit::kSeconds, kSeconds,
-     Group::kConditions, false, "--switch-latency-spread", "TIME",
+     Group::kConditions, false, "", "",
      "Standard deviation of the latency, drawn anew for each change; at most the latency."},
     {"switch_stall", &JobFile::switch_stall_seconds, Unit::kSeconds, kSeconds, Group::kConditions,
      false, "--switch-stall", "TIME",
@@ -172,28 +163,28 @@ const Field kFields[] = {
      "starts), end (when the computation before it has ended), or predicted (early enough that the "
      "clock is in effect when the computation starts, as Perseus' client does)."},
     {"max_early_loss", &JobFile::max_early_loss, Unit::kShare, kShare, Group::kConditions, false,
-     "--max-early-loss", "P%",
+     "", "",
      "With --call-ahead predicted: how much longer a computation may take because a lower clock "
      "comes before it has ended (default 5%)."},
     {"min_call_interval", &JobFile::min_call_interval_seconds, Unit::kSeconds, kSeconds,
-     Group::kConditions, false, "--min-call-interval", "TIME",
+     Group::kConditions, false, "", "",
      "A rank changes its clock at most once in this time, for example 10ms."},
     {"change_price", &JobFile::change_price_joules, Unit::kJoules, kJoules, Group::kHolding, false,
-     "--change-price", "JOULES",
+     "", "",
      "Energy that one change of clock costs, in joules. The search then makes fewer changes. The "
      "saving with this price has a line of its own; energies in tables are without it."},
     {"max_slowdown", &JobFile::max_slowdown, Unit::kShare, kShare, Group::kHolding, false,
      "--max-slowdown", "P%",
      "The slowdown that you accept beyond --at: how much longer an iteration may take on average "
      "than at maximum clocks under the same conditions (default 0.1%)."},
-    {"confidence", &JobFile::confidence, Unit::kShare, kConfidence, Group::kHolding, false,
-     "--confidence", "P%", "Probability that --max-slowdown holds (default 95%)."},
+    {"confidence", &JobFile::confidence, Unit::kShare, kConfidence, Group::kHolding, false, "", "",
+     "Probability that --max-slowdown holds (default 95%)."},
     {"max_changes", &JobFile::max_changes, Unit::kNone, kChanges, Group::kHolding, false,
      "--max-changes", "N",
      "Most changes of clock in one iteration of one pipeline, all ranks together. A change between "
      "a rank's last computation and its first one of the next iteration counts, too."},
     {"profile_errors", &JobFile::profile_errors, Unit::kNone, kAnyNumber, Group::kHolding, false,
-     "--profile-errors", "true|false",
+     "", "",
      "Whether the plan also holds if times at lowered clocks are off by the standard errors of the "
      "profile, where it states them (default true)."},
 };
