@@ -130,8 +130,9 @@ int main(int argc, char** argv) {
   try {
     return Main(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc));
   } catch (const std::bad_alloc&) {
-    return Fail({ErrorCode::kInvalidInput,
-                 "out of memory; try a smaller pipeline, or a coarse frontier (--set coarse_watts=2)"});
+    return Fail(
+        {ErrorCode::kInvalidInput,
+         "out of memory; try a smaller pipeline, or a coarse frontier (--set coarse_watts=2)"});
   } catch (const std::exception& exception) {
     return Fail({ErrorCode::kInternal,
                  fmt::format("internal error: {}; please report it with the command that led here",

@@ -208,6 +208,17 @@ TEST(CommandLineTest, PlanAndEmulateTakeTheSameConditions) {
   EXPECT_EQ(wrong.error().message, "--call-ahead: expected none, end or predicted, got 'soon'");
 }
 
+TEST(CommandLineTest, SetTakesTheKeysThatHaveNoOptionOfTheirOwn) {
+  const auto error = [](const std::string& set) {
+    return ErrorOf({"plan", "job.toml", "--set", set, "--set", "split_ratio=0.4"});
+  };
+  EXPECT_THAT(error("gpu_nose=1%"), Mentions("'gpu_noise'", "KEY=VALUE"));
+  EXPECT_THAT(error("noise=1%"), Mentions("--noise"));
+  EXPECT_THAT(error("gpu_noise"), Mentions("gpu_noise=VALUE"));
+  EXPECT_THAT(error("split_ratio=0.5"), Mentions("twice"));
+  EXPECT_THAT(error("gpu_noise=soon"), StartsWith("--set: gpu_noise: "));
+}
+
 TEST(CommandLineTest, EveryCommandHasHelpWithExamples) {
   const CommandData root = DescribeCommandLine();
   std::vector<std::string> names;

@@ -64,29 +64,6 @@ class DeadlineProgramTest : public testing::Test {
   Network network_ = *Network::Build(HouseProblem(), 0);
 };
 
-TEST_F(DeadlineProgramTest, FixesAndReleases) {
-  // At 8: A takes 4 (40), B and C take 4 (40 each): 120, 50 above the cheapest.
-  DeadlineProgram program = ProgramAt(network_, Ticks(8));
-  EXPECT_EQ(Objective(program), 50);
-  EXPECT_EQ(program.Duration(0), Ticks(4));
-  EXPECT_EQ(program.Price(0), 2 * program.Price(1));
-  // B at its slowest needs 6: A has to go down to 2, and C gets 6 as well.
-  program.Fix(1, Ticks(6), CostUnits(0));
-  EXPECT_TRUE(program.IsFixed(1));
-  ASSERT_EQ(program.Optimise(kNoLimit), Outcome::kOptimal);
-  EXPECT_EQ(Objective(program), 60);
-  EXPECT_EQ(program.Duration(0), Ticks(2));
-  // B in 4 for 5 more than the hull asks: 15 instead of 20.
-  program.Fix(1, Ticks(4), CostUnits(25));
-  ASSERT_EQ(program.Optimise(kNoLimit), Outcome::kOptimal);
-  EXPECT_EQ(Objective(program), 55);
-  program.Release(1);
-  EXPECT_FALSE(program.IsFixed(1));
-  ASSERT_EQ(program.Optimise(kNoLimit), Outcome::kOptimal);
-  EXPECT_EQ(Objective(program), 50);
-  EXPECT_GT(program.work(), 0);
-}
-
 TEST_F(DeadlineProgramTest, NoticesWhatDoesNotFitAndRecovers) {
   DeadlineProgram program = ProgramAt(network_, Ticks(8));
   program.Fix(0, Ticks(5), 0);
@@ -107,28 +84,6 @@ TEST_F(DeadlineProgramTest, StopsAboveItsLimit) {
   EXPECT_EQ(program.Optimise(CostUnits(59)), Outcome::kAboveLimit);
   EXPECT_EQ(program.Optimise(CostUnits(60)), Outcome::kOptimal);
   EXPECT_EQ(program.Optimise(CostUnits(59)), Outcome::kAboveLimit);
-}
-
-TEST_F(DeadlineProgramTest, ReleasingTheFreeChangesNothing) {
-  DeadlineProgram program = ProgramAt(network_, Ticks(8));
-  for (const int activity : {0, 1, 2, 1, 0}) {
-    program.Release(activity);
-    ASSERT_EQ(program.Optimise(kNoLimit), Outcome::kOptimal);
-    EXPECT_EQ(Objective(program), 50);
-  }
-  program.Fix(1, Ticks(6), CostUnits(0));
-  ASSERT_EQ(program.Optimise(kNoLimit), Outcome::kOptimal);
-  EXPECT_EQ(Objective(program), 60);
-}
-
-TEST_F(DeadlineProgramTest, ACopyIsASnapshot) {
-  DeadlineProgram program = ProgramAt(network_, Ticks(8));
-  DeadlineProgram copy = program;
-  copy.Fix(1, Ticks(6), CostUnits(0));
-  ASSERT_EQ(copy.Optimise(kNoLimit), Outcome::kOptimal);
-  ASSERT_EQ(program.Optimise(kNoLimit), Outcome::kOptimal);
-  EXPECT_EQ(Objective(copy), 60);
-  EXPECT_EQ(Objective(program), 50);
 }
 
 // Whole numbers: no tolerance.

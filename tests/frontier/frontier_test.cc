@@ -48,74 +48,6 @@ TEST(FrontierTest, SolvesTheExampleOfTheHeader) {
   EXPECT_EQ(frontier->cost_error, 0);
 }
 
-TEST(FrontierTest, UndoesACrashThatNoLongerPays) {
-  // A -> B, A -> C -> D, E -> D. The longest path is A-C-D at first. When E-D
-  // has become critical too, D alone shortens both.
-  TimeCostProblem problem;
-  problem.curves = {{{1, 60}, {3, 0}},  // A: 30 a unit
-                    {{2, 0}},           // B
-                    {{1, 10}, {2, 0}},  // C: 10
-                    {{1, 35}, {2, 0}},  // D: 35
-                    {{3, 9}, {4, 0}}};  // E: 9
-  problem.curve_of = {0, 1, 2, 3, 4};
-  problem.precedences = {{0, 1, 0}, {0, 2, 0}, {2, 3, 0}, {4, 3, 0}};
-  const auto frontier = SolveFrontier(problem, {});
-  ASSERT_TRUE(frontier);
-  // 7 -> 6: C at 10. 6 -> 5: D at 35, or A + E at 39: D. 5 -> 4: A + E at 39.
-  // 4 is E + D at their fastest.
-  EXPECT_THAT(frontier->breakpoints, testing::ElementsAre(IsPoint(4, 84, 39), IsPoint(5, 45, 35),
-                                                          IsPoint(6, 10, 10), IsPoint(7, 0, 0)));
-}
-
-TEST(FrontierTest, GivesTimeBackWhereAPathCrossesOver) {
-  // The Wheatstone bridge: A -> {M, C}, {B, M} -> D. Crashing A and D together
-  // lets the bridge M slow down again: flow runs back through it.
-  TimeCostProblem problem;
-  problem.curves = {{{0, 30}, {10, 0}},   // A: 3
-                    {{0, 50}, {10, 0}},   // B: 5
-                    {{0, 20}, {10, 0}},   // M: 2
-                    {{0, 50}, {10, 0}},   // C: 5
-                    {{0, 30}, {10, 0}}};  // D: 3
-  problem.curve_of = {0, 1, 2, 3, 4};
-  problem.precedences = {{0, 2, 0}, {0, 3, 0}, {1, 4, 0}, {2, 4, 0}};
-  FrontierOptions options;
-  options.schedule_times = {20, 15};
-  const auto frontier = SolveFrontier(problem, options);
-  ASSERT_TRUE(frontier);
-  EXPECT_THAT(frontier->schedules[0].duration, testing::ElementsAre(10, 10, 0, 10, 10));
-  EXPECT_THAT(frontier->schedules[1].duration, testing::ElementsAre(5, 10, 5, 10, 5));
-  // 30 -> 20: M at 2. 20 -> 10: A and D at 6, and M gets its time back at 2.
-  // 10 -> 0: B, C and M at 12.
-  EXPECT_THAT(frontier->breakpoints, testing::ElementsAre(IsPoint(0, 180, 12), IsPoint(10, 60, 4),
-                                                          IsPoint(20, 20, 2), IsPoint(30, 0, 0)));
-}
-
-TEST(FrontierTest, OneActivityIsItsOwnHull) {
-  // (2, 9) lies above the chord, (4, 3) is dominated by (3, 2).
-  const auto frontier = SolveFrontier(Chain({{4, 3}, {1, 10}, {2, 9}, {3, 2}, {5, 1}}, 1), {});
-  ASSERT_TRUE(frontier);
-  EXPECT_THAT(frontier->breakpoints,
-              testing::ElementsAre(IsPoint(1, 10, 4), IsPoint(3, 2, 0.5), IsPoint(5, 1, 0)));
-}
-
-TEST(FrontierTest, AChainCrashesItsCheapestSlopesFirst) {
-  // Three activities: the flat segments of all come before any steep one.
-  const auto frontier = SolveFrontier(Chain({{1, 10}, {2, 4}, {4, 0}}, 3), {});
-  ASSERT_TRUE(frontier);
-  EXPECT_THAT(frontier->breakpoints,
-              testing::ElementsAre(IsPoint(3, 30, 6), IsPoint(6, 12, 2), IsPoint(12, 0, 0)));
-}
-
-TEST(FrontierTest, DisconnectedPartsCrashTogetherOnceBothAreCritical) {
-  TimeCostProblem problem;
-  problem.curves = {{{1, 12}, {4, 0}}, {{1, 3}, {2, 0}}, {{7, -5}}};
-  problem.curve_of = {0, 1};
-  const auto frontier = SolveFrontier(problem, {});
-  ASSERT_TRUE(frontier);
-  EXPECT_THAT(frontier->breakpoints,
-              testing::ElementsAre(IsPoint(1, 15, 7), IsPoint(2, 8, 4), IsPoint(4, 0, 0)));
-}
-
 TEST(FrontierTest, DelaysAndReleasesAreFixedTime) {
   TimeCostProblem problem = Chain({{1, 10}, {3, 0}}, 2);
   problem.precedences[0].delay = 0.5;
@@ -427,16 +359,6 @@ RC_GTEST_PROP(FrontierProperty, CoarseErrorIsWithinItsBound, (std::uint32_t seed
     const double difference = std::abs(CostAt(*exact, time) - CostAt(*coarse, time));
     RC_ASSERT(difference <= coarse->cost_error + 1e-9);
   }
-}
-
-TEST(FrontierTest, CoarseErrorIsNotAnEmptyPromise) {
-  const TimeCostProblem problem = Chain({{1, 10.5}, {2, 4.75}, {4, 0}}, 3);
-  const auto coarse = SolveFrontier(problem, WithQuantum(2));
-  ASSERT_TRUE(coarse);
-  // Slopes 5.75 and 2.375 become 6 and 2: 4.0 for 4.75, then 10.0 for 10.5.
-  EXPECT_THAT(coarse->breakpoints,
-              testing::ElementsAre(IsPoint(3, 30, 6), IsPoint(6, 12, 2), IsPoint(12, 0, 0)));
-  EXPECT_EQ(coarse->cost_error, 3 * 0.75);
 }
 
 TEST(FrontierTest, QuantisedCurvesAreTheHullsThemselvesWhereTheyFitTheGrid) {

@@ -96,22 +96,6 @@ RC_GTEST_PROP(PlanBoundTest, IsNeverAboveTheBestGroupedPlan, ()) {
   }
 }
 
-// Also where a plan takes the place of a worse one for more time.
-RC_GTEST_PROP(PlanBoundTest, HoldsInALadder, ()) {
-  std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());
-  const Planner planner = TinyPlanner(random, 3);
-  for (const Granularity granularity : kCoarse) {
-    PlanConstraints constraints;
-    constraints.granularity = granularity;
-    const auto groups = GroupComputations(planner.pipeline(), constraints.granularity);
-    for (const double effort : {1e-6, 1e-1}) {
-      const auto plans = planner.Ladder(5, {.constraints = constraints, .effort = effort});
-      if (!plans) continue;
-      for (const Plan& plan : *plans) CheckBound(planner, plan, groups);
-    }
-  }
-}
-
 // With a margin the plan is the best of those that keep it.
 RC_GTEST_PROP(PlanBoundTest, HoldsWithATimeMargin, ()) {
   std::mt19937 random(*rc::gen::arbitrary<std::uint32_t>());

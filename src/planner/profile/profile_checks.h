@@ -78,9 +78,9 @@ std::vector<OddPoint> FindOddPoints(std::span<const CurvePoint> curve, const Ste
 // "stage 0 forward at 1410".
 std::string OptionName(const Rows& rows, const Row& row);
 
-// What is odd or implausible in the rows of `text`, against what is plausible: units, the highest clock,
-// spreads, cells that do not fit their curve. `tables` are made of the rows. `named_baseline`:
-// whether a label is what savings are measured against. Without the source.
+// What is odd or implausible in the rows of `text`, against what is plausible: units, the highest
+// clock, spreads, cells that do not fit their curve. `tables` are made of the rows.
+// `named_baseline`: whether a label is what savings are measured against. Without the source.
 std::vector<Note> CheckProfile(std::string_view text, const Rows& rows,
                                const std::vector<OptionTable>& tables, bool named_baseline);
 
