@@ -128,7 +128,8 @@ TEST_F(ConditionNamesTest, FlagsHearOfFlags) {
       const RunResult run = RunPerseus(Arguments(command, more));
       EXPECT_EQ(run.exit_code, 2) << command << " " << flag;
       EXPECT_THAT(run.err, Mentions(flag));
-      if (!by_key) EXPECT_THAT(run.err, Not(ContainsRegex("[a-z]_[a-z]"))) << flag;
+      if (by_key) continue;
+      EXPECT_THAT(run.err, Not(ContainsRegex("[a-z]_[a-z]"))) << flag;
     }
   }
 }
