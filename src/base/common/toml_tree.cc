@@ -4,12 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "common/toml_ascii.h"
 #include "common/tree.h"
+#include "common/utf8.h"
 
 // Compiled in rather than linked, without exceptions: errors are values, and
 // the library of Perseus depends on no shared library of the parser. Some
@@ -27,6 +31,131 @@
 
 namespace perseus {
 namespace {
+
+constexpr int kMaxKeyParts = 8;
+
+bool IsAscii(char c) { return static_cast<unsigned char>(c) < 0x80; }
+
+// The code point of a well-formed character of two to four bytes.
+std::uint32_t CodePoint(std::string_view character) {
+  auto code = static_cast<std::uint32_t>(static_cast<unsigned char>(character[0]));
+  code &= 0x7FU >> character.size();
+  for (const char c : character.substr(1))
+    code = (code << 6) | (static_cast<unsigned char>(c) & 0x3FU);
+  return code;
+}
+
+class AsciiWriter {
+ public:
+  AsciiWriter(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+
+  Result<std::string> Write() {
+    int dots = 0;  // Since the key or value began.
+    while (at_ < text_.size() && !error_) {
+      const char c = text_[at_];
+      if (c == '"' || c == '\'') {
+        WriteString();
+      } else if (c == '#') {
+        WriteComment();
+      } else if (!IsAscii(c)) {
+        Fail(at_, "a character beyond ASCII must be in a string or a comment; quote it");
+      } else {
+        if (c == '.') ++dots;
+        if (std::string_view("=,[]{}\n").find(c) != std::string_view::npos) dots = 0;
+        if (dots >= kMaxKeyParts) {
+          Fail(at_,
+               fmt::format("a key has more than {} parts; is it the right file?", kMaxKeyParts));
+        }
+        ascii_ += c;
+        ++at_;
+      }
+    }
+    if (error_) return tl::unexpected(*error_);
+    return ascii_;
+  }
+
+ private:
+  void Fail(std::size_t offset, const std::string& message) {
+    const std::string_view before = text_.substr(0, offset);
+    const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0.
+    const Position position = {
+        .line = static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1,
+        .column = static_cast<int>(CountCodePoints(before.substr(line_start))) + 1};
+    error_ = TreeError(name_, position, message);
+  }
+
+  void WriteComment() {
+    for (; at_ < text_.size() && text_[at_] != '\n'; ++at_) {
+      ascii_ += IsAscii(text_[at_]) ? text_[at_] : '?';
+    }
+  }
+
+  void WriteString() {
+    const char quote = text_[at_];
+    if (text_.substr(at_, 3) == std::string(3, quote)) {
+      return Fail(at_, "expected a string on one line, found a multi-line string");
+    }
+    const std::optional<std::size_t> end = StringEnd();
+    if (!end) return Fail(at_, "the string does not end on its line; close it with a quote");
+    const std::string_view whole = text_.substr(at_, *end - at_);
+    if (std::all_of(whole.begin(), whole.end(), IsAscii)) {
+      ascii_ += whole;
+    } else {
+      WriteEscaped(whole.substr(1, whole.size() - 2), quote == '\'');
+    }
+    if (!error_) at_ = *end;
+  }
+
+  // Behind the closing quote of the string at at_.
+  std::optional<std::size_t> StringEnd() const {
+    const char quote = text_[at_];
+    for (std::size_t i = at_ + 1; i < text_.size() && text_[i] != '\n'; ++i) {
+      if (text_[i] == quote) return i + 1;
+      const bool escaped = quote == '"' && text_[i] == '\\';
+      if (escaped && i + 1 < text_.size() && text_[i + 1] != '\n') ++i;
+    }
+    return std::nullopt;
+  }
+
+  // As a "..." string. In a '...' string nothing is an escape yet.
+  void WriteEscaped(std::string_view content, bool is_literal) {
+    ascii_ += '"';
+    while (!content.empty()) {
+      const char c = content.front();
+      if (IsAscii(c)) {
+        if (is_literal && (c == '"' || c == '\\')) ascii_ += '\\';
+        ascii_ += c;
+        content.remove_prefix(1);
+        continue;
+      }
+      const std::size_t size = Utf8CharacterSize(content);
+      if (size == 0) return Fail(at_, "the string is not valid UTF-8; save the file as UTF-8");
+      fmt::format_to(std::back_inserter(ascii_), "\\U{:08X}", CodePoint(content.substr(0, size)));
+      content.remove_prefix(size);
+    }
+    ascii_ += '"';
+  }
+
+  std::string_view text_;
+  const std::string& name_;
+  std::size_t at_ = 0;
+  std::string ascii_;
+  std::optional<Error> error_;
+};
+
+// Converts a TOML document to ASCII with the same lines. Other characters become escapes in strings
+// and "?" in comments; elsewhere they are an error, as TOML requires. The reason: toml++ (up to
+// 3.4) has undefined behaviour if it checks such characters for white space. Also refuses what job
+// files do not need and toml++ 3.3 does not handle safely: multi-line strings, and keys of more
+// than eight parts (`a.b.c = 1`), because it destroys its tree recursively without a limit of
+// depth. Messages use `name` for the path.
+Result<std::string> TomlToAscii(std::string_view text, const std::string& name) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
+    text.remove_prefix(kByteOrderMark.size());
+  }
+  return AsciiWriter(text, name).Write();
+}
 
 Position PositionOf(const toml::source_region& region) {
   return {static_cast<int>(region.begin.line), static_cast<int>(region.begin.column)};
