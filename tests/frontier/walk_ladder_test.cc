@@ -50,7 +50,6 @@ RC_GTEST_PROP(WalkLadderProperty, GivesTheBasisOfAFreshWalk, (std::uint32_t seed
   LadderOptions options;
   options.most_bytes = std::size_t{1} << (10 + random() % 10);
   const WalkLadder full(*network);
-  options.until = full.slowest_time() - (full.slowest_time() - full.fastest_time()) / 3;
   const WalkLadder partial(*network, options);
   LadderOptions least = options;
   least.most_bytes = 0;  // One rung, which there always is.
@@ -71,24 +70,6 @@ RC_GTEST_PROP(WalkLadderProperty, GivesTheBasisOfAFreshWalk, (std::uint32_t seed
               fresh.cost() + static_cast<Int128>(fresh.slope()) * (fresh.time() - reached));
     RC_ASSERT(program.PriceOfTime() == fresh.slope());
   }
-}
-
-TEST(WalkLadderTest, MayBeEndedAtAnyCorner) {
-  const auto network = Network::Build(frontier_testing::HouseProblem(), 0);
-  ASSERT_TRUE(network);
-  int visited = 0;
-  LadderOptions options;
-  options.visit = [&](const Walk& walk) {
-    ++visited;
-    return walk.time() > network->scale.TicksDown(10);
-  };
-  const WalkLadder ladder(*network, options);
-  EXPECT_EQ(visited, 2);  // The slowest time, 11, and 10.
-  EXPECT_EQ(network->scale.Time(ladder.fastest_time()), 5);
-  EXPECT_EQ(network->scale.Cost(ladder.ProgramAt(network->scale.TicksDown(7)).objective()), 70);
-  // Below the fastest time there is nothing: the fastest.
-  EXPECT_EQ(network->scale.Cost(ladder.ProgramAt(0).objective()), 120);
-  EXPECT_EQ(ladder.ProgramAt(network->scale.TicksDown(12)).PriceOfTime(), 0);
 }
 
 }  // namespace

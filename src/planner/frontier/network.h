@@ -14,6 +14,10 @@
 
 namespace perseus::frontier {
 
+// Lower convex hull, fastest first, costs strictly falling. Options whose times
+// differ by at most `same_time` count as one.
+std::vector<TimeCost> LowerHull(std::vector<TimeCost> options, double same_time);
+
 __extension__ typedef __int128 Int128;
 
 inline constexpr std::int64_t kInfinite = std::numeric_limits<std::int64_t>::max();

@@ -22,8 +22,7 @@ WalkLadder::WalkLadder(const Network& network, const LadderOptions& options)
   Walk walk(network);
   rungs_.push_back(walk);
   std::int64_t spacing = kFirstSpacingPerNode * network.num_nodes();
-  while ((!options.visit || options.visit(walk)) && !walk.at_fastest() &&
-         walk.time() > options.until) {
+  while (!walk.at_fastest()) {
     walk.Advance();
     if (walk.work() - rungs_.back().work() < spacing) continue;
     rungs_.push_back(walk);

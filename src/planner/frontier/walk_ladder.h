@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "frontier/deadline_program.h"
@@ -16,15 +15,9 @@
 namespace perseus::frontier {
 
 struct LadderOptions {
-  // Walk down to the first corner at or below this deadline (0: to the fastest
-  // time). A deadline further down costs the rest of the walk at each question.
-  std::int64_t until = 0;
   // All snapshots together stay below this, but for the first. With half as
   // many, the way from one to the next is twice as long.
   std::size_t most_bytes = std::size_t{64} << 20;
-  // Called at every corner of the walk, slowest first; false ends the walk
-  // there, and the ladder answers like one with that `until`. Must not throw.
-  std::function<bool(const Walk&)> visit = {};
 };
 
 // Walk once, plan often: snapshots ("rungs") of one walk, evenly spaced by
