@@ -8,9 +8,9 @@ Usage: python bench/emulate.py [--repeat N]
 128 pipelines of 8 stages with tensor parallel 8 and 12 microbatches, 1,000 iterations, noise per
 computation and per GPU, clocks that settle after 15 ms, stragglers by chance and a control plane
 that reacts after 30 s. Then twice the iterations, the pipelines and the microbatches. How that
-grows is measured with --no-reaction, where the number of plans is always the same, less the time of
-the same command with one pipeline and one iteration. The profile is modelled (`perseus synth`:
-GPT-3 175B on A100 SXM), so no data is needed.
+grows is measured with --reaction-delay never, where the number of plans is always the same, less
+the time of the same command with one pipeline and one iteration. The profile is modelled
+(`perseus synth`: GPT-3 175B on A100 SXM), so no data is needed.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "python"))
+
 from large import run
 from measure import print_header
 from oracle.binary import perseus_binary
+from perseus.analysis import synth
 
-MODEL = "--model gpt3-175b --gpu a100-sxm --stages 8 --tp 8 --microbatches 12"
+MODEL = synth.Spec(model="gpt3-175b", gpu="a100-sxm", stages=8, tp=8, microbatches=12)
 JOB = "--schedule 1f1b --blocking-power 83.64 --tp 8"
-SCENARIO = (
-    "--noise 1% --set gpu_noise=1% --switch-latency 15ms --straggler-rate 5% "
-    "--straggler-kind slow=1.2 --straggler-duration 1h"
-)
+SCENARIO = "--noise 1% --set gpu_noise=1% --switch-latency 15ms --straggler-rate 5%,slow=1.2,for=1h"
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def command_of(size: Size, profile: Path, *, reacts: bool = True) -> list[str | 
     command += shlex.split(SCENARIO)
     command += ["--dp", str(size.pipelines), "--iterations", str(size.iterations)]
     command += ["--microbatches", str(size.microbatches), "--json"]
-    return [*command, *(("--reaction-delay", "30s") if reacts else ("--no-reaction",))]
+    return [*command, "--reaction-delay", "30s" if reacts else "never"]
 
 
 def emulation_alone(size: Size, profile: Path, out: Path, repeat: int) -> float:
@@ -95,9 +95,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         profile, out = folder / "profile.csv", folder / "out.json"
-        with profile.open("wb") as file:
-            command = [str(perseus_binary()), "synth", *shlex.split(MODEL)]
-            subprocess.run(command, stdout=file, check=True)
+        profile.write_text(synth.synthesize(MODEL).profile_csv, encoding="utf-8")
         base = Size()
         first = 0.0
         for size in (

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Any bytes as the texts of a scenario (stragglers, sweeps): an error or a
+// Any bytes as the texts of a scenario (stragglers): an error or a
 // value within its range, never a crash.
 
 #include <cstddef>
@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "analyse/sweep_text.h"
 #include "emulate/straggler_text.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -19,7 +18,5 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                     straggler->iterations.value_or(0) < 0 || straggler->first_iteration < 0)) {
     std::abort();
   }
-  perseus::SweepSpec sweep;
-  (void)perseus::analyse::ParseSweep(text, &sweep);
   return 0;
 }

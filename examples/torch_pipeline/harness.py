@@ -29,6 +29,7 @@ if (BUILT / "training" / "client" / "libperseus_client.so").exists():  # In the 
     sys.path.insert(0, str(ROOT / "python"))
 
 from perseus import simulate  # noqa: E402
+from perseus.analysis import synth  # noqa: E402
 
 VIRTUAL_STAGES = {"1f1b": 1, "interleaved-1f1b": 2, "zbv-zero-bubble": 2}
 PIPELINES, RANKS_IN_PIPELINE, MICROBATCHES = 2, 2, 8
@@ -143,13 +144,19 @@ def prepare(schedule: str, binary: str, folder: Path) -> str:
     """Make the profile and the simulated GPUs; returns how a device names them."""
     folder.mkdir(parents=True)
     stages = RANKS_IN_PIPELINE * VIRTUAL_STAGES[schedule]
-    options = ["--model", "gpt3-1.3b", "--gpu", "a100-sxm", "--stages", str(stages)]
-    options += ["--schedule", schedule, "--virtual-stages", str(VIRTUAL_STAGES[schedule])]
-    options += ["--partition", "uniform", "--microbatch-size", "4"]
-    options += ["--microbatches", str(MICROBATCHES)]
-    options += ["--min-clock", str(CLOCKS["min_clock_mhz"])]
-    options += ["--clock-step", str(CLOCKS["clock_step_mhz"])]
-    perseus(binary, "synth", *options, "-o", f"{folder}/")
+    spec = synth.Spec(
+        model="gpt3-1.3b",
+        gpu="a100-sxm",
+        stages=stages,
+        virtual_stages=VIRTUAL_STAGES[schedule],
+        schedule=schedule,
+        partition="uniform",
+        microbatch_size=4,
+        microbatches=MICROBATCHES,
+        min_clock=CLOCKS["min_clock_mhz"],
+        clock_step=CLOCKS["clock_step_mhz"],
+    )
+    synth.write(spec, folder)
     scaled(folder / "profile.csv", folder / "truth.csv", SCALES[schedule])
     return make_gpus(folder)
 

@@ -11,15 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "perseus/analysis.h"
-#include "perseus/assignment.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/emulator.h"
 #include "perseus/export.h"
 #include "perseus/note.h"
 #include "perseus/plan.h"
-#include "perseus/power_limits.h"
-#include "perseus/power_shape.h"
 #include "perseus/profile.h"
 #include "perseus/result.h"
 
@@ -27,42 +23,15 @@ PERSEUS_EXPORT_BEGIN
 namespace perseus {
 inline namespace v0 {
 
-// What one policy makes of the emulated job.
+// What one policy or plan makes of the emulated job.
 struct PolicyRow {
-  std::string policy = {};   // Name, with its granularity where it has one.
-  std::string summary = {};  // One sentence.
-  std::string why_not = {};  // Where it has no plan: a sentence; the figures are 0.
-  double time_seconds = 0;   // All iterations.
+  std::string policy = {};  // Name, with its granularity where it has one.
+  double time_seconds = 0;  // All iterations.
   EnergySplit energy = {};
   double slowdown_percent = 0;  // Against maximum clocks in the same scenario.
   double saving_percent = 0;    // Likewise.
   double average_watts = 0;
   double peak_watts = 0;
-  PowerShape shape = {};
-};
-
-// A plan that answers a question.
-struct PlanAnswer {
-  Plan plan = {};
-  // How long all GPUs wait at the end of each iteration. Above 0 only where even the slowest plan
-  // draws too much.
-  double wait_seconds = 0;
-
-  // The time for which a planner makes this plan.
-  double planned_seconds() const { return plan.iteration_time_seconds - wait_seconds; }
-};
-
-// The fastest plan within a power budget.
-struct PowerBudgetAnswer {
-  double budget_watts = 0;  // Of the whole job.
-  PlanAnswer answer = {};
-};
-
-// The cheapest plan that ends a run in time.
-struct DeadlineAnswer {
-  double deadline_seconds = 0;
-  std::int64_t iterations = 0;
-  PlanAnswer answer = {};
 };
 
 // All that a report on an emulated job says. Pointers are not owned and must outlive the call.
@@ -74,25 +43,14 @@ struct EmulationReportInput {
   const CostedPipeline* pipeline = nullptr;
   const EmulationSpec* spec = nullptr;
   const Emulation* emulation = nullptr;
-  const Emulation* baseline = nullptr;           // The same scenario at maximum clocks.
-  const Plan* baseline_plan = nullptr;           // One iteration of one pipeline.
-  std::string title = {};                        // Empty: "Emulated job".
-  std::string policy = {};                       // That `emulation` followed, for programs.
-  std::string label = {};                        // The same for people: "perseus (phase)".
-  std::vector<PolicyRow> policies = {};          // Empty: no comparison was made.
-  std::vector<PartitionResult> partitions = {};  // Answers to questions, where asked.
-  std::vector<AssignmentResult> assignments = {};
-  std::vector<SweepRow> sweep = {};
-  std::optional<PowerBudgetAnswer> power_budget = {};
-  std::optional<DeadlineAnswer> deadline = {};
-  PowerLimits power_limits = {};
-  std::vector<SlowerRun> slower = {};  // SlowDownToLimits(), where limits were asked for.
-  RunSpec run_spec = {};
-  std::optional<RunCost> run_at_baseline = {};
-  std::optional<RunCost> run = {};
-  std::string scenario = {};     // What disturbs the job, a sentence; empty: not said.
-  double change_joules = 0;      // Price of a change of clock, in no energy; 0: none given.
-  std::string currency = {};     // A label for RunCost::price, as the user gave it.
+  const Emulation* baseline = nullptr;   // The same scenario at maximum clocks.
+  const Plan* baseline_plan = nullptr;   // One iteration of one pipeline.
+  std::string title = {};                // Empty: "Emulated job".
+  std::string policy = {};               // That `emulation` followed, for programs.
+  std::string label = {};                // The same for people: "perseus (phase)".
+  std::vector<PolicyRow> policies = {};  // Empty: no comparison was made.
+  std::string scenario = {};             // What disturbs the job, a sentence; empty: not said.
+  double change_joules = 0;              // Price of a change of clock, in no energy; 0: none given.
   std::vector<Note> notes = {};  // What was found odd in the input: said before the figures.
   std::vector<std::string> remarks = {};  // A sentence each.
   std::vector<std::string> files = {};    // Names of what is written beside emulation.json.

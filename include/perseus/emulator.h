@@ -17,7 +17,6 @@
 #include "perseus/plan_document.h"
 #include "perseus/planner.h"
 #include "perseus/policy.h"
-#include "perseus/power_shape.h"
 #include "perseus/progress.h"
 #include "perseus/result.h"
 
@@ -78,8 +77,7 @@ struct EmulationSpec {
   // Length of one value of the power trace. Without: a hundredth of the target, or
   // longer where the trace would have over a million values.
   std::optional<double> power_interval_seconds = {};
-  PowerShapeSpec power_shape = {};
-  // False: nobody looks at power over time, and Emulation::power and power_shape stay empty.
+  // False: nobody looks at power over time, and Emulation::power stays empty.
   bool power_over_time = true;
   // The iteration whose timeline is kept. Without: the first with a straggler, else iteration 0.
   // At most `timeline_pipelines` pipelines are kept, stragglers first.
@@ -153,8 +151,6 @@ struct Emulation {
   std::int64_t replans = 0;             // Changes of the healthy pipelines' plan.
   std::int64_t replayed_pipelines = 0;  // Replays that were not copies of others.
   PowerTrace power = {};
-  // Not stated for a job shorter than a sample (5 ms) or longer than 11 hours.
-  PowerShape power_shape = {};
   EmulatedTimeline timeline = {};
 };
 
@@ -164,8 +160,8 @@ struct Emulation {
 //
 // Time grows with iterations x pipelines x computations; pipelines that do the same are computed
 // once. Memory: 64 bytes an iteration, about 100 bytes a rank of every pipeline, 16 bytes a value
-// of the power trace, the plans in use (one for each set of stragglers), at most 100 MB for the
-// shape of the power, and at most 128 MiB for results that are kept for later.
+// of the power trace, the plans in use (one for each set of stragglers), and at most 128 MiB for
+// results that are kept for later.
 Result<Emulation> Emulate(const Planner& planner, const Policy& policy, const EmulationSpec& spec,
                           const ProgressFunction& progress = {});
 

@@ -113,10 +113,10 @@ def emulate(
     profile, schedule, microbatches, blocking_power
         As for `perseus.Planner`.
     plan
-        The plan that is followed; None: that of a policy.
+        The plan that is followed; None: the one that `perseus plan` makes.
     options
         Every long flag of `perseus emulate` by its name: iterations=200, noise="1%",
-        policy="zeus-global", compare=True, ... Also the keys of a job file.
+        straggler="slow=1.2", ... Also the keys of a job file.
 
     Raises
     ------

@@ -28,7 +28,6 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddExplainCommand(parser, invocation);
   AddDiffCommand(parser, invocation);
   AddCheckCommand(parser, invocation);
-  AddSynthCommand(parser, invocation);
   AddEmulateCommand(parser, invocation);
   AddFleetCommand(parser, invocation);
   AddAgentCommand(parser, invocation);
@@ -43,32 +42,6 @@ void AddCommands(CommandParser* parser, Invocation* invocation) {
   AddReportCommand(parser, invocation);
   AddCompletionCommand(parser, invocation);
   AddManCommand(parser, invocation);
-}
-
-// Of what was given, what `plan` takes too and what is no part of an answer.
-std::vector<std::string> PlanArguments(const CommandData& root,
-                                       const std::vector<GivenOption>& given) {
-  const auto plan = std::find_if(root.commands.begin(), root.commands.end(),
-                                 [](const CommandData& each) { return each.name == "plan"; });
-  std::set<std::string> taken;
-  for (const OptionData& option : plan->options) taken.insert(option.long_name);
-  for (const char* own : {"--at", "--effort", "--output", "--json", "--help"}) taken.erase(own);
-  // Answers are about the profile's own times.
-  for (const job::Field& field : job::Fields()) {
-    if (field.condition()) taken.erase(FlagOfField(field.key));
-  }
-  const auto is_condition = [](const GivenOption& option) {
-    const job::Field* const field = job::FindField(option.value.substr(0, option.value.find('=')));
-    return option.name == "--set" && field != nullptr && field->condition();
-  };
-  std::vector<std::string> arguments;
-  for (const GivenOption& option : given) {
-    if (!option.name.empty() && !taken.contains(option.name)) continue;
-    if (is_condition(option)) continue;
-    if (!option.name.empty()) arguments.push_back(option.name);
-    if (!option.value.empty()) arguments.push_back(option.value);
-  }
-  return arguments;
 }
 
 // Says where the command is, if it is one of the Python package.
@@ -117,7 +90,6 @@ Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& argum
   if (!parsed) return tl::unexpected(parsed.error());
   line.text = std::move(parsed->text);
   line.invocation.command = parsed->command;
-  line.invocation.plan_arguments = PlanArguments(parser.Describe(), parsed->given);
   return line;
 }
 

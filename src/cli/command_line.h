@@ -22,12 +22,9 @@
 #include "cli/node/node.h"
 #include "cli/support/support_bundle_flags.h"
 #include "model/noise.h"
-#include "perseus/analysis.h"
 #include "perseus/emulator.h"
 #include "perseus/job_file.h"
-#include "perseus/power_limits.h"
 #include "perseus/result.h"
-#include "perseus/synth.h"
 
 namespace perseus::cli {
 
@@ -38,7 +35,6 @@ enum class Command : std::uint8_t {
   kExplain,
   kDiff,
   kCheck,
-  kSynth,
   kEmulate,
   kFleet,
   kAgent,
@@ -96,40 +92,14 @@ struct DiffFlags {
   bool json = false;
 };
 
-struct SynthFlags {
-  SynthSpec spec;
-  std::string output_directory;  // Empty: the profile goes to standard output.
-};
-
 // What `emulate` asks beyond the job.
 struct EmulateFlags {
   // Pipelines and target come from the job, what is an option of its own below.
   EmulationSpec spec;
   std::int64_t iterations = model::kIterationsOfEmulate;
-  std::optional<std::string> policy;
   std::string plan_file;
-  bool compare = false;
-  bool no_reaction = false;
-  std::optional<double> straggler_rate;  // Share of GPUs a day.
-  std::optional<double> straggler_duration_seconds;
-  std::optional<Straggler> straggler_kind;
-  std::optional<double> reaction_delay_seconds;
+  std::vector<std::string> compared_plans;
   std::optional<double> power_interval_seconds;
-  std::optional<std::int64_t> timeline_iteration;
-  PowerLimits power_limits;
-  std::optional<PowerBand> power_band;  // To be shown.
-
-  RunSpec run;
-  std::string currency;
-  bool imbalance = false;
-  std::vector<int> layers;
-  std::string assignment_file;
-  bool has_sweep = false;
-  SweepSpec sweep;
-  std::optional<double> power_budget_watts;
-  std::optional<double> deadline_seconds;
-  std::optional<std::int64_t> run_iterations;
-
   bool json = false;
   std::string output_directory;
 };
@@ -151,7 +121,6 @@ struct Invocation {
   ScheduleFlags schedule;
   ExplainFlags explain;
   DiffFlags diff;
-  SynthFlags synth;
   EmulateFlags emulate;
   FleetFlags fleet;
   AgentFlags agent;
@@ -166,9 +135,6 @@ struct Invocation {
   ReportFlags report;
   std::string shell;  // completion
   ManFlags man;
-  // What was given of what `plan` takes too, but for --at, --effort and the
-  // output: to show a command that plans the same job.
-  std::vector<std::string> plan_arguments;
 };
 
 // What the arguments ask for: to run a command, or to print a text (help or

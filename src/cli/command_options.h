@@ -21,7 +21,6 @@ void AddScheduleCommand(CommandParser* parser, Invocation* invocation);
 void AddExplainCommand(CommandParser* parser, Invocation* invocation);
 void AddDiffCommand(CommandParser* parser, Invocation* invocation);
 void AddCheckCommand(CommandParser* parser, Invocation* invocation);
-void AddSynthCommand(CommandParser* parser, Invocation* invocation);
 void AddEmulateCommand(CommandParser* parser, Invocation* invocation);
 void AddFleetCommand(CommandParser* parser, Invocation* invocation);
 void AddAgentCommand(CommandParser* parser, Invocation* invocation);
@@ -48,10 +47,6 @@ void AddNodeOptions(CommandParser* parser, std::string* driver, std::string* age
 
 // --label NAME=VALUE, which may be given several times.
 void AddLabelOption(CommandParser* parser, JobLabels* labels, const std::string& help);
-
-// --price and --carbon: of a kWh.
-void AddPriceOptions(CommandParser* parser, std::optional<double>* price_per_kwh,
-                     std::string* currency, std::optional<double>* carbon_g_per_kwh);
 
 // What commands share. `dp_help` says what --dp does.
 void AddPipelineOptions(CommandParser* parser, JobFlags* job, const std::string& dp_help);

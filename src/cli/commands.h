@@ -21,7 +21,6 @@ Result<Printout> RunSchedule(const ScheduleFlags& flags);
 Result<Printout> RunExplain(const ExplainFlags& flags, const Style& style);
 Result<Printout> RunDiff(const DiffFlags& flags, const Style& style);
 Result<Printout> RunCheck(const Invocation& invocation, const Style& style);
-Result<Printout> RunSynth(const SynthFlags& flags, const Style& style);
 Result<Printout> RunEmulate(const Invocation& invocation, const Style& style);
 Result<Printout> RunFleet(const FleetFlags& flags, const Style& style);
 // `run` ends when a signal asks it to.

@@ -45,8 +45,6 @@ Result<Printout> Run(const Invocation& invocation, const Style& style) {
       return perseus::cli::RunDiff(invocation.diff, style);
     case Command::kCheck:
       return perseus::cli::RunCheck(invocation, style);
-    case Command::kSynth:
-      return perseus::cli::RunSynth(invocation.synth, style);
     case Command::kEmulate:
       return perseus::cli::RunEmulate(invocation, style);
     case Command::kFleet:

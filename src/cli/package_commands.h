@@ -11,7 +11,8 @@ namespace perseus::cli {
 
 // Commands that perseus.analysis of the Python package answers (python/perseus/analysis/__init__.py
 // has the same), as they are typed.
-inline constexpr std::array<std::string_view, 2> kPackageCommands = {"fleet emulate", "trace"};
+inline constexpr std::array<std::string_view, 5> kPackageCommands = {"fleet emulate", "policy",
+                                                                     "power", "synth", "trace"};
 
 }  // namespace perseus::cli
 

@@ -35,6 +35,7 @@ sys.path[:0] = [str(ROOT / "examples" / "torch_pipeline"), str(ROOT / "python")]
 
 from harness import perseus, scaled, services  # noqa: E402
 from perseus import simulate  # noqa: E402
+from perseus.analysis import synth  # noqa: E402
 
 TORCH = os.environ.get("PERSEUS_TORCH_PYTHON") or str(ROOT / "build/zeus-venv/bin/python")
 BINARY = os.environ.get("PERSEUS_BINARY", "")
@@ -85,7 +86,7 @@ class Run:
     def __init__(self, adopter: Adopter, folder: Path, clock_step: int = 75) -> None:
         self.adopter, self.folder = adopter, folder
         folder.mkdir(parents=True, exist_ok=True)
-        perseus(BINARY, "synth", *self._synth(clock_step), "-o", f"{folder}/modelled/")
+        synth.write(self._modelled(clock_step), folder / "modelled")
         scaled(folder / "modelled" / "profile.csv", folder / "profile.csv", adopter.scale)
         self.clock_step = clock_step
         self.make_gpus()
@@ -95,10 +96,19 @@ class Run:
         config = GPUS.format(ranks=self.adopter.ranks, clock_step=self.clock_step)
         simulate.create(self.folder / "gpus", config)
 
-    def _synth(self, clock_step: int) -> list[str]:
-        options = ["--model", "gpt3-1.3b", "--gpu", "a100-sxm", "--partition", "uniform"]
-        options += ["--min-clock", "960", "--clock-step", str(clock_step)]
-        return [*options, "--microbatch-size", "4", *self._shape()]
+    def _modelled(self, clock_step: int) -> synth.Spec:
+        return synth.Spec(
+            model="gpt3-1.3b",
+            gpu="a100-sxm",
+            partition="uniform",
+            min_clock=960,
+            clock_step=clock_step,
+            microbatch_size=4,
+            schedule=self.adopter.schedule,
+            stages=self.adopter.stages,
+            virtual_stages=self.adopter.virtual,
+            microbatches=self.adopter.microbatches,
+        )
 
     def _shape(self) -> list[str]:
         shape = {

@@ -95,19 +95,7 @@ TEST_F(BinaryBadInputTest, WhatIsMissingIsNamedWithAnExample) {
   EXPECT_THAT(Refused({"schedule", "1f1b", "--stages", "2"}),
               testing::StartsWith("--microbatches is missing"));
   EXPECT_THAT(Refused({"explain"}), Mentions("plan/plan.json"));
-  EXPECT_THAT(Refused({"synth"}), testing::StartsWith("--model, --gpu, --stages are missing"));
-  // What the library calls fields are flags here.
-  EXPECT_EQ(
-      Refused({"synth", "--model", "gpt3-1.3b", "--gpu", "a100-sxm", "--stages", "4", "--tp", "3"}),
-      "--tp 3 does not divide the model's 16 attention heads");
-  EXPECT_EQ(Refused({"synth", "--model", "gpt3-1.3b", "--gpu", "a100-sxm", "--stages", "4",
-                     "--kv-heads", "5"}),
-            "--kv-heads 5 must divide --heads 16");
-  EXPECT_THAT(Refused({"synth", "--model", "gpt3-1.3b", "--gpu", "a100-sxm", "--stages", "4",
-                       "--min-clock", "210"}),
-              testing::StartsWith("--min-clock 210 --max-clock 1410: "));
-  EXPECT_THAT(Refused({"synth", "--layers", "4", "--stages", "4"}),
-              testing::StartsWith("--gpu is missing, as in "));
+  EXPECT_THAT(Refused({"synth"}), Mentions("python -m perseus synth"));
 }
 
 TEST_F(BinaryBadInputTest, ShapesThatContradict) {
@@ -158,24 +146,6 @@ TEST_F(BinaryBadInputTest, AnInfeasibleTimeSaysWhatWouldWork) {
 TEST_F(BinaryBadInputTest, ATargetWithoutAUnitIsRefused) {
   EXPECT_THAT(Refused(Plan(profile_, {"--at", "1.02"})),
               AllOf(Mentions("1.02x"), Mentions("1.02s")));
-}
-
-TEST_F(BinaryBadInputTest, SynthWritesNoJobThatPlanRefuses) {
-  const std::vector<std::string> synth = {"synth", "--model",  "gpt3-1.3b",
-                                          "--gpu", "a100-sxm", "--stages",
-                                          "8",     "-o",       folder_.Path("job")};
-  for (const std::string schedule : {"dualpipev", "zbv-zero-bubble"}) {
-    auto arguments = synth;
-    arguments.insert(arguments.end(), {"--schedule", schedule});
-    EXPECT_THAT(Refused(arguments), Mentions(schedule, "2"));
-    EXPECT_THAT(folder_.List(), testing::ElementsAre("profile.csv"));
-  }
-  auto unknown = synth;
-  unknown.insert(unknown.end(), {"--schedule", "dualpipe"});
-  EXPECT_THAT(Refused(unknown), Mentions("'dualpipev'"));
-  auto good = synth;
-  good.insert(good.end(), {"--schedule", "dualpipev", "--virtual-stages", "2"});
-  EXPECT_EQ(RunPerseus(good).exit_code, 0);
 }
 
 // All commands that talk to a server take the same variables; an option wins.

@@ -58,7 +58,7 @@ TEST_F(BinaryConditionsEmulateTest, EmulateSaysThatItSearchesLess) {
   const auto is_said = Mentions("0.2");
   EXPECT_THAT(Out(Arguments("emulate", {})), is_said);
   EXPECT_THAT(Out(Arguments("emulate", {"--effort", "0.2"})), Not(is_said));
-  EXPECT_THAT(Out(Arguments("emulate", {"--policy", "max-clocks"})), Not(is_said));
+  EXPECT_THAT(Out(Arguments("emulate", {"--plan", "max-clocks"})), Not(is_said));
 }
 
 TEST_F(BinaryConditionsEmulateTest, EmulateTakesThemFromThePlanUnlessAFlagSaysOtherwise) {
@@ -139,20 +139,6 @@ TEST_F(BinaryConditionsEmulateTest, ASpreadIsHeldAgainstTheLatencyOfThePlan) {
       Arguments("emulate", {"--plan", Write(spread, "spread"), "--switch-latency", "1ms"}));
   EXPECT_EQ(below.exit_code, 2);
   EXPECT_THAT(below.err, Mentions("--switch-latency", "0.001", "0.005"));
-}
-
-TEST_F(BinaryConditionsEmulateTest, PowerLimitsSayWhatARunIsTooShortFor) {
-  // 4.5 s an iteration: ends of a band 0.01 Hz apart need 100 s.
-  const std::string text = Out(Arguments(
-      "emulate", {"--iterations", "1", "--power-band", "0.5-0.51", "--band-limit", "1kW"}));
-  EXPECT_THAT(text, Mentions("resolved", "max-clocks,"));
-  EXPECT_THAT(text, Mentions("23"));
-  // One plan has no slower one.
-  const std::string path = Write({}, "paper");
-  const json limited = json::parse(Out(Arguments(
-      "emulate", {"--iterations", "2", "--plan", path, "--ramp-limit", "0.01W/s", "--json"})));
-  EXPECT_EQ(limited["power_limits"]["slower"].size(), 1u);
-  EXPECT_EQ(limited["power_limits"]["slower"][0]["keeps"], false);
 }
 
 TEST_F(BinaryConditionsEmulateTest, EmulateMakesThePlanThatHoldsWhereItIsTold) {

@@ -48,21 +48,10 @@ TEST_F(BinaryEmulateBadInputTest, StragglersThatCannotBe) {
   EXPECT_EQ(Emulate({"--straggler", "slow=1.2,from=10"}),
             "--straggler slow=1.2: it comes in iteration 10, but only 10 are emulated, counted "
             "from 0 (--iterations)");
-  EXPECT_THAT(Emulate({"--straggler-kind", "slow=2"}),
-              Mentions("--straggler-kind", "--straggler-rate"));
+  EXPECT_THAT(Emulate({"--straggler-rate", "5%,slow=2,pipeline=1"}),
+              StartsWith("--straggler-rate: "));
   EXPECT_THAT(Emulate({"--straggler-rate", "5"}), Mentions("5%"));
-  EXPECT_THAT(Emulate({"--no-reaction", "--reaction-delay", "1s"}), Mentions("exclude"));
-}
-
-TEST_F(BinaryEmulateBadInputTest, AssignmentsThatWouldBeMisstated) {
-  const std::string lengths =
-      folder_.Write("lengths.csv", "microbatch,factor\n0,1\n1,2\n2,1\n3,1\n");
-  EXPECT_THAT(Emulate({"--assignment", lengths, "--at", "1.2x"}), Mentions("--at"));
-  EXPECT_THAT(Emulate({"--assignment", lengths, "--set", "work_fit=" + lengths}),
-              Mentions("work_fit"));
-  EXPECT_THAT(Emulate({"--assignment", lengths}), Mentions("1", "4", "--dp"));
-  EXPECT_THAT(Emulate({"--assignment", folder_.Path("none.csv")}),
-              StartsWith("--assignment: " + folder_.Path("none.csv")));
+  EXPECT_THAT(Emulate({"--reaction-delay", "soon"}), StartsWith("--reaction-delay: "));
 }
 
 TEST_F(BinaryEmulateBadInputTest, FlagsThatWouldBeIgnored) {
@@ -76,11 +65,8 @@ TEST_F(BinaryEmulateBadInputTest, FlagsThatWouldBeIgnored) {
             "--set work_fit is for a work table in tokens (--work); give both");
   EXPECT_EQ(Emulate({"--set", "work_tokens=100"}),
             "--set work_tokens is for a work table in tokens (--work); give both");
-  EXPECT_EQ(Emulate({"--sweep", "microbatches=2", "--work", "work.csv"}),
-            "--sweep is for microbatches that are alike; leave out the work table (--work)");
   EXPECT_THAT(Emulate({"--plan", "plan.json", "--max-changes", "4"}),
               Mentions("--max-changes", "--plan"));
-  EXPECT_THAT(Emulate({"--policy", "envpipe", "--max-slowdown", "1%"}), Mentions("--max-slowdown"));
 }
 
 TEST_F(BinaryEmulateBadInputTest, NumbersOutOfRange) {
@@ -94,18 +80,14 @@ TEST_F(BinaryEmulateBadInputTest, NumbersOutOfRange) {
   EXPECT_THAT(Emulate({"--set", "confidence=100%"}), Mentions("50%", "100%"));
   EXPECT_THAT(Emulate({"--seed", "-1"}), StartsWith("--seed: expected a whole number"));
   EXPECT_THAT(Emulate({"--iterations", "11"}), StartsWith("--iterations is given more than once"));
-  EXPECT_THAT(Emulate({"--timeline-iteration", "10"}),
-              StartsWith("--timeline-iteration is 10, but the iterations are 0 to 9"));
   EXPECT_THAT(Emulate({"--power-interval", "1us"}), Mentions("interval"));
   EXPECT_THAT(Emulate({"--at", "0.5x"}), Mentions("fastest"));
   EXPECT_THAT(Emulate({"--at", "1.02"}), Mentions("1.02x"));
 }
 
 TEST_F(BinaryEmulateBadInputTest, PoliciesAndPlans) {
-  EXPECT_THAT(Emulate({"--policy", "perseu"}), Mentions("'perseus'"));
-  EXPECT_THAT(Emulate({"--policy", "max-clocks", "--granularity", "stage"}),
-              Mentions("max-clocks"));
-  EXPECT_THAT(Emulate({"--policy", "perseus", "--plan", "plan.json"}), Mentions("exclude"));
+  EXPECT_THAT(Emulate({"--compare", folder_.Path("none.json")}), Mentions("none.json"));
+  EXPECT_THAT(Emulate({"--compare", folder_.Write("p.txt", "")}), StartsWith("--compare: "));
   EXPECT_THAT(Emulate({"--plan", folder_.Path("none.json")}), Mentions("none.json"));
   EXPECT_THAT(Emulate({"--plan", folder_.Path("none.py")}), Mentions("none.py"));
   EXPECT_THAT(Emulate({"--plan", folder_.Write("p.txt", "")}), Mentions("plan.json"));
@@ -126,23 +108,6 @@ TEST_F(BinaryEmulateBadInputTest, APlanOfAnotherJobDoesNotFit) {
             0);
   EXPECT_THAT(Emulate({"--plan", out + "/plan.json"}), StartsWith(out + "/plan.json: "));
   EXPECT_THAT(Emulate({"--plan", out + "/zeus_plan.py"}), StartsWith(out + "/zeus_plan.py"));
-}
-
-TEST_F(BinaryEmulateBadInputTest, QuestionsThatLackSomething) {
-  EXPECT_EQ(Emulate({"--price", "0.1"}), "--price needs --gpu-hours, the GPU hours of the run");
-  EXPECT_EQ(Emulate({"--carbon", "300"}), "--carbon needs --gpu-hours, the GPU hours of the run");
-  EXPECT_THAT(Emulate({"--deadline", "3d"}), Mentions("--run-iterations"));
-  EXPECT_THAT(Emulate({"--run-iterations", "3"}), Mentions("--deadline"));
-  EXPECT_EQ(Emulate({"--layers", "4,5"}), "--layers is for --imbalance; give both");
-  EXPECT_THAT(Emulate({"--imbalance", "--layers", "4,5,6"}),
-              AllOf(StartsWith("--imbalance: "), Mentions("3", "stages")));
-  EXPECT_THAT(Emulate({"--sweep", "microbatches=0"}), StartsWith("--sweep: "));
-  EXPECT_THAT(Emulate({"--power-budget", "100W"}), StartsWith("--power-budget: "));
-  EXPECT_THAT(Emulate({"--deadline", "1s", "--run-iterations", "100"}), StartsWith("--deadline: "));
-  const std::string schedule = folder_.Write("s.csv", "0F0,0B0\r\n1F0,1B0\r\n");
-  EXPECT_THAT(Refused({"emulate", profile_, "--schedule-file", schedule, "--blocking-power", "20",
-                       "--imbalance"}),
-              StartsWith("--imbalance needs a schedule by name"));
 }
 
 TEST_F(BinaryEmulateBadInputTest, WhatIsMissingIsNamed) {

@@ -60,22 +60,6 @@ TEST(BinaryOutputTest, ScheduleFromFileAndToFile) {
   EXPECT_EQ(again.out, ReadText(file));
 }
 
-TEST(BinaryOutputTest, SynthPrintsOrWritesAProfile) {
-  const std::vector<std::string> synth = {"synth",    "--model",  "gpt3-1.3b", "--gpu",
-                                          "a100-sxm", "--stages", "4"};
-  const RunResult printed = RunPerseus(synth);
-  EXPECT_EQ(printed.exit_code, 0) << printed.err;
-  EXPECT_THAT(printed.out, Mentions("stage,instruction,frequency,time,energy"));
-  const TemporaryFolder folder;
-  auto arguments = synth;
-  arguments.insert(arguments.end(), {"-o", folder.Path("sample")});
-  const RunResult written = RunPerseus(arguments);
-  EXPECT_EQ(written.exit_code, 0) << written.err;
-  EXPECT_THAT(written.out, Mentions("Modelled,"));
-  EXPECT_EQ(ReadText(folder.Path("sample/profile.csv")).empty(), false);
-  EXPECT_THAT(ReadText(folder.Path("sample/job.toml")), Mentions("profile.csv"));
-}
-
 TEST(BinaryOutputTest, ManAndCompletion) {
   EXPECT_THAT(RunPerseus({"man"}).out, Mentions("PERSEUS", "1"));
   EXPECT_THAT(RunPerseus({"completion", "bash"}).out, HasSubstr("complete -F _perseus perseus"));

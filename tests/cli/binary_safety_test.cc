@@ -86,24 +86,6 @@ TEST_F(SafetyTest, NoOutputReplacesAJobFileAScheduleOrAPlan) {
   EXPECT_EQ(ReadText(order), steps);
 }
 
-TEST_F(SafetyTest, NoOutputReplacesAnAssignment) {
-  const std::string lengths = folder_.Write("power.csv", "microbatch,factor\n0,1\n1,2\n2,1\n3,1\n");
-  const std::string before = ReadText(lengths);
-  ExpectRefused(
-      With({"emulate", profile_, "--dp", "1", "--assignment", lengths, "-o", folder_.path()}, kJob),
-      lengths);
-  EXPECT_EQ(ReadText(lengths), before);
-}
-
-TEST_F(SafetyTest, SynthReplacesOnlyWhatItMade) {
-  const Words synth = {"synth", "--model", "gpt3-1.3b", "--gpu", "a100-sxm", "--stages", "4", "-o"};
-  const std::string measured = folder_.Write("profile.csv", SampleProfile(2));
-  ExpectRefused(With(synth, {folder_.path()}), measured);
-  const std::string other = folder_.Path("other");
-  EXPECT_EQ(RunPerseus(With(synth, {other})).exit_code, 0);
-  EXPECT_EQ(RunPerseus(With(synth, {other})).exit_code, 0);
-}
-
 // Before the profile is read: it is not there.
 TEST_F(SafetyTest, AnImpossibleOutputIsRefusedBeforeTheWork) {
   for (const std::string command : {"plan", "frontier", "emulate"}) {
@@ -310,16 +292,6 @@ TEST_F(SafetyTest, WhatIsShownAsTheFastestTimeIsTaken) {
   EXPECT_THAT(refused.err, Mentions("0.42"));
   EXPECT_EQ(RunPerseus(With({"plan", folder_.Path("third.csv"), "--at", "0.42s"}, job)).exit_code,
             0);
-}
-
-TEST_F(SafetyTest, ShapesThatCannotBeAreSaidOnce) {
-  const RunResult run = RunPerseus(With({"emulate", profile_, "--iterations", "1", "--sweep",
-                                         "schedule=dualpipev", "--sweep", "microbatches=2,4,8,16"},
-                                        kJob));
-  EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, Not(HasSubstr("none\n")));
-  EXPECT_THAT(run.out, Mentions("4", "shapes"));
-  EXPECT_EQ(run.out.find("two stages on each rank"), run.out.rfind("two stages on each rank"));
 }
 
 TEST_F(SafetyTest, StagesThatShareARankAreSaid) {

@@ -46,8 +46,7 @@ TEST(OptionDataTest, HelpFitsItsWidth) {
   }
 }
 
-// Where a straggler is that was given without a place, and which shapes a
-// sweep takes, can be read nowhere else in the terminal.
+// Where a straggler is that was given without a place can be read nowhere else in the terminal.
 TEST(OptionDataTest, HelpOfEmulateNamesDefaults) {
   const CommandData root = DescribeCommandLine();
   const auto emulate = std::find_if(root.commands.begin(), root.commands.end(),

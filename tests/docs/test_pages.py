@@ -75,13 +75,15 @@ def help_of(words: tuple[str, ...]) -> str | None:
     in_package = analysis.find(words) is not None
     program = [sys.executable, "-m", "perseus"] if in_package else [BINARY]
     done = subprocess.run(
-        [*program, *words, "--help"],
+        [*program, *words, *([] if "--help-all" in words else ["--help"])],
         env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
     )
+    if "--help-all" in done.stdout and "--help-all" not in words:
+        return help_of((*words, "--help-all"))
     return done.stdout if done.returncode == 0 else None
 
 

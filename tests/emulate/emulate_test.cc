@@ -291,7 +291,6 @@ TEST(EmulateTest, WithoutPowerOverTimeAllElseIsTheSame) {
   spec.power_over_time = false;
   const Emulation without = Emulated(planner, policy, spec);
   EXPECT_TRUE(without.power.watts.empty());
-  EXPECT_FALSE(without.power_shape.ramp_1s);
   EXPECT_EQ(without.time_seconds, with.time_seconds);
   EXPECT_EQ(without.energy.total_joules(), with.energy.total_joules());
   EXPECT_EQ(without.gpu_peak_watts, with.gpu_peak_watts);

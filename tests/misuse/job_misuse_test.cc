@@ -7,7 +7,6 @@
 #include <string>
 
 #include "misuse/misuse_testing.h"
-#include "perseus/analysis.h"
 #include "perseus/plan_file.h"
 #include "perseus/schedule.h"
 #include "perseus/stream.h"
@@ -135,7 +134,6 @@ TEST(StreamMisuse, NumbersOfAStepAreChecked) {
 
 TEST(AnalysisMisuse, AMissingProfileIsAnError) {
   EXPECT_TRUE(IsInvalid(AnalysePartitions(JobShape(), {})));
-  EXPECT_TRUE(IsInvalid(SweepShapes(JobShape(), {})));
   Profile wrong = SmallProfile();
   wrong.tables[0].options[0].knob = 99;
   JobShape shape;

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from .binary import RefusedError, perseus, read_frontier
 from .emulation import Outcome, Simulator, Split
 from .emulation_scenario import Scenario
-from .power_shape import interval_of, shape_errors, shape_of
 from .tables import knob_is_number
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from .tables import Option
 
 TOLERANCE = 1e-9
-MOST_SAMPLES = 200_000
 CONSERVATION = 1e-12  # Of energies against each other.
 
 
@@ -195,20 +193,6 @@ def _power_errors(result: dict[str, Any], outcome: Outcome, scale: float) -> lis
     return errors
 
 
-def _shape_errors(result: dict[str, Any], outcome: Outcome, scale: float) -> list[str]:
-    """Check the shape of the power; of jobs of few samples, which go fast."""
-    seconds = result["time_s"]
-    interval = interval_of(seconds)
-    count = 0 if interval is None else math.floor(seconds / interval * (1 + 1e-12))
-    if interval is None or count == 0:
-        return shape_errors(result["power_shape"], seconds, None, scale)
-    if count > MOST_SAMPLES:
-        return []
-    watts = outcome.power(interval, count + 1)[:count]
-    want = shape_of(watts, interval, (0.1, 20.0))
-    return shape_errors(result["power_shape"], seconds, want, max(scale, *watts))
-
-
 def emulate(made: RandomEmulation) -> dict[str, Any]:
     """Run perseus emulate."""
     text = perseus(["emulate", *made.arguments, "--at", made.at, *made.flags, "--json"])
@@ -253,8 +237,7 @@ def compare(made: RandomEmulation, result: dict[str, Any], outcome: Outcome) -> 
         errors.append(f"power_interval_s is {result['power_interval_s']!r}, not {interval!r}")
     errors += _iteration_errors(result, outcome, scale)
     errors += _total_errors(result, outcome, gpus, scale)
-    errors += _power_errors(result, outcome, scale)
-    return errors + _shape_errors(result, outcome, scale)
+    return errors + _power_errors(result, outcome, scale)
 
 
 def check_emulation(made: RandomEmulation) -> list[str]:

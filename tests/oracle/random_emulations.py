@@ -135,16 +135,15 @@ def _add_stragglers(rng: random.Random, made: RandomEmulation, time: float) -> N
         scenario.random_rate = percent / 100
         scenario.random_kind, scenario.random_value = _kind_and_value(rng, made, time)
         scenario.random_duration = time * rng.uniform(0.5, 5)
-        made.flags += ["--straggler-rate", f"{percent}%"]
-        made.flags += ["--straggler-kind", f"{scenario.random_kind}={scenario.random_value!r}"]
-        made.flags += ["--straggler-duration", repr(scenario.random_duration)]
+        how = f"{scenario.random_kind}={scenario.random_value!r}"
+        made.flags += ["--straggler-rate", f"{percent}%,{how},for={scenario.random_duration!r}"]
     what = rng.choice(("at once", "late", "late", "never"))
     if what == "late":
         scenario.delay = time * rng.uniform(0, 3)
         made.flags += ["--reaction-delay", repr(scenario.delay)]
     elif what == "never":
         scenario.reacts = False
-        made.flags += ["--no-reaction"]
+        made.flags += ["--reaction-delay", "never"]
 
 
 def random_emulation(
@@ -196,7 +195,8 @@ def random_emulation(
     scenario.reacts = policy == "perseus"
     scenario.cheap_waits = policy == "perseus"
     made.flags += ["--dp", str(scenario.pipelines), "--iterations", str(scenario.iterations)]
-    made.flags += ["--seed", str(scenario.seed), "--policy", policy]
+    made.flags += ["--seed", str(scenario.seed)]
+    made.flags += [] if policy == "perseus" else ["--plan", policy]
     time = replay(pipeline.dag, [o.time for o in pipeline.baseline()])
     if kind in ("noise", "everything"):
         _add_noise(rng, made)

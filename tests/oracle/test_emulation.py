@@ -198,7 +198,7 @@ def odd_job(folder: Path) -> RandomEmulation:
     stragglers = [Straggler("clock", 1300.0), Straggler("stall", 2.5, pipeline=1, first=1)]
     scenario = Scenario(0.0, 2, 4, latency=0.3, stragglers=stragglers, reacts=False)
     made = RandomEmulation(arguments, "1.0x", pipeline, 1, "max-clocks", scenario)
-    made.flags += ["--dp", "2", "--iterations", "4", "--policy", "max-clocks"]
+    made.flags += ["--dp", "2", "--iterations", "4", "--plan", "max-clocks"]
     made.flags += ["--switch-latency", "300ms", "--straggler", "clock=1300"]
     made.flags += ["--straggler", "stall=2.5,pipeline=1,from=1"]
     return made

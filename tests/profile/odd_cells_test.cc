@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "perseus/profile.h"
-#include "perseus/synth.h"
 #include "profile/profile_checks.h"
 #include "support/mentions.h"
 
@@ -68,15 +67,18 @@ std::vector<Note> NotesOf(const std::string& text) {
   return read ? read->notes : std::vector<Note>();
 }
 
-std::string Synthetic(const std::string& gpu, const std::string& model, int clock_step = 0) {
-  SynthSpec spec;
-  spec.model = model;
-  spec.gpu = gpu;
-  spec.stages = 4;
-  spec.clock_step_mhz = clock_step;
-  const auto made = Synthesize(spec);
-  EXPECT_TRUE(made) << made.error().message;
-  return made ? made->profile_csv : "";
+// The modelled sample, of every so many clocks.
+std::string Sample(int clock_step = 15) {
+  std::ifstream file(PERSEUS_SOURCE_DIR "/examples/gpt3-1.3b-a100-sxm.csv");
+  std::string text;
+  for (std::string line; std::getline(file, line);) {
+    int stage = 0, mhz = 0;
+    char type[16] = "";
+    const bool is_row = std::sscanf(line.c_str(), "%d,%15[a-z],%d", &stage, type, &mhz) == 3;
+    if (!is_row || (1410 - mhz) % clock_step == 0) text += line + "\n";
+  }
+  EXPECT_FALSE(text.empty());
+  return text;
 }
 
 // Every injected fault is found where it is, and nothing else.
@@ -97,17 +99,12 @@ void ExpectFaultsFound(const std::string& text, int repeats) {
 }
 
 TEST(OddCellsTest, ModelledProfilesHaveNoneAndFaultsInThemAreFound) {
-  for (const char* gpu : {"a100-sxm", "a100-pcie", "a40"}) {
-    for (const char* model : {"gpt3-175b", "bloom-3b", "t5-3b", "deepseek-v3"}) {
-      EXPECT_TRUE(NotesOf(Synthetic(gpu, model)).empty()) << gpu << " " << model;
-    }
-  }
-  EXPECT_TRUE(NotesOf(Synthetic("a40", "wide-resnet101_8")).empty());
-  ExpectFaultsFound(Synthetic("a100-sxm", "gpt3-175b"), 20);
+  EXPECT_TRUE(NotesOf(Sample()).empty());
+  ExpectFaultsFound(Sample(), 20);
 }
 
 TEST(OddCellsTest, GrossFaultsAreFoundAmongFewClocks) {
-  const std::string text = Synthetic("a100-sxm", "gpt3-1.3b", 90);
+  const std::string text = Sample(90);
   std::mt19937 random(2);
   for (int repeat = 0; repeat < 50; ++repeat) {
     for (const double factor : {10.0, 0.1, 1e-5}) {

@@ -29,7 +29,6 @@ EmulatedPipeline Run(const CostedPipeline& pipeline, const Plan& plan, int numbe
 PolicyRow RowOf(std::string policy, double joules, double saving_percent) {
   PolicyRow row;
   row.policy = std::move(policy);
-  row.summary = "What it does.";
   row.time_seconds = 100;
   row.energy = {0.8 * joules, 0.1 * joules, 0.05 * joules, 0.05 * joules};
   row.saving_percent = saving_percent;
@@ -99,25 +98,6 @@ EmulationReportInput EmulatedSample::Full() const {
   const double joules = emulation.energy.total_joules();
   input.policies = {RowOf("max-clocks", joules / 0.8, 0), RowOf("perseus", joules, 20),
                     RowOf("perseus (stage)", joules / 0.96, 16.75)};
-  PolicyRow without;
-  without.policy = "power-cap";
-  without.why_not = "No computation has a knob that draws so little.";
-  input.policies.push_back(without);
-  PartitionResult measured{"as measured", "", {6, 6, 6, 6}, 1.05, 2.0, 1000, 2.0, 900, 10};
-  PartitionResult even{"perfectly even", "", {}, 1.0, 1.9, 950, 1.9, 891, 6.2};
-  input.partitions = {measured, even};
-  SweepRow shape;
-  shape.schedule = {"gpipe", 4, 1, 16, 0};
-  shape.baseline_seconds = 3;
-  shape.bubble_percent = 15.789;
-  shape.baseline_joules = 2000;
-  SweepRow unbuilt;
-  unbuilt.schedule = {"dualpipev", 4, 1, 16, 0};
-  unbuilt.why_not = "dualpipev needs two virtual stages.";
-  input.sweep = {shape, unbuilt};
-  input.run_at_baseline = RunCost{1000, 5.5, 660, 1650};
-  input.run = RunCost{1010, 4.4, 528, 1320};
-  input.currency = "EUR";
   input.remarks = {"A note of the caller."};
   return input;
 }

@@ -24,8 +24,8 @@ TEST(EmulationHtmlTest, HasEverySection) {
   for (const char* part :
        {"<h1>A job</h1>", "12 GPUs, 3 pipelines of 1f1b, 4 ranks, 4 stages, 8 microbatches",
         "Where the energy went", "Power of the job over time", "Iteration times", "Iteration 10",
-        "Pipeline 2 (straggles)", "Policies", "Stage imbalance", "Other shapes",
-        "A whole training run", "What this rests on", "A note of the caller.", "sample.csv"}) {
+        "Pipeline 2 (straggles)", "Policies", "What this rests on", "A note of the caller.",
+        "sample.csv"}) {
     EXPECT_TRUE(Has(markup, part)) << part;
   }
   EXPECT_FALSE(Has(markup, "folder/"));
@@ -39,14 +39,7 @@ TEST(EmulationHtmlTest, StatesTheFigures) {
   for (const char* part : {
            "<dd class=\"value hero saved\">20.00\u00a0%</dd>",  // Against 360.0 kJ.
            "<td>240.00</td><td>83.33\u00a0%</td>",
-           "<td>100.00\u00a0%</td>",                             // All of it.
-           "worth 3.25 percentage points here, 12.000\u00a0kJ",  // Of 300.005.
-           "No computation has a knob that draws so little.",
-           "dualpipev needs two virtual stages.",
-           "15.79\u00a0%",
-           "energy by \u22125.00\u00a0%; with the plans of each, energy by \u22121.00\u00a0%, each",
-           "Price, EUR",
-           "<td>\u221210.0</td><td>1.100</td><td>132.00</td><td>330.0</td>",
+           "<td>100.00\u00a0%</td>",  // All of it.
        }) {
     EXPECT_TRUE(Has(markup, part)) << part;
   }
@@ -67,9 +60,8 @@ TEST(EmulationHtmlTest, LeavesOutWhatIsEmpty) {
   const std::string markup = Markup(*FormatEmulationHtml(made.Bare()));
   EXPECT_EQ(UnbalancedTag(markup), "");
   EXPECT_TRUE(Has(markup, "<h1>Emulated job</h1>"));
-  for (const char* part : {"Policies", "Stage imbalance", "Other shapes", "A whole training run",
-                           "Power of the job over time", "Iteration times", "class=\"lanes\"",
-                           "against maximum clocks"}) {
+  for (const char* part : {"Policies", "Power of the job over time", "Iteration times",
+                           "class=\"lanes\"", "against maximum clocks"}) {
     EXPECT_FALSE(Has(markup, part)) << part;
   }
 }
@@ -92,12 +84,8 @@ TEST(EmulationHtmlTest, HostileStringsStayText) {
   made.sample.profile.source = made.sample.profile.sha256 = hostile;
   EmulationReportInput input = made.Full();
   input.title = input.policy = input.label = hostile;
-  input.currency = hostile;
   input.remarks = {hostile};
-  for (PolicyRow& row : input.policies) row.summary = row.why_not = hostile;
   input.policies[0].policy = hostile;
-  input.partitions[0].name = input.partitions[1].why_not = hostile;
-  input.sweep[0].schedule.name = input.sweep[1].why_not = hostile;
   const std::string html = *FormatEmulationHtml(input);
   EXPECT_EQ(html.find("<script"), std::string::npos);
   EXPECT_EQ(html.find('\xff'), std::string::npos);

@@ -56,13 +56,5 @@ TEST(TextTest, SharedKnobTextStaysTrue) {
   EXPECT_EQ(best.find('%'), std::string::npos);
 }
 
-TEST(TextTest, WhatAKwhIsSaysItsUnits) {
-  EXPECT_EQ(KwhText({}, "", "CO2"), "");
-  EXPECT_EQ(KwhText({.price_per_kwh = 0.12, .carbon_g_per_kwh = 380}, "EUR", "CO2"),
-            "A kWh costs 0.12 EUR and causes 380 g of CO2 (as given).");
-  EXPECT_EQ(KwhText({.price_per_kwh = 2}, "", "CO2"), "A kWh costs 2 (as given).");
-  EXPECT_EQ(KwhText({.carbon_g_per_kwh = 0.5}, "", "CO2"), "A kWh causes 0.5 g of CO2 (as given).");
-}
-
 }  // namespace
 }  // namespace perseus::report

@@ -38,6 +38,9 @@ COMMANDS: tuple[Command, ...] = (
         "perseus.analysis.fleet",
         "Run a site for some days on paper, under one rule of dividing power after the other.",
     ),
+    Command("policy", "perseus.analysis.policy", "Write the plan of another policy, to compare."),
+    Command("power", "perseus.analysis.power", "Ramps and swings of an emulated job's power."),
+    Command("synth", "perseus.analysis.synth", "Make a modelled profile, without a GPU."),
     Command(
         "trace",
         "perseus.analysis.trace",

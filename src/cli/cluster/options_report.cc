@@ -20,6 +20,23 @@
 namespace perseus::cli {
 namespace {
 
+// Of a kWh.
+void AddPriceOptions(CommandParser* parser, std::optional<double>* price_per_kwh,
+                     std::string* currency, std::optional<double>* carbon_g_per_kwh) {
+  parser->AddText("--price", "PRICE",
+                  "Price of a kWh: a number, or a number with a currency ('0.12 EUR').",
+                  [price_per_kwh, currency](const std::string& text) -> Result<void> {
+                    Result<Price> price = ParsePrice(text);
+                    if (!price) return tl::unexpected(price.error());
+                    *price_per_kwh = price->amount;
+                    *currency = std::move(price->currency);
+                    return {};
+                  },
+                  {});
+  parser->AddValue<double>(carbon_g_per_kwh, "--carbon", "GRAMS",
+                           "CO2 of a kWh in grams (380), or with a unit (0.38kg).", ParseCarbon);
+}
+
 // "2026-11-01"; nothing of another text.
 std::optional<std::int64_t> ParseDay(std::string_view text) {
   constexpr std::size_t kSize = 10;

@@ -20,6 +20,7 @@
 
 #include "cli/demo/child_process.h"
 #include "cli/demo/files.h"
+#include "cli/demo/modelled_profile.h"
 #include "cli/demo/trainer.h"
 #include "common/file.h"
 #include "common/json_text.h"
@@ -27,7 +28,6 @@
 #include "device/simulated/simulated_gpu.h"
 #include "http/client.h"
 #include "http/target.h"
-#include "perseus/synth.h"
 
 namespace perseus::demo {
 namespace {
@@ -77,16 +77,6 @@ class Folder {
   std::string path_;
   bool keep_;
 };
-
-SynthSpec Model() {
-  SynthSpec spec;
-  spec.model = "gpt3-1.3b";
-  spec.gpu = "a100-sxm";
-  spec.stages = kStages;
-  spec.microbatch_size = 4;
-  spec.microbatches = kMicrobatches;
-  return spec;
-}
 
 std::string GpuConfig(const DemoSpec& spec) {
   // Clocks and powers of the modelled kernels come from the profile; these are
@@ -168,10 +158,9 @@ class Demonstration {
   }
 
   Result<void> Prepare() {
-    const Result<SynthResult> synth = Synthesize(Model());
-    if (!synth) return tl::unexpected(synth.error());
-    const std::pair<std::string, std::string> files[] = {
-        {files_.profile(), synth->profile_csv}, {files_.job(), JobJson(synth->profile_csv, spec_)}};
+    const std::string profile(cli::ModelledProfileCsv());
+    const std::pair<std::string, std::string> files[] = {{files_.profile(), profile},
+                                                         {files_.job(), JobJson(profile, spec_)}};
     for (const auto& [path, bytes] : files) {
       if (Result<void> written = WriteFileAtomically(path, bytes); !written) return written;
     }

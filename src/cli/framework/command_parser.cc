@@ -249,16 +249,6 @@ CommandData CommandParser::DescribeNode(const Node& node) const {
 
 CommandData CommandParser::Describe() const { return DescribeNode(*root_); }
 
-std::vector<GivenOption> CommandParser::GivenTo(const Node& node) const {
-  std::vector<GivenOption> given;
-  for (const CLI::Option* option : node.app.parse_order()) {
-    const bool is_flag = option->get_expected_max() == 0;
-    given.push_back({option->get_lnames().empty() ? "" : "--" + option->get_lnames().front(),
-                     is_flag ? "" : option->results().front()});
-  }
-  return given;
-}
-
 // What the first words name: they end before an option, or where no action follows.
 Result<CommandParser::Node*> CommandParser::Find(const std::vector<std::string>& words) const {
   Node* node = root_.get();
@@ -325,7 +315,6 @@ Result<ParsedArguments> CommandParser::Parse(std::vector<std::string> arguments,
   if (is_group) return tl::unexpected(NothingToDo(node));  // "--" and nothing else.
   if (node.chosen) node.chosen();
   parsed.command = node.command;
-  parsed.given = GivenTo(node);
   return parsed;
 }
 

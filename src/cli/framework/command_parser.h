@@ -28,17 +28,9 @@ namespace perseus::cli {
 
 enum class Command : std::uint8_t;
 
-// An option as it was given; without a name where it is an input, without a value where it is
-// a flag.
-struct GivenOption {
-  std::string name;
-  std::string value;
-};
-
 struct ParsedArguments {
   std::optional<std::string> text;  // Help or version: print it and end.
   Command command{};
-  std::vector<GivenOption> given;  // In their order.
 };
 
 // The parser of all commands: of each, and of each of its actions, a CLI11 parser of its own, and
@@ -142,7 +134,6 @@ class CommandParser {
   Result<Node*> Find(const std::vector<std::string>& words) const;
   Error NothingToDo(const Node& node) const;
   CommandData DescribeNode(const Node& node) const;
-  std::vector<GivenOption> GivenTo(const Node& node) const;
 
   std::unique_ptr<Node> root_;
   Node* newest_command_ = nullptr;

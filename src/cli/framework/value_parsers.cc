@@ -66,44 +66,6 @@ Result<double> ParseShare(std::string_view text, double most) {
   return job::ParseShare(text, {.least = 0, .most = most});
 }
 
-Result<double> ParsePower(std::string_view text) {
-  constexpr double kMostJobWatts = 1e12;
-  const std::optional<double> value = ParseWithUnit(text, kPowerUnits);
-  if (!value || *value <= 0 || *value > kMostJobWatts) {
-    return InvalidInput(fmt::format(
-        "expected watts (300000), or a number with a unit (300kW, 0.3MW), more than 0, got '{}'",
-        text));
-  }
-  return *value;
-}
-
-Result<double> ParseRamp(std::string_view text) {
-  std::string_view watts = text;
-  TakeUnit(&watts, "/s");
-  Result<double> value = ParsePower(watts);
-  if (value) return value;
-  return InvalidInput(fmt::format(
-      "expected watts per second (50000), or a number with a unit (50kW/s, 1.5MW/s), more than 0, "
-      "got '{}'",
-      text));
-}
-
-Result<PowerBand> ParseBand(std::string_view text) {
-  std::string_view numbers = text;
-  TakeUnit(&numbers, "Hz");
-  const std::size_t dash = numbers.find('-');
-  PowerBand band;
-  if (dash == std::string_view::npos || !ReadNumber(numbers.substr(0, dash), &band.low_hz) ||
-      !ReadNumber(numbers.substr(dash + 1), &band.high_hz) || !(band.low_hz > 0) ||
-      !(band.low_hz < band.high_hz) || band.high_hz > kMostBandHz) {
-    return InvalidInput(fmt::format(
-        "expected two frequencies, the lower one first, above 0 and at most {:g} Hz (0.2-2), got "
-        "'{}'",
-        kMostBandHz, text));
-  }
-  return band;
-}
-
 Result<Price> ParsePrice(std::string_view text) {
   constexpr double kMostPrice = 1e9;
   constexpr std::size_t kLongestLabel = 12;
@@ -149,10 +111,6 @@ Result<PlanTarget> ParseTarget(std::string_view text) {
   Result<PlanTarget> target = ParsePlanTarget(name);
   // The error quotes what was given.
   return target ? target : ParsePlanTarget(text);
-}
-
-Result<std::vector<int>> ParseCounts(std::string_view text, int least, int most) {
-  return ParseList<int>(text, [=](std::string_view item) { return ParseCount(item, least, most); });
 }
 
 Result<std::vector<double>> ParseWatts(std::string_view text) {

@@ -11,7 +11,6 @@
 
 #include "job/setting_text.h"
 #include "perseus/plan.h"
-#include "perseus/power_shape.h"
 #include "perseus/result.h"
 
 namespace perseus::cli {
@@ -40,15 +39,6 @@ Result<double> ParseShare(std::string_view text, double most);
 // As ParseDuration, and "2min", "1h", "30d".
 using job::ParseLongDuration;
 
-// "300kW", "0.3MW", "300000W", "300000".
-Result<double> ParsePower(std::string_view text);
-
-// "50kW/s", "50kW": watts per second.
-Result<double> ParseRamp(std::string_view text);
-
-// "0.2-2", "0.2-2Hz".
-Result<PowerBand> ParseBand(std::string_view text);
-
 // "0.12", or with a label after it: "0.12 EUR".
 struct Price {
   double amount = 0;
@@ -59,8 +49,7 @@ Result<Price> ParsePrice(std::string_view text);
 // Grams of CO2 of a kWh: "380", "380g", "0.38kg", "380g/kWh".
 Result<double> ParseCarbon(std::string_view text);
 
-// A list separated by commas, with or without spaces around them.
-Result<std::vector<int>> ParseCounts(std::string_view text, int least, int most);
+// Lists separated by commas, with or without spaces around them.
 Result<std::vector<double>> ParseWatts(std::string_view text);
 Result<std::vector<double>> ParseDurations(std::string_view text);
 

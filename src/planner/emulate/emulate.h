@@ -6,6 +6,7 @@
 
 #include <cstddef>
 
+#include "perseus/costed_pipeline.h"
 #include "perseus/emulator.h"
 #include "perseus/planner.h"
 #include "perseus/policy.h"
@@ -21,6 +22,9 @@ inline constexpr std::size_t kMostKeptBytes = std::size_t{128} << 20;
 Result<Emulation> EmulateWithin(std::size_t most_kept_bytes, const Planner& planner,
                                 const Policy& policy, const EmulationSpec& spec,
                                 const ProgressFunction& progress);
+
+// Errors name the number that is out of range.
+Result<void> CheckSpec(const CostedPipeline& pipeline, const EmulationSpec& spec);
 
 }  // namespace perseus::emulate
 

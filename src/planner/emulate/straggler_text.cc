@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "common/numbers.h"
-#include "emulate/stragglers.h"
 #include "perseus/emulator.h"
 
 namespace perseus {

@@ -17,7 +17,6 @@
 #include "report/emulation_timeline.h"
 #include "report/figures.h"
 #include "report/page.h"
-#include "report/power_shape.h"
 #include "report/text.h"
 
 namespace perseus {
@@ -51,7 +50,6 @@ class Page {
                       report::TimeUnit(emulation_.power.interval_seconds)
                           .Text(emulation_.power.interval_seconds)),
           report::DrawPower(emulation_));
-    Shape();
     Drawn("Iteration times",
           "An iteration lasts as long as its slowest pipeline. The axis need not start at zero.",
           report::DrawIterationTimes(emulation_));
@@ -75,44 +73,11 @@ class Page {
     document_.Figure(std::move(html));
   }
 
-  // Absent for a job that is too short or too long for it.
-  void Shape() {
-    const report::Table table = report::ShapeTable(input_);
-    if (table.rows.empty()) return;
-    Drawn("Power as the grid sees it",
-          fmt::format("How fast the power of the whole job changes, and at which frequencies it "
-                      "swings, from means over {}. Columns of the spectrum have equal ratio.",
-                      report::TimeUnit(emulation_.power_shape.interval_seconds)
-                          .Text(emulation_.power_shape.interval_seconds)),
-          report::DrawSpectrum(input_));
-    document_.Put(table);
-    if (!input_.slower.empty()) document_.Put(report::LimitTable(input_));
-  }
-
-  void Tabled(std::string name, std::string lead, report::Table table, std::string sentence) {
-    document_.Heading(std::move(name));
-    if (!lead.empty()) document_.Paragraph(std::move(lead));
-    document_.Put(std::move(table));
-    if (!sentence.empty()) document_.Paragraph(std::move(sentence), "worth");
-  }
-
   void Comparisons() {
-    if (!input_.policies.empty()) {
-      Tabled("Policies", "What each way to choose the clocks makes of this job.",
-             report::PolicyTable(input_), report::WorthOfPerComputation(input_.policies));
-    }
-    if (!input_.partitions.empty()) {
-      Tabled("Stage imbalance", "", report::PartitionTable(input_.partitions),
-             report::CostOfImbalance(input_.partitions));
-    }
-    if (!input_.sweep.empty()) Tabled("Other shapes", "", report::SweepTable(input_.sweep), "");
-    if (input_.run || input_.run_at_baseline) {
-      const std::string kwh = report::KwhText(input_.run_spec, input_.currency, "CO\u2082");
-      Tabled("A whole training run",
-             "Prices and carbon are the user\u2019s own figures; nothing is assumed." +
-                 (kwh.empty() ? "" : " " + kwh),
-             report::RunCostTable(input_), "");
-    }
+    if (input_.policies.empty()) return;
+    document_.Heading("Policies");
+    document_.Paragraph("What each plan makes of this job.");
+    document_.Put(report::PolicyTable(input_));
   }
 
   void Header() {

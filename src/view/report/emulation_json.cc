@@ -11,7 +11,6 @@
 #include "report/check_input.h"
 #include "report/figures.h"
 #include "report/page.h"
-#include "report/power_shape.h"
 
 namespace perseus {
 inline namespace v0 {
@@ -35,7 +34,6 @@ Json EmulationFigures(const Emulation& emulation) {
                    {"gpu_average_w", emulation.gpu_average_watts},
                    {"gpu_peak_w", emulation.gpu_peak_watts},
                    {"power_interval_s", emulation.power.interval_seconds},
-                   {"power_shape", report::ShapeToJson(emulation.power_shape)},
                    {"clock_calls", emulation.clock_calls},
                    {"late_computations", emulation.late_computations},
                    {"stragglers", emulation.stragglers},
@@ -108,128 +106,20 @@ Json ScenarioToJson(const EmulationReportInput& input) {
   return scenario;
 }
 
-// The figures of a row that was refused mean nothing.
-Json FiguresOrNull(Json figures, const std::string& why_not) {
-  if (!why_not.empty()) {
-    for (auto& [name, value] : figures.items()) value = nullptr;
-  }
-  return figures;
-}
-
 Json PoliciesToJson(const EmulationReportInput& input) {
   Json rows = Json::array();
   for (const PolicyRow& each : input.policies) {
-    Json row = {
-        {"policy", each.policy}, {"summary", each.summary}, {"why_not", TextOrNull(each.why_not)}};
-    Json figures = {{"time_s", each.time_seconds}, {"energy_j", each.energy.total_joules()}};
-    figures.update(SplitToJson(each.energy));
-    figures.update(Json{{"slowdown_percent", each.slowdown_percent},
-                        {"saving_percent", each.saving_percent},
-                        {"average_w", each.average_watts},
-                        {"peak_w", each.peak_watts},
-                        {"power_shape", report::ShapeToJson(each.shape)}});
-    row.update(FiguresOrNull(std::move(figures), each.why_not));
+    Json row = {{"policy", each.policy},
+                {"time_s", each.time_seconds},
+                {"energy_j", each.energy.total_joules()}};
+    row.update(SplitToJson(each.energy));
+    row.update(Json{{"slowdown_percent", each.slowdown_percent},
+                    {"saving_percent", each.saving_percent},
+                    {"average_w", each.average_watts},
+                    {"peak_w", each.peak_watts}});
     rows.push_back(std::move(row));
   }
   return rows;
-}
-
-Json PartitionsToJson(const EmulationReportInput& input) {
-  Json rows = Json::array();
-  for (const PartitionResult& each : input.partitions) {
-    Json row = {
-        {"name", each.name}, {"why_not", TextOrNull(each.why_not)}, {"layers", each.layers}};
-    row.update(FiguresOrNull({{"imbalance", each.imbalance},
-                              {"baseline_time_s", each.baseline_seconds},
-                              {"baseline_energy_j", each.baseline_joules},
-                              {"iteration_time_s", each.iteration_time_seconds},
-                              {"energy_j", each.energy_joules},
-                              {"saving_percent", each.saving_percent}},
-                             each.why_not));
-    rows.push_back(std::move(row));
-  }
-  return rows;
-}
-
-Json AssignmentsToJson(const EmulationReportInput& input) {
-  Json rows = Json::array();
-  for (const AssignmentResult& each : input.assignments) {
-    rows.push_back({{"name", each.name},
-                    {"microbatches", each.microbatches},
-                    {"baseline_time_s", each.baseline_seconds},
-                    {"baseline_energy_j", each.baseline_joules},
-                    {"energy_j", each.planned_joules},
-                    {"energy_in_given_time_j", each.late_joules}});
-  }
-  return rows;
-}
-
-Json SweepToJson(const EmulationReportInput& input) {
-  Json rows = Json::array();
-  for (const SweepRow& each : input.sweep) {
-    Json row = {{"schedule", each.schedule.name},
-                {"stages", each.schedule.num_stages},
-                {"virtual_stages", each.schedule.virtual_stages},
-                {"microbatches", each.schedule.num_microbatches},
-                {"why_not", TextOrNull(each.why_not)}};
-    row.update(FiguresOrNull({{"baseline_time_s", each.baseline_seconds},
-                              {"baseline_energy_j", each.baseline_joules},
-                              {"bubble_percent", each.bubble_percent},
-                              {"iteration_time_s", each.iteration_time_seconds},
-                              {"energy_j", each.energy_joules},
-                              {"lower_bound_j", each.lower_bound_joules},
-                              {"saving_percent", each.saving_percent},
-                              {"time_per_microbatch_s", each.seconds_per_microbatch},
-                              {"energy_per_microbatch_j", each.joules_per_microbatch}},
-                             each.why_not));
-    rows.push_back(std::move(row));
-  }
-  return rows;
-}
-
-// A plan that answers a question; energy and power are of the whole job.
-Json AnswerFigures(const EmulationReportInput& input, const PlanAnswer& answer) {
-  const Plan& plan = answer.plan;
-  return {{"iteration_time_s", plan.iteration_time_seconds},
-          {"energy_j", plan.energy_joules * input.spec->pipelines},
-          {"average_w", plan.average_power_watts * input.spec->pipelines},
-          {"saving_percent", plan.saving_percent},
-          {"slowdown_percent", report::PercentOver(plan.iteration_time_seconds,
-                                                   input.baseline_plan->iteration_time_seconds)},
-          {"wait_s", answer.wait_seconds},
-          {"at_s", answer.planned_seconds()}};
-}
-
-Json PowerBudgetToJson(const EmulationReportInput& input) {
-  if (!input.power_budget) return nullptr;
-  Json json = {{"budget_w", input.power_budget->budget_watts}};
-  json.update(AnswerFigures(input, input.power_budget->answer));
-  return json;
-}
-
-Json DeadlineToJson(const EmulationReportInput& input) {
-  if (!input.deadline) return nullptr;
-  const DeadlineAnswer& answer = *input.deadline;
-  const auto iterations = static_cast<double>(answer.iterations);
-  Json json = {{"deadline_s", answer.deadline_seconds}, {"iterations", answer.iterations}};
-  json.update(AnswerFigures(input, answer.answer));
-  json["run_time_s"] = answer.answer.plan.iteration_time_seconds * iterations;
-  json["run_energy_j"] = answer.answer.plan.energy_joules * input.spec->pipelines * iterations;
-  return json;
-}
-
-Json RunToJson(const EmulationReportInput& input) {
-  if (!input.run) return nullptr;
-  const auto figures = [&](const RunCost& cost) {
-    return Json{
-        {"gpu_hours", cost.gpu_hours},
-        {"energy_mwh", cost.mwh},
-        {"price", input.run_spec.price_per_kwh ? Json(cost.price) : Json(nullptr)},
-        {"carbon_kg", input.run_spec.carbon_g_per_kwh ? Json(cost.carbon_kg) : Json(nullptr)}};
-  };
-  return {{"currency", TextOrNull(input.currency)},
-          {"max_clocks", figures(*input.run_at_baseline)},
-          {"policy", figures(*input.run)}};
 }
 
 // Apart from all energies: it is what the user says that a call is worth.
@@ -276,13 +166,6 @@ Result<std::string> FormatEmulationJson(const EmulationReportInput& input) {
   json["iterations"] = IterationsToJson(emulation);
   json["power_w"] = emulation.power.watts;
   json["policies"] = PoliciesToJson(input);
-  json["partitions"] = PartitionsToJson(input);
-  if (!input.assignments.empty()) json["assignments"] = AssignmentsToJson(input);
-  json["sweep"] = SweepToJson(input);
-  json["power_budget"] = PowerBudgetToJson(input);
-  json["power_limits"] = report::LimitsToJson(input);
-  json["deadline"] = DeadlineToJson(input);
-  json["run"] = RunToJson(input);
   json["notes"] = Json::parse(formats::NotesJson(input.notes));
   json["remarks"] = input.remarks;
   json["files"] = input.files;

@@ -16,16 +16,6 @@ namespace perseus::report {
 const PolicyRow* FindPolicy(const std::vector<PolicyRow>& rows, std::string_view policy);
 
 Table PolicyTable(const EmulationReportInput& input);
-// What a clock for every computation is worth against one for every rank; ""
-// where the rows do not say.
-std::string WorthOfPerComputation(const std::vector<PolicyRow>& rows);
-
-Table PartitionTable(const std::vector<PartitionResult>& partitions);
-// What the imbalance costs and the best partition saves; "" where unknown.
-std::string CostOfImbalance(const std::vector<PartitionResult>& partitions);
-
-Table SweepTable(const std::vector<SweepRow>& sweep);
-Table RunCostTable(const EmulationReportInput& input);
 
 }  // namespace perseus::report
 

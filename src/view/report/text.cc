@@ -140,17 +140,4 @@ std::string SharedKnobText(const SharedKnobBound& bound) {
                             ShownGap(bound.gap_percent));
 }
 
-std::string KwhText(const RunSpec& run, std::string_view currency, std::string_view co2) {
-  std::vector<std::string> given;
-  if (run.price_per_kwh) {
-    given.push_back(
-        fmt::format("costs {}{}{}", *run.price_per_kwh, currency.empty() ? "" : " ", currency));
-  }
-  if (run.carbon_g_per_kwh) {
-    given.push_back(fmt::format("causes {} g of {}", *run.carbon_g_per_kwh, co2));
-  }
-  if (given.empty()) return "";
-  return fmt::format("A kWh {} (as given).", fmt::join(given, " and "));
-}
-
 }  // namespace perseus::report

@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include "perseus/analysis.h"
 #include "perseus/plan.h"
 
 namespace perseus::report {
@@ -51,10 +50,6 @@ std::string SavingPercent(double saving_percent, int decimals);
 
 // What follows "Best": "of all plans within these constraints ...". Rounded so that it stays true.
 std::string SharedKnobText(const SharedKnobBound& bound);
-
-// "A kWh costs 0.12 EUR and causes 380 g of CO2 (as given)."; empty where neither was given. `co2`
-// is how the gas is written.
-std::string KwhText(const RunSpec& run, std::string_view currency, std::string_view co2);
 
 }  // namespace perseus::report
 

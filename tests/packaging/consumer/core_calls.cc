@@ -8,8 +8,6 @@
 #include <string>
 
 #include "check.h"
-#include "perseus/analysis.h"
-#include "perseus/assignment.h"
 #include "perseus/conditions.h"
 #include "perseus/emulator.h"
 #include "perseus/explain.h"
@@ -21,11 +19,8 @@
 #include "perseus/plan_file.h"
 #include "perseus/planner.h"
 #include "perseus/policy.h"
-#include "perseus/power_limits.h"
-#include "perseus/power_shape.h"
 #include "perseus/robust_plan.h"
 #include "perseus/stream.h"
-#include "perseus/synth.h"
 #include "perseus/work.h"
 #include "small_job.h"
 
@@ -52,8 +47,6 @@ void PlanAStream() {
       perseus::StreamPlanner::Create(SmallProfile(), SmallDag(), SmallCosts(), {}), "Create");
   const perseus::Work work({1, 2, 1, 0.5});
   Check(ValueOf(stream.PlanFor(work), "PlanFor").plan.saving_percent > 0, "stream.h");
-  const auto orders = perseus::AnalyseAssignment(stream, {1, 2, 1, 0.5}, {.tries = 10});
-  Check(ValueOf(orders, "AnalyseAssignment").front().name == "as given", "assignment.h");
 }
 
 // The plan that holds where clocks come late.
@@ -104,12 +97,6 @@ int main(int argc, char** argv) {
   Check(job.microbatches == 4, "job_file.h");
   Check(!perseus::Job::Load("", {}).has_value(), "job.h");
 
-  perseus::SynthSpec synth;
-  synth.model = "gpt3-1.3b";
-  synth.gpu = "a100-sxm";
-  synth.stages = 4;
-  Check(ValueOf(perseus::Synthesize(synth), "Synthesize").stages.size() == 4, "synth.h");
-
   perseus::PolicySpec of_max_clocks;
   of_max_clocks.name = "max-clocks";
   const auto policy = ValueOf(perseus::MakePolicy(of_max_clocks, planner), "MakePolicy");
@@ -119,17 +106,10 @@ int main(int argc, char** argv) {
   spec.target_seconds = seconds;
   const auto emulation = ValueOf(perseus::Emulate(planner, *policy, spec), "Emulate");
   Check(emulation.iterations.size() == 3 && emulation.energy.total_joules() > 0, "emulator.h");
-  Check(emulation.power_shape.stated(), "power_shape.h");
-  const perseus::PowerLimits limits = {.ramp_watts_per_second = 1e9};
-  Check(limits.KeptBy(emulation.power_shape), "power_limits.h");
-  const auto slower = perseus::SlowDownToLimits(planner, *policy, spec, limits);
-  Check(ValueOf(slower, "SlowDownToLimits").back().keeps, "power_limits.h");
   PlanAStream();
   PlanUnderConditions(planner);
   DivideASite();
 
-  Check(ValueOf(perseus::CheapestWithin(planner, seconds), "CheapestWithin").saving_percent > 0,
-        "analysis.h");
   Check(!perseus::ExplainSaving({}).critical_stage, "explain.h");
   return 0;
 }
