@@ -74,6 +74,15 @@ bool AppendValue(const Field& field, const void* value, std::string* out) {
     return true;
   }
   Writing writing{field, out};
+  if (field.is_picked) {
+    type.visit(value, &writing, [](void* context, std::string_view key, const void* element) {
+      auto& to = *static_cast<Writing*>(context);
+      if (key != to.field.name) return;
+      to.wrote = true;
+      AppendElement(to.field, element, to.out);
+    });
+    return writing.wrote;
+  }
   if (type.many == Many::kList) *out += '[';
   if (type.many == Many::kMap) *out += '{';
   type.visit(value, &writing, [](void* context, std::string_view key, const void* element) {
@@ -107,7 +116,7 @@ void AppendField(const Field& field, const void* object, std::string* out) {
     const std::size_t key_end = to->size();
     if (AppendValue(of, value, to)) return;
     to->resize(key_end);
-    if (of.presence == Presence::kSometimes) {
+    if (of.presence == Presence::kSometimes || of.is_left_out) {
       to->resize(begin);
     } else {
       *to += "null";
@@ -115,33 +124,39 @@ void AppendField(const Field& field, const void* object, std::string* out) {
   });
 }
 
-// The fields of an object that stand where `outer` inlines it.
-struct Inlined {
-  const AnyMessage& message;
+// A part of an object whose fields stand in it.
+struct Part {
+  const Field& field;
   const AnyMessage& outer;
   const void* outer_object;
   std::string* out;
 };
 
-void AppendFields(const AnyMessage& message, const void* object, std::string* out);
+void AppendPart(Part part, const void* object);
 
-void AppendInlined(const AnyMessage& outer, const Field& field, const void* object,
-                   std::string* out) {
-  Inlined inlined{*field.message, outer, object, out};
-  field.with(object, &inlined, [](void* context, const void* value) {
-    const Inlined& in = *static_cast<Inlined*>(context);
-    for (const Field& each : in.message.fields) {
-      const auto other =
-          std::find_if(in.outer.fields.begin(), in.outer.fields.end(),
-                       [&](const Field& own) { return own.replaces && own.name == each.name; });
-      if (other != in.outer.fields.end()) {
-        AppendField(*other, in.outer_object, in.out);
-      } else if (each.name.empty()) {
-        AppendInlined(in.message, each, value, in.out);
-      } else if (each.with != nullptr) {
-        AppendField(each, value, in.out);
-      }
+void AppendPartFields(const Part& part, const void* object) {
+  for (const Field& each : part.field.message->fields) {
+    const auto other =
+        std::find_if(part.outer.fields.begin(), part.outer.fields.end(),
+                     [&](const Field& own) { return own.replaces && own.name == each.name; });
+    if (other != part.outer.fields.end()) {
+      AppendField(*other, part.outer_object, part.out);
+    } else if (each.name.empty()) {
+      AppendPart({each, part.outer, part.outer_object, part.out}, object);
+    } else if (each.with != nullptr) {
+      AppendField(each, object, part.out);
     }
+  }
+}
+
+// `object`: that which holds the part.
+void AppendPart(Part part, const void* object) {
+  part.field.with(object, &part, [](void* context, const void* value) {
+    const Part& of = *static_cast<Part*>(context);
+    if (of.field.type->visit == nullptr) return AppendPartFields(of, value);
+    of.field.type->visit(value, context, [](void* in, std::string_view, const void* element) {
+      AppendPartFields(*static_cast<Part*>(in), element);
+    });
   });
 }
 
@@ -149,7 +164,7 @@ void AppendFields(const AnyMessage& message, const void* object, std::string* ou
   for (const Field& field : message.fields) {
     if (field.replaces || field.with == nullptr) continue;
     if (field.name.empty()) {
-      AppendInlined(message, field, object, out);
+      AppendPart({field, message, object, out}, object);
     } else {
       AppendField(field, object, out);
     }
@@ -169,7 +184,8 @@ int Bound(double bound) {
   return static_cast<int>(std::clamp<double>(bound, -kMostNumber, kMostNumber));
 }
 
-void ReadElement(const Field& field, const TreeCursor& at, void* element) {
+// False: a word of a lenient field is not known.
+bool ReadElement(const Field& field, const TreeCursor& at, void* element) {
   if (field.type->set == nullptr) return ReadObject(*field.message, at, element);
   Scalar scalar;
   std::string text;
@@ -189,38 +205,44 @@ void ReadElement(const Field& field, const TreeCursor& at, void* element) {
     case Kind::kChoice: {
       text = ReadText(at, field.most_bytes > 0 ? field.most_bytes : kMostTextBytes);
       scalar.text = text;
-      if (field.kind != Kind::kChoice) break;
+      if (field.words.empty()) break;
       const auto found = std::find(field.words.begin(), field.words.end(), text);
       scalar.integer = found - field.words.begin();
       if (found != field.words.end()) break;
       if (!field.is_lenient) at.FailExpected(WordList(field.words));
-      return;
+      return false;
     }
     case Kind::kObject:
     case Kind::kArray:
     case Kind::kJson:
-      return;
+      return true;
   }
   field.type->set(element, scalar);
+  return true;
 }
 
-void ReadField(const Field& field, const TreeCursor& at, void* member) {
-  if (field.read != nullptr) return field.read(at, member);
+bool ReadField(const Field& field, const TreeCursor& at, void* member) {
   const TypeOps& type = *field.type;
+  if (field.read != nullptr) {
+    field.read(field, at, member);
+    return true;
+  }
   if (type.many == Many::kOne) return ReadElement(field, at, member);
   if (type.many == Many::kMaybe) {
-    // A word that is not known is no value.
-    const bool is_known = !field.is_lenient || std::find(field.words.begin(), field.words.end(),
-                                                         at.String()) != field.words.end();
-    if (is_known) ReadElement(field, at, type.add(member));
-    return;
+    const bool is_known =
+        !field.is_lenient || field.words.empty() ||
+        std::find(field.words.begin(), field.words.end(), at.String()) != field.words.end();
+    return is_known && ReadElement(field, at, type.add(member));
   }
   std::size_t count = at.Size();
   if (field.most_elements > 0 && count > field.most_elements) {
     at.FailExpected(fmt::format("at most {} {}", field.most_elements, field.noun));
     count = field.most_elements;
   }
-  for (std::size_t i = 0; i < count; ++i) ReadElement(field, at.At(i), type.add(member));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!ReadElement(field, at.At(i), type.add(member)) && field.is_lenient) type.drop(member);
+  }
+  return true;
 }
 
 }  // namespace
@@ -249,24 +271,26 @@ void AppendObject(const AnyMessage& message, const void* object, std::string* ou
   *out += '}';
 }
 
-void ReadObject(const AnyMessage& message, const TreeCursor& at, void* object) {
+bool ReadObject(const AnyMessage& message, const TreeCursor& at, void* object) {
   if (message.is_closed) {
     std::vector<std::string_view> names;
     for (const Field& field : message.fields) names.push_back(field.name);
     at.AllowOnly(names);
   }
+  bool are_known = true;
   for (const Field& field : message.fields) {
     if (field.into == nullptr) continue;
     void* const member = field.into(object);
     if (field.name.empty()) {
-      ReadObject(*field.message, at, member);
+      are_known &= ReadObject(*field.message, at, member);
     } else if (field.presence == Presence::kAlways) {
-      ReadField(field, at.Get(field.name), member);
+      are_known &= ReadField(field, at.Get(field.name), member);
     } else if (const auto found = FindSet(at, field.name)) {
-      ReadField(field, *found, member);
+      are_known &= ReadField(field, *found, member);
     }
   }
   if (message.check != nullptr) message.check(at, object);
+  return are_known;
 }
 
 Result<void> ParseObject(const AnyMessage& message, std::string_view json, const std::string& name,

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -80,6 +81,8 @@ struct TypeOps {
   void (*set)(void* element, const Scalar& scalar) = nullptr;          // Null: it is written alone.
   void (*visit)(const void* value, void* context, Use use) = nullptr;  // Null: kOne.
   void* (*add)(void* value) = nullptr;                                 // Null: kOne, or no reader.
+  void (*drop)(void* value) = nullptr;                       // Takes back what add() gave.
+  void* (*pick)(void* map, std::string_view key) = nullptr;  // kMap: the element of a key.
 };
 
 namespace internal {
@@ -203,8 +206,14 @@ struct OpsOf<std::vector<E>> {
     ops.add = [](void* value) -> void* {
       return &static_cast<std::vector<E>*>(value)->emplace_back();
     };
+    ops.drop = [](void* value) { static_cast<std::vector<E>*>(value)->pop_back(); };
     return ops;
   }();
+};
+template <typename E>
+struct OpsOf<std::deque<E>> {
+  static constexpr TypeOps kOps =
+      Container<E, std::deque<E>>(Many::kList, VisitList<std::deque<E>>);
 };
 template <typename E, std::size_t kSize>
 struct OpsOf<std::array<E, kSize>> {
@@ -215,8 +224,8 @@ template <typename E>
 struct OpsOf<std::span<E>> {
   static constexpr TypeOps kOps = Container<E, std::span<E>>(Many::kList, VisitList<std::span<E>>);
 };
-template <typename K, typename E>
-struct OpsOf<std::map<K, E>> {
+template <typename K, typename E, typename C>
+struct OpsOf<std::map<K, E, C>> {
   static constexpr TypeOps kOps =
       Container<E, std::map<K, E>>(Many::kMap, VisitMap<std::map<K, E>>);
 };
@@ -264,7 +273,7 @@ struct AnyMessage;
 struct Field {
   std::string_view name;  // Empty: the fields of `message` stand in this one's place.
   Kind kind = Kind::kText;
-  std::string_view of = {};  // kChoice: words between spaces; kObject: the name of a schema.
+  std::string_view of = {};                      // kChoice: words between spaces.
   std::span<const std::string_view> words = {};  // kChoice: the words, if `of` is empty.
   const AnyMessage* message = nullptr;           // kObject: its table.
   std::string_view about = {};
@@ -275,13 +284,16 @@ struct Field {
   std::size_t most_elements = 0;       // Of a list. 0: the schema gives no limit.
   std::string_view noun = "elements";  // What the elements of a list are.
   bool is_nothing_if_empty = false;    // 0, "", false and [] are no value.
-  bool is_lenient = false;             // A word that is not known leaves the member as it was.
-  bool replaces = false;               // Stands in the place of an inlined field of this name.
-  const void* owner = nullptr;         // Tells the type of the object apart.
-  const TypeOps* type = nullptr;       // Null: the field is only described.
+  bool is_left_out = false;            // Missing rather than null, also where it is optional.
+  bool is_picked = false;              // The element of this name of a map.
+  bool is_lenient = false;
+  bool replaces = false;          // Stands in the place of an inlined field of this name.
+  const void* owner = nullptr;    // Tells the type of the object apart.
+  const TypeOps* type = nullptr;  // Null: the field is only described.
   void (*with)(const void* object, void* context, internal::UseValue use) = nullptr;
-  void* (*into)(void* object) = nullptr;                       // Null: the field is not read.
-  void (*read)(const TreeCursor& at, void* member) = nullptr;  // In place of the usual reader.
+  void* (*into)(void* object) = nullptr;  // Null: the field is not read.
+  // In place of the usual reader.
+  void (*read)(const Field& field, const TreeCursor& at, void* member) = nullptr;
 
   constexpr Field Nullable() const {
     Field changed = *this;
@@ -327,11 +339,26 @@ struct Field {
     changed.kind = shown;
     return changed;
   }
+  // 0, "", false and [] are no value, and where there is none, the field is missing.
+  constexpr Field LeftOut() const {
+    Field changed = *this;
+    changed.is_nothing_if_empty = true;
+    changed.is_left_out = true;
+    return changed;
+  }
   constexpr Field UnlessEmpty() const {
     Field changed = *this;
     changed.is_nothing_if_empty = true;
     return changed;
   }
+  // The element of this field's name of a map.
+  constexpr Field Picked() const {
+    Field changed = *this;
+    changed.is_picked = true;
+    changed.kind = type->kind;
+    return changed;
+  }
+  // A word that is not known is no value. Of a list of objects: such elements are left out.
   constexpr Field Lenient() const {
     Field changed = *this;
     changed.is_lenient = true;
@@ -342,7 +369,8 @@ struct Field {
     changed.replaces = true;
     return changed;
   }
-  constexpr Field ReadBy(void (*reader)(const TreeCursor& at, void* member)) const {
+  constexpr Field ReadBy(void (*reader)(const Field& field, const TreeCursor& at,
+                                        void* member)) const {
     Field changed = *this;
     changed.read = reader;
     return changed;
@@ -354,8 +382,7 @@ struct AnyMessage {
   std::string_view name;
   std::span<const Field> fields;
   std::string_view about = {};
-  std::string_view base = {};  // A schema that this one extends; see also Inline().
-  bool is_closed = false;      // Readers refuse fields that the table does not name.
+  bool is_closed = false;  // Readers refuse fields that the table does not name.
   // Checks an object after its fields were read.
   void (*check)(const TreeCursor& at, void* object) = nullptr;
 };
@@ -368,7 +395,9 @@ struct Message : AnyMessage {
                     std::string_view about = {})
       : AnyMessage{name, fields, about} {
     for (const Field& field : fields) {
-      if (field.owner != &internal::kTag<T>) throw "a field of another type's object";
+      const bool is_described = field.owner == nullptr;
+      if (!is_described && field.owner != &internal::kTag<T>)
+        throw "a field of another type's object";
     }
   }
   consteval Message Closed() const {
@@ -462,6 +491,17 @@ constexpr Field Inline(const AnyMessage& message) {
   return Object<kFirst, kRest...>("", message);
 }
 
+// The fields of another table of the same type stand in this one's place.
+template <typename T>
+constexpr Field Base(const Message<T>& message) {
+  Field field = internal::WithTable(internal::Typed<T, T>(""), message);
+  field.with = [](const void* object, void* context, internal::UseValue use) {
+    use(context, object);
+  };
+  field.into = [](void* object) { return object; };
+  return field;
+}
+
 // Fields that are only described.
 constexpr Field Integer(std::string_view name) { return {name, Kind::kInteger}; }
 constexpr Field Number(std::string_view name) { return {name, Kind::kNumber}; }
@@ -475,17 +515,19 @@ constexpr Field Choice(std::string_view name, std::string_view words) {
 constexpr Field Choice(std::string_view name, std::span<const std::string_view> words) {
   return {name, Kind::kChoice, {}, words};
 }
-constexpr Field Object(std::string_view name, std::string_view schema = {}) {
-  return {name, Kind::kObject, schema};
+constexpr Field Object(std::string_view name) { return {name, Kind::kObject}; }
+constexpr Field Object(std::string_view name, const AnyMessage& message) {
+  return internal::WithTable({name}, message);
 }
+constexpr Field Base(const AnyMessage& message) { return Object("", message); }
 
 // As FormatCompact() writes JSON: on one line, without spaces.
 void AppendNumber(double number, std::string* out);
 void AppendText(std::string_view text, std::string* out);
 void AppendObject(const AnyMessage& message, const void* object, std::string* out);
 // Reads what the table names, and ignores other fields unless the message is closed. Errors go to
-// the cursor's reader.
-void ReadObject(const AnyMessage& message, const TreeCursor& at, void* object);
+// the cursor's reader. False: a word of a lenient field was not known.
+bool ReadObject(const AnyMessage& message, const TreeCursor& at, void* object);
 Result<void> ParseObject(const AnyMessage& message, std::string_view json, const std::string& name,
                          void* object);
 
@@ -500,8 +542,8 @@ std::string Write(const Message<T>& message, const T& object) {
   return out;
 }
 template <typename T>
-void Read(const Message<T>& message, const TreeCursor& at, T* object) {
-  ReadObject(message, at, object);
+bool Read(const Message<T>& message, const TreeCursor& at, T* object) {
+  return ReadObject(message, at, object);
 }
 // `name` stands for the text in errors: "the server's answer".
 template <typename T>

@@ -29,17 +29,18 @@ constexpr double kSlow = 0.06;
 
 // Most clocks take 20 ms, 900 MHz take 60. 1000 MHz may take 30; one call says little.
 RankConditions ToldOfClocks() {
-  return {.noise_variance = RankFigure{1e-4, 1e-7},
-          .rank_noise_variance = RankFigure{0, 1e-7},
-          .noise_correlation = RankFigure{0, 0.03},
-          .latency_seconds = RankFigure{kAll, 0.0003},
-          .latency_spread_seconds = RankFigure{0.001, 0.0001},
-          .latency_at = {{.clock_mhz = 900, .seconds = {kSlow, 0.0004}, .calls = 40},
-                         {.clock_mhz = 1000, .seconds = {0.03, 0.02}, .calls = 1},
-                         {.clock_mhz = 1200, .seconds = {kAll + 0.001, 0.0001}, .calls = 64}},
-          .iterations = 100,
-          .computations = 3000,
-          .calls = 64};
+  return {
+      .noise_variance = RankFigure{1e-4, 1e-7},
+      .rank_noise_variance = RankFigure{0, 1e-7},
+      .noise_correlation = RankFigure{0, 0.03},
+      .latency_seconds = RankFigure{kAll, 0.0003},
+      .latency_spread_seconds = RankFigure{0.001, 0.0001},
+      .latency_at = {{.clock_mhz = 900, .seconds = RankFigure{kSlow, 0.0004}, .calls = 40},
+                     {.clock_mhz = 1000, .seconds = RankFigure{0.03, 0.02}, .calls = 1},
+                     {.clock_mhz = 1200, .seconds = RankFigure{kAll + 0.001, 0.0001}, .calls = 64}},
+      .iterations = 100,
+      .computations = 3000,
+      .calls = 64};
 }
 
 MeasuredConditions Combined(const std::vector<double>& slow) {
@@ -47,7 +48,7 @@ MeasuredConditions Combined(const std::vector<double>& slow) {
   int rank = 0;
   for (const double seconds : slow) {
     RankConditions told = ToldOfClocks();
-    told.latency_at.front().seconds.value = seconds;
+    told.latency_at.front().seconds->value = seconds;
     watch.Take(rank++, told);
   }
   return watch.Combined();

@@ -73,10 +73,11 @@ class MeasuredConditionsTest : public ServiceTest {
       for (int pp_rank = 0; pp_rank < 2; ++pp_rank) {
         IterationReport report = {
             .rank = 2 * dp_rank + pp_rank, .iteration = iteration, .time_seconds = 10};
+        report.timeline.emplace();
         for (const int i : pipeline.dag.rank_order[static_cast<std::size_t>(pp_rank)]) {
           const auto at = static_cast<std::size_t>(i);
-          report.rows.push_back({.begin_seconds = pp_rank + timing.start_seconds[at],
-                                 .end_seconds = pp_rank + timing.end_seconds[at]});
+          report.timeline->begin_ns.push_back(1e9 * (pp_rank + timing.start_seconds[at]));
+          report.timeline->end_ns.push_back(1e9 * (pp_rank + timing.end_seconds[at]));
         }
         reports.push_back(report);
       }

@@ -15,10 +15,9 @@
 #include "job/job_fields.h"
 #include "perseus/version.h"
 #include "server/api/api.h"
-#include "server/api/query_check.h"
-#include "server/api/routes.h"
 #include "server/service_testing.h"
 #include "support/mentions.h"
+#include "wire/routes.h"
 
 namespace perseus::server {
 namespace {
@@ -33,7 +32,7 @@ TEST_F(OpenapiTest, EveryRowHasAHandler) {
     EXPECT_TRUE(route.takes_bound_tokens) << route.pattern;
   }
   std::set<std::string> rows;
-  for (const RouteRow& row : kRoutes) {
+  for (const wire::RouteRow& row : wire::kRoutes) {
     const std::string name = std::string(row.method) + " " + std::string(row.path);
     EXPECT_TRUE(rows.insert(name).second) << name;
   }
@@ -86,14 +85,14 @@ TEST_F(OpenapiTest, TheVersionIsTheProgramsVersion) {
 }
 
 TEST_F(OpenapiTest, QueriesThatDoNotFitTheirRowAreRefused) {
-  const auto refusal = [](const RouteRow& row, std::map<std::string, std::string> query) {
+  const auto refusal = [](const wire::RouteRow& row, std::map<std::string, std::string> query) {
     http::Request request;
     request.query = std::move(query);
-    const auto refused = CheckQuery(row, request);
+    const auto refused = wire::CheckQuery(row, request);
     EXPECT_EQ(refused ? refused->status : 422, 422);
     return refused ? *refused->body : "";
   };
-  const RouteRow& list = RowOf("listJobs");
+  const wire::RouteRow& list = wire::RowOf("listJobs");
   EXPECT_EQ(refusal(list, {{"state", "running"}, {"limit", "10"}, {"name", "a b"}}), "");
   EXPECT_THAT(refusal(list, {{"status", "running"}}), Mentions("'status'", "client_key"));
   EXPECT_THAT(refusal(list, {{"state", "runing"}}), Mentions("'state'"));
@@ -101,10 +100,10 @@ TEST_F(OpenapiTest, QueriesThatDoNotFitTheirRowAreRefused) {
   EXPECT_NE(refusal(list, {{"limit", "0"}}), "");
   EXPECT_NE(refusal(list, {{"limit", "1001"}}), "");
   EXPECT_NE(refusal(list, {{"limit", "1.5"}}), "");
-  EXPECT_THAT(refusal(RowOf("getJob"), {{"verbose", "1"}}), Mentions("parameters"));
-  EXPECT_THAT(refusal(RowOf("getPlan"), {}), Mentions("'rank'"));
-  EXPECT_EQ(refusal(RowOf("getPlan"), {{"rank", "0"}, {"after", "-1"}, {"wait", "1e3"}}), "");
-  EXPECT_NE(refusal(RowOf("getPlan"), {{"rank", "0"}, {"wait", "-1"}}), "");
+  EXPECT_THAT(refusal(wire::RowOf("getJob"), {{"verbose", "1"}}), Mentions("parameters"));
+  EXPECT_THAT(refusal(wire::RowOf("getPlan"), {}), Mentions("'rank'"));
+  EXPECT_EQ(refusal(wire::RowOf("getPlan"), {{"rank", "0"}, {"after", "-1"}, {"wait", "1e3"}}), "");
+  EXPECT_NE(refusal(wire::RowOf("getPlan"), {{"rank", "0"}, {"wait", "-1"}}), "");
 }
 
 }  // namespace

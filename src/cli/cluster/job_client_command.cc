@@ -32,7 +32,7 @@
 #include "http/client.h"
 #include "http/target.h"
 #include "perseus/job.h"
-#include "server/api/routes.h"
+#include "wire/routes.h"
 
 namespace perseus::cli {
 namespace {

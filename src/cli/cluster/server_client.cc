@@ -18,7 +18,7 @@
 #include "common/json_text.h"
 #include "common/printable.h"
 #include "http/target.h"
-#include "server/api/routes.h"
+#include "wire/routes.h"
 
 namespace perseus::cli {
 namespace {
@@ -85,7 +85,7 @@ Result<nlohmann::ordered_json> ServerClient::Jobs(const std::string& filters, in
     const int left = limit - static_cast<int>(all["jobs"].size());
     const std::string after = all["next"].is_null() ? "" : all["next"].get<std::string>();
     const Result<std::string> text = Text(
-        "GET", fmt::format("/api/v1/jobs?limit={}{}{}", std::min(left, server::rows::kMostListed),
+        "GET", fmt::format("/api/v1/jobs?limit={}{}{}", std::min(left, wire::rows::kMostListed),
                            filters, Filter("after", after)));
     if (!text) return tl::unexpected(text.error());
     const Json page = Parsed(*text);

@@ -34,7 +34,7 @@ constexpr Field Words(std::string_view name) {
   return Value<kPath...>(name).Most(kMaxAnswerBytes);
 }
 
-void ReadName(const TreeCursor& at, void* member) {
+void ReadName(const Field& /*field*/, const TreeCursor& at, void* member) {
   std::string text = at.String();
   if (text.size() > kMaxNameBytes) at.Fail("is longer than 128 bytes");
   *static_cast<std::string*>(member) = std::move(text);

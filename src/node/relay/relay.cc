@@ -18,8 +18,7 @@
 #include "common/numbers.h"
 #include "http/client.h"
 #include "http/target.h"
-#include "server/api/query_check.h"
-#include "server/api/routes.h"
+#include "wire/routes.h"
 
 namespace perseus::relay {
 namespace {
@@ -67,7 +66,7 @@ std::string TargetOf(std::string_view pattern, const Parameters& parameters) {
 
 // A route of the server's list, with an answer of the relay's. What the server would refuse at
 // first sight it does not hear of.
-http::Route RouteOf(const server::RouteRow& row, http::Handler handle) {
+http::Route RouteOf(const wire::RouteRow& row, http::Handler handle) {
   http::Route route;
   route.method = row.method;
   route.pattern = row.path;
@@ -77,7 +76,7 @@ http::Route RouteOf(const server::RouteRow& row, http::Handler handle) {
   route.handle = [&row, handle = std::move(handle)](const Request& request,
                                                     const Parameters& parameters,
                                                     const Responder& responder) {
-    if (auto refusal = server::CheckQuery(row, request)) {
+    if (auto refusal = wire::CheckQuery(row, request)) {
       responder.Send(*std::move(refusal));
     } else {
       handle(request, parameters, responder);
@@ -86,7 +85,7 @@ http::Route RouteOf(const server::RouteRow& row, http::Handler handle) {
   return route;
 }
 
-http::Route InstantRoute(const server::RouteRow& row, http::Handler handle) {
+http::Route InstantRoute(const wire::RouteRow& row, http::Handler handle) {
   http::Route route = RouteOf(row, std::move(handle));
   route.is_instant = true;
   return route;
@@ -196,8 +195,8 @@ http::Handler Relay::OfOwner(http::Handler handle) {
 }
 
 void Relay::CreateJob(const Request& request, const Responder& responder) {
-  Forwarder::Request forwarded = {"POST", std::string(server::RowOf("createJob").path),
-                                  request.body, HeadersFor(request)};
+  Forwarder::Request forwarded = {"POST", std::string(wire::RowOf("createJob").path), request.body,
+                                  HeadersFor(request)};
   const bool is_sent = forwarder_->Send(
       std::move(forwarded),
       [this, user = request.peer_uid, responder](const Result<http::Response>& answer) {
@@ -215,9 +214,9 @@ void Relay::CreateJob(const Request& request, const Responder& responder) {
 
 std::vector<http::Route> Relay::Routes() {
   std::vector<http::Route> routes;
-  for (const server::RouteRow& row : server::kRoutes) {
-    if (row.relaying != server::Relaying::kForwarded) continue;
-    if (row.id == server::RowOf("createJob").id) {
+  for (const wire::RouteRow& row : wire::kRoutes) {
+    if (row.relaying != wire::Relaying::kForwarded) continue;
+    if (row.id == wire::RowOf("createJob").id) {
       routes.push_back(
           RouteOf(row, [this](const Request& request, const Parameters&,
                               const Responder& responder) { CreateJob(request, responder); }));
@@ -232,26 +231,26 @@ std::vector<http::Route> Relay::Routes() {
                           responder);
                 })));
   }
-  constexpr const server::RouteRow& kIterations = server::RowOf("reportIterations");
+  constexpr const wire::RouteRow& kIterations = wire::RowOf("reportIterations");
   routes.push_back(
       RouteOf(kIterations, OfOwner([this](const Request& request, const Parameters& parameters,
                                           const Responder& responder) {
                 reports_->Add(TargetOf(kIterations.path, parameters), request.body, responder);
               })));
-  routes.push_back(RouteOf(server::RowOf("getPlan"),
+  routes.push_back(RouteOf(wire::RowOf("getPlan"),
                            OfOwner([this](const Request& request, const Parameters& parameters,
                                           const Responder& responder) {
                              AskForPlan(hub_.get(), request, parameters, responder);
                            })));
-  routes.push_back(InstantRoute(server::RowOf("healthz"),
+  routes.push_back(InstantRoute(wire::RowOf("healthz"),
                                 [](const Request&, const Parameters&, const Responder& responder) {
                                   responder.Send(http::JsonResponse(200, "{\"status\":\"ok\"}"));
                                 }));
-  routes.push_back(InstantRoute(server::RowOf("readyz"), [this](const Request&, const Parameters&,
-                                                                const Responder& responder) {
-    responder.Send(health_.is_away() ? UnavailableResponse({ErrorCode::kIo, health_.why()})
-                                     : http::JsonResponse(200, "{\"status\":\"ready\"}"));
-  }));
+  routes.push_back(InstantRoute(
+      wire::RowOf("readyz"), [this](const Request&, const Parameters&, const Responder& responder) {
+        responder.Send(health_.is_away() ? UnavailableResponse({ErrorCode::kIo, health_.why()})
+                                         : http::JsonResponse(200, "{\"status\":\"ready\"}"));
+      }));
   return routes;
 }
 

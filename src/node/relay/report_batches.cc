@@ -11,7 +11,7 @@
 #include "perseus/version.h"
 #include "relay/json_slices.h"
 #include "relay/server_line.h"
-#include "server/api/routes.h"
+#include "wire/routes.h"
 
 namespace perseus::relay {
 namespace {
@@ -37,7 +37,7 @@ std::string AnswerOfOne(std::size_t count, const http::Response& response) {
 }
 
 // So that the server knows which ranks have a relay, and of which version.
-http::Headers RelayHeaders() { return {{server::kRelayHeader, PERSEUS_VERSION_STRING}}; }
+http::Headers RelayHeaders() { return {{wire::kRelayHeader, PERSEUS_VERSION_STRING}}; }
 
 void Join(std::string_view elements, std::string* list) {
   if (elements.find_first_not_of(" \t\r\n") == std::string_view::npos) return;

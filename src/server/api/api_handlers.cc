@@ -7,14 +7,82 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <variant>
 
 #include "common/numbers.h"
-#include "server/api/job_json.h"
-#include "server/api/query_check.h"
+#include "server/api/messages.h"
 
 namespace perseus::server {
 namespace {
+
+constexpr std::string_view kBodyName = "request";
+constexpr double kMostWaitSeconds = 60;
+
+int StatusOf(FailureCode code) {
+  switch (code) {
+    case FailureCode::kInvalid:
+      return 422;
+    case FailureCode::kNotFound:
+      return 404;
+    case FailureCode::kConflict:
+      return 409;
+    case FailureCode::kTooLarge:
+      return 413;
+    case FailureCode::kPast:
+      return 412;
+    case FailureCode::kUnavailable:
+    case FailureCode::kStale:
+      return 503;
+    case FailureCode::kInternal:
+      return 500;
+  }
+  return 500;
+}
+
+std::string_view CodeName(FailureCode code) {
+  switch (code) {
+    case FailureCode::kInvalid:
+      return "invalid";
+    case FailureCode::kNotFound:
+      return "not_found";
+    case FailureCode::kConflict:
+      return "conflict";
+    case FailureCode::kTooLarge:
+      return "too_large";
+    case FailureCode::kPast:
+      return "past";
+    case FailureCode::kUnavailable:
+    case FailureCode::kStale:
+      return "unavailable";
+    case FailureCode::kInternal:
+      return "internal";
+  }
+  return "internal";
+}
+
+// "request:1:12: rows[0].time: expected ..." in its parts.
+Failure BodyFailure(const Error& error) {
+  Failure failure{.code = FailureCode::kInvalid, .message = error.message};
+  if (error.code == ErrorCode::kInternal) failure.code = FailureCode::kInternal;
+  std::string_view text = error.message;
+  if (!text.starts_with(kBodyName)) return failure;
+  const std::size_t place = text.find(": ");
+  if (place == std::string_view::npos) return failure;
+  text.remove_prefix(place + 2);
+  const std::size_t path = text.find(": ");
+  if (path == std::string_view::npos) return failure;
+  const std::string_view field = text.substr(0, path);
+  const bool is_path = std::all_of(field.begin(), field.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '[' ||
+           c == ']';
+  });
+  if (!is_path) return failure;
+  failure.field = field;
+  failure.message = fmt::format("'{}': {}", field, text.substr(path + 2));
+  return failure;
+}
 
 // What a reader waits for the store at most.
 constexpr double kReadSeconds = 5;
@@ -58,6 +126,49 @@ bool MaySee(const Call& call, const Outcome<JobPointer>& job) {
 
 }  // namespace
 
+http::Response FailureResponse(const Failure& failure) {
+  http::Response response = http::ErrorResponse(StatusOf(failure.code), CodeName(failure.code),
+                                                failure.message, failure.field);
+  if (failure.code == FailureCode::kUnavailable) response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+http::Response NoContent() {
+  http::Response response;
+  response.status = 204;
+  response.content_type.clear();
+  return response;
+}
+
+Outcome<void> ReadBody(const std::string& body, const std::function<void(const TreeCursor&)>& read,
+                       int most_values) {
+  const std::string name(kBodyName);
+  const Result<TreeNode> tree = ParseJsonTree(body, name, nullptr, most_values);
+  if (!tree) return tl::unexpected(BodyFailure(tree.error()));
+  TreeReader reader(*tree, name);
+  const TreeCursor root = reader.Root();
+  if (!std::holds_alternative<TreeNode::Table>(tree->value)) {
+    root.FailExpected("a JSON object");
+  } else {
+    read(root);
+  }
+  if (reader.failed()) return tl::unexpected(BodyFailure(*reader.error()));
+  return {};
+}
+
+std::string QueryText(const http::Request& request, const std::string& name) {
+  const auto found = request.query.find(name);
+  return found == request.query.end() ? "" : found->second;
+}
+
+std::optional<std::int64_t> QueryInteger(const http::Request& request, const std::string& name) {
+  return ParseInteger<std::int64_t>(QueryText(request, name));
+}
+
+double QueryWait(const http::Request& request) {
+  return std::min(ParseFinite(QueryText(request, "wait")).value_or(0), kMostWaitSeconds);
+}
+
 bool Sees(const http::TokenBinding& binding, const std::string& id, const std::string& client_key) {
   if (binding.is_free()) return true;
   return std::find(binding.jobs.begin(), binding.jobs.end(), id) != binding.jobs.end() ||
@@ -86,7 +197,7 @@ void RouteMaker::On(const RouteRow& row, Handler handler) {
   route.handle = [&row, &service = service_, handler = std::move(handler)](
                      const http::Request& request, const std::vector<std::string>& parameters,
                      const http::Responder& responder) {
-    if (auto refusal = CheckQuery(row, request)) {
+    if (auto refusal = wire::CheckQuery(row, request)) {
       responder.Send(*std::move(refusal));
       return;
     }
@@ -151,7 +262,7 @@ void AnswerWhenNew(
 
 http::Response ShowJob(const ManagedJob& job, int status) {
   const JobView view = job.View();
-  http::Response response = JsonAnswer(status, JobJson(view));
+  http::Response response = JsonAnswer(status, kJob, view);
   response.headers.emplace_back("ETag", EntityTag(view.revision));
   return response;
 }

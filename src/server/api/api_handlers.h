@@ -12,19 +12,60 @@
 #include <utility>
 #include <vector>
 
+#include "common/labels.h"
+#include "common/tree.h"
+#include "common/tree_reader.h"
+#include "http/message.h"
 #include "http/server.h"
-#include "server/api/api_text.h"
-#include "server/api/routes.h"
+#include "server/base/failure.h"
 #include "server/domain/caller.h"
+#include "server/domain/schema.h"
 #include "server/runtime/job_service.h"
+#include "wire/routes.h"
 
-// What happens between a route and its handler: checks of the query, of the token, and of If-Match.
+// What happens between a route and its handler: checks of the query, of the token, and of If-Match;
+// how bodies are read and answers made.
 namespace perseus::server {
+
+using wire::RouteRow;
+using wire::RowOf;
 
 // The header of an answer that may be out of date because the store does not answer.
 inline constexpr const char* kStaleHeader = "Perseus-Stale";
 inline constexpr const char* kStaleSentence =
     "the store does not answer; this is what was known before";
+
+http::Response FailureResponse(const Failure& failure);
+template <typename T>
+http::Response JsonAnswer(int status, const Message<T>& message, const T& object) {
+  return http::JsonResponse(status, wire::Write(message, object));
+}
+http::Response NoContent();
+
+// More values than the largest body of measurements has. As a tree they take about 60 MiB.
+inline constexpr int kMostBodyValues = 700'000;
+
+// Parses a body, which must be a JSON object with at most `most_values` values. `read` takes what
+// it needs from the root. A failure names the field.
+Outcome<void> ReadBody(const std::string& body, const std::function<void(const TreeCursor&)>& read,
+                       int most_values = kMostBodyValues);
+
+template <typename T>
+Outcome<T> ReadBody(const Message<T>& message, const std::string& body,
+                    int most_values = kMostBodyValues) {
+  T object = {};
+  const Outcome<void> read = ReadBody(
+      body, [&](const TreeCursor& root) { wire::Read(message, root, &object); }, most_values);
+  if (!read) return tl::unexpected(read.error());
+  return object;
+}
+
+// A whole number in the query, which CheckQuery() has checked; nullopt if it is missing.
+std::optional<std::int64_t> QueryInteger(const http::Request& request, const std::string& name);
+// A text in the query; empty if it is missing.
+std::string QueryText(const http::Request& request, const std::string& name);
+// The parameter "wait" in seconds: 0 if it is missing, at most 60.
+double QueryWait(const http::Request& request);
 
 // One request. Its answer may come later, from any thread.
 struct Call {
@@ -39,6 +80,11 @@ inline void Send(const Call& call, http::Response response) {
 }
 using CallPointer = std::shared_ptr<const Call>;
 using JobPointer = std::shared_ptr<ManagedJob>;
+
+// The labels that a job must have, from the parameter `label`: "team:vision,project:x". Empty: any.
+Outcome<JobLabels> WantedLabels(const http::Request& request);
+// Whether `labels` has all of `wanted`.
+bool HasLabels(const JobLabels& labels, const JobLabels& wanted);
 
 // Whether the token is allowed to see the job. Its role decides whether it may also change it.
 bool Sees(const http::TokenBinding& binding, const std::string& id, const std::string& client_key);
@@ -77,17 +123,10 @@ class RouteMaker {
 };
 
 void AddJobRoutes(RouteMaker* routes);
-void AddJobListRoute(RouteMaker* routes);
-void AddLabelRoutes(RouteMaker* routes);
 void AddRankRoutes(RouteMaker* routes);
-void AddRankGridRoutes(RouteMaker* routes);
 void AddNodeRoute(RouteMaker* routes);
 void AddTimelineRoute(RouteMaker* routes);
-void AddMeasurementRoutes(RouteMaker* routes);
-void AddProfileRoutes(RouteMaker* routes);
 void AddPlanRoutes(RouteMaker* routes);
-void AddStragglerRoutes(RouteMaker* routes);
-void AddWatchRoutes(RouteMaker* routes);
 void AddHistoryRoutes(RouteMaker* routes);
 void AddEventRoutes(RouteMaker* routes);
 // The wire of Zeus' pipeline frequency optimizer, as its 0.16 client speaks it.

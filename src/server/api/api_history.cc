@@ -20,17 +20,14 @@
 #include <tuple>
 #include <vector>
 
+#include "common/json_text.h"
 #include "common/labels.h"
 #include "server/api/api_handlers.h"
-#include "server/api/api_schemas.h"
-#include "server/api/api_text.h"
-#include "server/api/energy_figures.h"
-#include "server/api/label_texts.h"
+#include "server/api/messages.h"
 
 namespace perseus::server {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using store::NamedHistoryRow;
 using store::Resolution;
 
@@ -39,58 +36,156 @@ constexpr std::size_t kMostEnergyRows = 10'000;
 // Later than any day.
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
 
-constexpr Field kFiguresMembers[] = {
-    Number("iterations"),
-    Number("gpu_hours").Says("Of all ranks, while they ran these iterations."),
-    Number("covered_share")
+// Sums of rows of the history, also of several jobs.
+struct EnergyFigures {
+  double iterations = 0;
+  double gpu_seconds = 0;
+  double covered_gpu_seconds = 0;   // The part of which it is known when that was.
+  double possible_gpu_seconds = 0;  // For how long these ranks might have run some.
+  std::int64_t reports = 0;
+  std::int64_t energy_reports = 0;
+  double joules = 0;
+  double predicted_joules = 0;
+  double compared_joules = 0;
+  double measured_joules = 0;  // Saved.
+
+  void Add(const store::HistoryRow& row) {
+    // All ranks report each iteration.
+    iterations += static_cast<double>(row.reports) / std::max(row.ranks, 1);
+    gpu_seconds += row.total_seconds;
+    if (row.last_seconds > 0) covered_gpu_seconds += row.total_seconds;
+    reports += row.reports;
+    energy_reports += row.energy_reports;
+    joules += row.joules;
+    predicted_joules += row.promised_joules;
+    compared_joules += row.compared_joules;
+    measured_joules += row.realised_joules;
+  }
+  void AddTime(double seconds, int ranks) { possible_gpu_seconds += seconds * ranks; }
+};
+std::optional<double> If(bool is_known, double value) {
+  return is_known ? std::optional(value) : std::nullopt;
+}
+// What was not measured is null, rather than 0.
+constexpr Field kFiguresFields[] = {
+    Value<&EnergyFigures::iterations>("iterations"),
+    Value("gpu_hours", [](const EnergyFigures& sums) { return sums.gpu_seconds / 3600; })
+        .Says("Of all ranks, while they ran these iterations."),
+    Value("covered_share",
+          [](const EnergyFigures& sums) {
+            // Reports of a moment may be of iterations that took longer.
+            return If(sums.possible_gpu_seconds > 0,
+                      std::min(sums.covered_gpu_seconds / sums.possible_gpu_seconds, 1.0));
+          })
         .Nullable()
-        .Says("Of the time from the first of these iterations to the last, the part in which ranks "
-              "reported iterations. The rest is in no figure: pauses, time between iterations, and "
-              "iterations that no server heard of, as none was up. null: an older Perseus kept "
-              "these rows."),
-    Number("measured_share")
-        .Says("Of the iterations of ranks, those whose energy the rank reported. All that follows "
-              "is of these alone."),
-    Number("energy_j")
+        .Says("Of the time from the first of these iterations to the last, the part in "
+              "which ranks reported iterations. The rest is in no figure: pauses, time "
+              "between iterations, and iterations that no server heard of, as none was "
+              "up. null: an older Perseus kept these rows."),
+    Value("measured_share",
+          [](const EnergyFigures& sums) {
+            return sums.reports == 0 ? 0.0
+                                     : static_cast<double>(sums.energy_reports) /
+                                           static_cast<double>(sums.reports);
+          })
+        .Says(
+            "Of the iterations of ranks, those whose energy the rank reported. All that follows is "
+            "of these alone."),
+    Value("energy_j",
+          [](const EnergyFigures& sums) { return If(sums.energy_reports > 0, sums.joules); })
         .Nullable()
         .Says("Of the GPUs, as their counters measured it; null: no rank reported any."),
-    Number("promised_saved_j")
+    Value("promised_saved_j",
+          [](const EnergyFigures& sums) {
+            return If(sums.energy_reports > 0, sums.predicted_joules);
+          })
         .Nullable()
-        .Says("Saved against maximum clocks, if the plan keeps what it promises. 0 where the job's "
-              "figures cannot be believed."),
-    Number("compared_energy_j")
+        .Says("Saved against maximum clocks, if the plan keeps what it promises. 0 where "
+              "the job's figures cannot be believed."),
+    Value<&EnergyFigures::compared_joules>("compared_energy_j")
         .Says("The part of energy_j whose plan was compared with iterations with no clock set."),
-    Number("realised_saved_j")
+    Value("realised_saved_j",
+          [](const EnergyFigures& sums) {
+            return If(sums.compared_joules > 0, sums.measured_joules);
+          })
         .Nullable()
-        .Says("What this part saved by that comparison, so against no clock set. Negative: it used "
-              "more; null: nothing was compared.")};
-constexpr Field kHistoryRowMembers[] = {
-    Integer("start").Says("When the span began, seconds since 1970."),
-    Number("iteration_time_s")
+        .Says("What this part saved by that comparison, so against no clock set. "
+              "Negative: it used more; null: nothing was compared.")};
+constexpr Message<EnergyFigures> kEnergyFigures = {"EnergyFigures", kFiguresFields};
+
+struct HistoryRow {
+  std::int64_t start = 0;
+  std::optional<double> iteration_seconds = {};
+  std::optional<double> watts = {};
+  EnergyFigures figures = {};
+};
+constexpr Field kHistoryRowFields[] = {
+    Value<&HistoryRow::start>("start").Says("When the span began, seconds since 1970."),
+    Value<&HistoryRow::iteration_seconds>("iteration_time_s")
         .Nullable()
         .Says("Mean of the iterations that were complete in the span; of each the slowest rank. "
               "null: none was. Rows that an older Perseus kept have the mean of all ranks."),
-    Number("power_w").Nullable().Says(
+    Value<&HistoryRow::watts>("power_w").Nullable().Says(
         "Of all GPUs together: the energy of the iterations of which all ranks told it, over "
-        "their time, the slowest rank's. null: there is none.")};
-constexpr Field kHistoryMembers[] = {Choice("resolution", store::kResolutionNames),
-                                     Integer("span_s"), Object("rows", "HistoryRow").List()};
-constexpr Field kEnergyRowMembers[] = {
-    Text("day").Sometimes().Says("2026-11-27, in UTC."),
-    Text("job").Sometimes(),
-    Text("name").Sometimes().Says("Of the job."),
-    Text("user").Sometimes().Says("Name of the token that created the job; empty: none did."),
-    Object("labels").Sometimes().Says("Of the job: name to value."),
-    Text("label").Optional().Says("The value of the label that `by` names; null: the job has none. "
-                                  "A job counts by the labels that it has now, or had last.")};
-constexpr Field kEnergyMembers[] = {Text("by"), Object("rows", "EnergyRow").List(kMostEnergyRows),
-                                    Object("total", "EnergyFigures")};
-constexpr AnyMessage kHistorySchemas[] = {
-    {"EnergyFigures", kFiguresMembers},
-    {.name = "HistoryRow", .fields = kHistoryRowMembers, .base = "EnergyFigures"},
-    {"History", kHistoryMembers},
-    {.name = "EnergyRow", .fields = kEnergyRowMembers, .base = "EnergyFigures"},
-    {"Energy", kEnergyMembers}};
+        "their time, the slowest rank's. null: there is none."),
+    Inline<&HistoryRow::figures>(kEnergyFigures)};
+constexpr Message<HistoryRow> kHistoryRow = {"HistoryRow", kHistoryRowFields};
+struct History {
+  Resolution resolution = Resolution::kMinute;
+  std::vector<HistoryRow> rows = {};
+};
+constexpr Field kHistoryFields[] = {
+    Choice<&History::resolution>("resolution", store::kResolutionNames),
+    Value("span_s", [](const History& history) { return store::SpanOf(history.resolution); }),
+    Object<&History::rows>("rows", kHistoryRow)};
+constexpr Message<History> kHistory = {"History", kHistoryFields};
+
+// By day, name, job and user, in this order; then by label: jobs without it come first.
+struct GroupKey {
+  std::int64_t day = 0;
+  std::optional<std::string> name = {};
+  std::optional<std::string> job = {};
+  std::optional<std::string> user = {};
+  std::optional<std::string> label = {};
+  JobLabels labels = {};  // Only of jobs.
+
+  friend bool operator<(const GroupKey& a, const GroupKey& b) {
+    return std::tie(a.day, a.name, a.job, a.user, a.label, a.labels) <
+           std::tie(b.day, b.name, b.job, b.user, b.label, b.labels);
+  }
+};
+struct EnergyRow {
+  GroupKey key;
+  std::string day = {};  // Empty: rows are not told apart by it.
+  RawJson label = {};    // Empty: the same. null: the job has none.
+  RawJson labels = {};   // Empty: rows are not of jobs.
+  EnergyFigures figures = {};
+};
+constexpr Field kEnergyRowFields[] = {
+    Value<&EnergyRow::day>("day").Sometimes().UnlessEmpty().Says("2026-11-27, in UTC."),
+    Value<&EnergyRow::key, &GroupKey::job>("job").Sometimes(),
+    Value<&EnergyRow::key, &GroupKey::name>("name").Sometimes().Says("Of the job."),
+    Value<&EnergyRow::key, &GroupKey::user>("user").Sometimes().Says(
+        "Name of the token that created the job; empty: none did."),
+    Value<&EnergyRow::label>("label")
+        .As(wire::Kind::kText)
+        .Optional()
+        .LeftOut()
+        .Says("The value of the label that `by` names; null: the job has none. A job counts by the "
+              "labels that it has now, or had last."),
+    Value<&EnergyRow::labels>("labels").Sometimes().UnlessEmpty().Says(
+        "Of the job: name to value."),
+    Inline<&EnergyRow::figures>(kEnergyFigures)};
+constexpr Message<EnergyRow> kEnergyRow = {"EnergyRow", kEnergyRowFields};
+struct Energy {
+  std::string by = {};
+  std::vector<EnergyRow> rows = {};
+  EnergyFigures total = {};
+};
+constexpr Field kEnergyFields[] = {Value<&Energy::by>("by"),
+                                   Object<&Energy::rows>("rows", kEnergyRow).List(kMostEnergyRows),
+                                   Object<&Energy::total>("total", kEnergyFigures)};
+constexpr Message<Energy> kEnergy = {"Energy", kEnergyFields};
 
 Resolution ResolutionOf(const std::string& name) {
   const auto* const found =
@@ -106,19 +201,17 @@ std::int64_t Since(const Call& call, Resolution resolution) {
   return since - since % store::SpanOf(resolution);
 }
 
-Json HistoryRowJson(const NamedHistoryRow& named) {
+HistoryRow HistoryRowOf(const NamedHistoryRow& named) {
   const store::HistoryRow& row = named.row;
-  Json json = {{"start", row.start}, {"iteration_time_s", nullptr}, {"power_w", nullptr}};
-  if (named.iteration_seconds > 0) json["iteration_time_s"] = named.iteration_seconds;
+  HistoryRow shown = {.start = row.start};
+  if (named.iteration_seconds > 0) shown.iteration_seconds = named.iteration_seconds;
   if (named.measured_iteration_seconds > 0) {
     const double of_rank = row.measured_joules / static_cast<double>(row.measured_times.reports);
-    json["power_w"] = of_rank * row.ranks / named.measured_iteration_seconds;
+    shown.watts = of_rank * row.ranks / named.measured_iteration_seconds;
   }
-  EnergyFigures figures;
-  figures.Add(row);
-  figures.AddTime(row.last_seconds - row.first_seconds, row.ranks);
-  json.update(figures.ToJson());
-  return json;
+  shown.figures.Add(row);
+  shown.figures.AddTime(row.last_seconds - row.first_seconds, row.ranks);
+  return shown;
 }
 
 http::Response ShowHistory(const ManagedJob& job, const Call& call) {
@@ -128,50 +221,41 @@ http::Response ShowHistory(const ManagedJob& job, const Call& call) {
                                               .since = Since(call, resolution),
                                               .until = kNever});
   if (!rows) return FailureResponse(rows.error());
-  Json list = Json::array();
+  History history = {.resolution = resolution};
   for (const NamedHistoryRow& each : *rows) {
-    if (each.row.reports > 0) list.push_back(HistoryRowJson(each));
+    if (each.row.reports > 0) history.rows.push_back(HistoryRowOf(each));
   }
-  return JsonAnswer(200,
-                    {{"resolution", store::kResolutionNames[static_cast<std::size_t>(resolution)]},
-                     {"span_s", store::SpanOf(resolution)},
-                     {"rows", std::move(list)}});
+  return JsonAnswer(200, kHistory, history);
 }
-
-// By day, name, job and user, in this order; then by label: jobs without it come first.
-using GroupKey = std::tuple<std::int64_t, std::string, std::string, std::string,
-                            std::optional<std::string>, JobLabels>;
 
 // What rows of an account are told apart by.
 struct Grouping {
-  std::string text;   // As it was asked for.
-  std::string label;  // The name of one; empty: none.
+  std::string text = {};  // As it was asked for.
+  std::string label;      // The name of one = {}; empty: none.
   bool has_job = false;
   bool has_name = false;
   bool has_user = false;
   bool has_day = false;
 
   GroupKey KeyOf(const NamedHistoryRow& each) const {
-    const auto found = label.empty() ? each.labels.end() : each.labels.find(label);
-    return {has_day ? each.row.start : 0,
-            has_name ? each.name : "",
-            has_job ? each.row.job : "",
-            has_user ? each.owner : "",
-            found == each.labels.end() ? std::nullopt : std::optional(found->second),
-            has_job ? each.labels : JobLabels()};
+    GroupKey key;
+    if (has_day) key.day = each.row.start;
+    if (has_name) key.name = each.name;
+    if (has_job) key.job = each.row.job;
+    if (has_user) key.user = each.owner;
+    if (has_job) key.labels = each.labels;
+    const auto found = each.labels.find(label);
+    if (!label.empty() && found != each.labels.end()) key.label = found->second;
+    return key;
   }
 
-  Json RowOf(const GroupKey& key) const {
-    const auto& [day, name, job, user, value, labels] = key;
-    Json row = Json::object();
+  EnergyRow RowOf(const GroupKey& key, const EnergyFigures& figures) const {
+    EnergyRow row = {.key = key, .figures = figures};
     if (has_day) {
-      row["day"] = fmt::format("{:%Y-%m-%d}", fmt::gmtime(static_cast<std::time_t>(day)));
+      row.day = fmt::format("{:%Y-%m-%d}", fmt::gmtime(static_cast<std::time_t>(key.day)));
     }
-    if (has_job) row["job"] = job;
-    if (has_name) row["name"] = name;
-    if (has_user) row["user"] = user;
-    if (!label.empty()) row["label"] = value ? Json(*value) : Json();
-    if (has_job) row["labels"] = labels;
+    if (!label.empty()) row.label.text = key.label ? FormatCompact(*key.label) : "null";
+    if (has_job) row.labels.text = FormatCompact(key.labels);
     return row;
   }
 };
@@ -273,18 +357,17 @@ http::Response ShowEnergy(const Call& call) {
                      kMostEnergyRows),
          "since"});
   }
-  Json list = Json::array();
-  for (const auto& [key, figures] : groups) {
-    Json row = by->RowOf(key);
-    row.update(figures.ToJson());
-    list.push_back(std::move(row));
-  }
-  return JsonAnswer(200, {{"by", by->text}, {"rows", std::move(list)}, {"total", total.ToJson()}});
+  Energy energy = {.by = by->text, .total = total};
+  for (const auto& [key, figures] : groups) energy.rows.push_back(by->RowOf(key, figures));
+  return JsonAnswer(200, kEnergy, energy);
 }
 
 }  // namespace
 
-Schemas HistorySchemas() { return kHistorySchemas; }
+Messages HistoryMessages() {
+  static constexpr const AnyMessage* kAll[] = {&kHistory, &kEnergy};
+  return kAll;
+}
 
 void AddHistoryRoutes(RouteMaker* routes) {
   routes->OnJob(RowOf("showHistory"), [](const JobPointer& job, const CallPointer& call) {

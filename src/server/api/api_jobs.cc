@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// One job: create, show, point, export, finish, delete.
+// Jobs: created, listed, shown, changed and ended; and the library of profiles.
 
 #include <fmt/format.h>
 
@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -18,14 +19,13 @@
 #include <vector>
 
 #include "common/json_text.h"
+#include "common/nearest_name.h"
+#include "common/numbers.h"
 #include "perseus/plan_file.h"
 #include "perseus/profile.h"
 #include "profile/sha256.h"
 #include "server/api/api_handlers.h"
-#include "server/api/api_schemas.h"
-#include "server/api/api_text.h"
-#include "server/api/job_json.h"
-#include "server/api/label_texts.h"
+#include "server/api/messages.h"
 #include "server/planning/job_spec.h"
 
 namespace perseus::server {
@@ -37,20 +37,51 @@ using http::Response;
 // for one by one.
 constexpr int kMostJobValues = 20'000;
 
-constexpr Field kNewJobMembers[] = {
-    Text("client_key").Most(256).Sometimes(), Text("name").Most(256).Sometimes(),
-    Object("labels").Optional().Says("Name to value, as in {\"team\": \"vision\"}: for lists and "
-                                     "accounts. See setLabels."),
-    Object("job", "JobSettings"),
-    Text("profile_csv").Most(rows::kMostJobBytes).Sometimes().Says("Missing: the ranks measure.")};
-constexpr AnyMessage kNewJobSchema = {
-    .name = "NewJob", .fields = kNewJobMembers, .is_closed = true};
-constexpr Field kPointMembers[] = {Text("at").Says(
-    "1.05x (of the time at maximum clocks), 5.3s (seconds), fastest, economic or tstar")};
-constexpr AnyMessage kPointSchema = {.name = "Point", .fields = kPointMembers, .is_closed = true};
-constexpr AnyMessage kNewJobSchemas[] = {kNewJobSchema, kPointSchema};
+// Labels.
+
+using LabelChanges = std::map<std::string, std::optional<std::string>>;
+
+// Reads {"team": "vision", "project": null}, without checking what is allowed.
+void ReadLabels(const Field& /*field*/, const TreeCursor& labels, void* member) {
+  auto& changes = *static_cast<LabelChanges*>(member);
+  const auto* const table = std::get_if<TreeNode::Table>(&labels.node().value);
+  if (table == nullptr)
+    return labels.FailExpected("an object of labels, as {\"team\": \"vision\"}");
+  for (const TreeMember& each : *table) {
+    if (std::holds_alternative<std::monostate>(each.node.value)) {
+      changes[each.key] = std::nullopt;
+    } else if (const auto* const value = std::get_if<std::string>(&each.node.value)) {
+      changes[each.key] = *value;
+    } else {
+      labels.Fail(fmt::format("the label {} must have a text as its value, not {}", Shown(each.key),
+                              each.node.Describe()));
+    }
+  }
+}
+
+// Those that are set, if they are allowed.
+Outcome<JobLabels> NewLabelsOf(const LabelChanges& changes) {
+  JobLabels labels;
+  for (const auto& [name, value] : changes) {
+    if (value) labels.emplace(name, *value);
+  }
+  const Result<void> good = CheckLabels(labels);
+  if (!good) return Fail(FailureCode::kInvalid, good.error().message, "labels");
+  return labels;
+}
+
+// Bodies.
+
+struct NewJob {
+  std::string client_key = {};
+  std::string name = {};
+  LabelChanges given_labels;
+  std::string settings_json = {};
+  std::string profile_csv = {};
+  JobLabels labels = {};
+};
 // Beside the fields of job files.
-constexpr Field kJobSettingsMembers[] = {
+constexpr Field kJobSettingsFields[] = {
     Text("model").Most(256).Optional().Says(
         "A label: the job takes over the profile of an earlier one with the same label, layout "
         "(stages, schedule, tensor parallelism, `microbatch_size` where given) and GPUs, if there "
@@ -59,37 +90,103 @@ constexpr Field kJobSettingsMembers[] = {
     Boolean("reuse_profile").Optional().Says("false: the ranks measure all the same.")};
 constexpr AnyMessage kJobSettings = {
     .name = "JobSettings",
-    .fields = kJobSettingsMembers,
+    .fields = kJobSettingsFields,
     .about = "The fields of job files (docs/reference/files.md) but those that name files.",
     .is_closed = true};
+constexpr Field kNewJobFields[] = {
+    Value<&NewJob::client_key>("client_key").Most(256).Sometimes(),
+    Value<&NewJob::name>("name").Most(256).Sometimes(),
+    Value<&NewJob::given_labels>("labels")
+        .ReadBy(ReadLabels)
+        .Optional()
+        .Says(
+            "Name to value, as in {\"team\": \"vision\"}: for lists and accounts. See setLabels."),
+    // Read from the body.
+    Object<&NewJob::settings_json>("job", kJobSettings)
+        .ReadBy([](const Field&, const TreeCursor&, void*) {}),
+    Value<&NewJob::profile_csv>("profile_csv")
+        .Most(wire::rows::kMostJobBytes)
+        .Sometimes()
+        .Says("Missing: the ranks measure.")};
+constexpr Message<NewJob> kNewJob = Message<NewJob>("NewJob", kNewJobFields).Closed();
 
-struct NewJob {
-  std::string client_key;
-  std::string name;
-  JobLabels labels;
-  std::string settings_json;
-  std::string profile_csv;
-};
+constexpr Field kLabelChangesFields[] = {Value<&SetLabels::labels>("labels")
+                                             .ReadBy(ReadLabels)
+                                             .Says("Name to value, as in {\"team\": \"vision\"}. "
+                                                   "null takes a label away; what is not named "
+                                                   "stays. A job has at most 16 labels.")};
+constexpr Message<SetLabels> kLabelChanges =
+    Message<SetLabels>("LabelChanges", kLabelChangesFields).Closed();
+
+constexpr Field kPointFields[] = {
+    Value<&SetTarget::text>("at")
+        .ReadBy([](const Field&, const TreeCursor& at, void* member) {
+          // Of a number the target's reader says how else to write it.
+          *static_cast<std::string*>(member) =
+              at.IsNumber() ? fmt::format("{}", at.Number(kPositive)) : at.String();
+        })
+        .Says("1.05x (of the time at maximum clocks), 5.3s (seconds), fastest, economic or tstar")};
+constexpr Message<SetTarget> kPoint = Message<SetTarget>("Point", kPointFields).Closed();
+
+constexpr NumberRange kCounted = {.least = 0, .most = kMaxCount};
+constexpr Field kNewStragglerFields[] = {
+    Value<&StragglerRequest::pipeline>("pipeline").In(kCounted).Optional(),
+    Value<&StragglerRequest::rank>("rank").In(kCounted).Optional(),
+    Value<&StragglerRequest::node>("node").Most(256).Optional(),
+    Value<&StragglerRequest::factor>("factor").In({.least = 1}).Optional(),
+    Value<&StragglerRequest::delay_seconds>("delay_s").In(kPositive).Optional(),
+    Value<&StragglerRequest::expires_in_seconds>("expires_s").Optional().Says("Seconds from now"),
+    Value<&StragglerRequest::starts_in_seconds>("starts_s").Optional().Says("Seconds from now")};
+constexpr Message<StragglerRequest> kNewStraggler =
+    Message<StragglerRequest>(
+        "NewStraggler", kNewStragglerFields,
+        "Exactly one of pipeline, rank and node, and one of factor and delay_s.")
+        .Closed();
+
+constexpr NumberRange kThresholds = {.least = kLeastThreshold, .most = kMostThreshold};
+constexpr Field kNewDetectionFields[] = {
+    Choice<&SetWatch::mode>("mode", kDetectionModeNames)
+        .Optional()
+        .Says("advisory: only says so; act: has the plans answer"),
+    Value<&SetWatch::threshold>("threshold")
+        .In(kThresholds)
+        .Optional()
+        .Says("A shift smaller than this share is none"),
+    Value<&SetWatch::window>("window")
+        .In({.least = kLeastWindow, .most = kMostWindow})
+        .Optional()
+        .Says("Iterations that are looked at together")};
+constexpr Message<SetWatch> kNewDetection =
+    Message<SetWatch>("NewDetection", kNewDetectionFields).Closed();
+
+constexpr NumberRange kComparisonRange = {.least = 0, .most = ComparisonBlocks::kMostEvery};
+constexpr Field kNewComparisonFields[] = {
+    Value<&ComparisonBlocks::every>("every").In(kComparisonRange).Says("0: no comparison"),
+    Value<&ComparisonBlocks::iterations>("iterations").In(kComparisonRange).Optional()};
+constexpr Message<ComparisonBlocks> kNewComparison =
+    Message<ComparisonBlocks>("NewComparison", kNewComparisonFields).Closed();
+
+// Answers.
+
+constexpr Field kStragglerListFields[] = {Object<&JobView::stragglers>("stragglers", kStraggler)};
+constexpr Message<JobView> kStragglerList = {"StragglerList", kStragglerListFields};
+constexpr Field kStragglerSetFields[] = {Value<&Answer::straggler>("straggler_id"),
+                                         Value<&Answer::plan_version>("plan_version")};
+constexpr Message<Answer> kStragglerSet = {"StragglerSet", kStragglerSetFields};
+constexpr Field kDetectionNowFields[] = {Inline<&Answer::settings>(kDetectionSettings)};
+constexpr Message<Answer> kDetectionNow = {"DetectionSettings", kDetectionNowFields};
+
+// Creating.
 
 Outcome<NewJob> ReadNewJob(const std::string& body) {
-  NewJob job;
-  LabelChanges labels;
-  const auto read_job = [&](const TreeCursor& root) {
-    AllowOnly(kNewJobSchema, root);
-    job.client_key = FindText(root, "client_key", 256);
-    job.name = FindText(root, "name", 256);
-    if (const auto given = FindSet(root, "labels")) labels = ReadLabels(*given);
-    job.profile_csv = FindText(root, "profile_csv", rows::kMostJobBytes);
-    root.Get("job");
-  };
-  const Outcome<void> read = ReadBody(body, read_job, kMostJobValues);
-  if (!read) return tl::unexpected(read.error());
-  Outcome<JobLabels> good = NewLabelsOf(labels);
-  if (!good) return tl::unexpected(good.error());
-  job.labels = *std::move(good);
+  Outcome<NewJob> job = ReadBody(kNewJob, body, kMostJobValues);
+  if (!job) return job;
+  Outcome<JobLabels> labels = NewLabelsOf(job->given_labels);
+  if (!labels) return tl::unexpected(labels.error());
+  job->labels = *std::move(labels);
   // Depth and size were checked by the reader above.
   auto tree = ParseObject(body);
-  job.settings_json = tree["job"].dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  job->settings_json = tree["job"].dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   return job;
 }
 
@@ -259,16 +356,11 @@ void DeleteOne(const CallPointer& call) {
   });
 }
 
-void SetPoint(const JobPointer& job, const CallPointer& call) {
-  std::string at;
-  const Outcome<void> read = ReadBody(call->request.body, [&](const TreeCursor& root) {
-    AllowOnly(kPointSchema, root);
-    const TreeCursor value = root.Get("at");
-    // Of a number the target's reader says how else to write it.
-    at = value.IsNumber() ? fmt::format("{}", value.Number(kPositive)) : value.String();
-  });
-  if (!read) return Send(*call, FailureResponse(read.error()));
-  ChangeAndShow(job, call, SetTarget{at});
+template <typename C>
+void Set(const Message<C>& message, const JobPointer& job, const CallPointer& call) {
+  Outcome<C> command = ReadBody(message, call->request.body);
+  if (!command) return Send(*call, FailureResponse(command.error()));
+  ChangeAndShow(job, call, *std::move(command));
 }
 
 // The published plan with a curve, or a failure that says what is missing.
@@ -334,21 +426,307 @@ Response GetPlanFile(ManagedJob& job, const Call& call) {
   return http::JsonResponse(200, FormatPlanJson(document));
 }
 
+// Lists.
+
+// Where a page ends. Jobs are listed by the time of their creation, those of one moment by id,
+// so that a job that is deleted meanwhile does no harm.
+struct ListPlace {
+  double created_at_seconds = 0;
+  std::string id = {};
+
+  static ListPlace Of(const JobService::Listed& each) {
+    return {each.head.created_at_seconds, each.head.id};
+  }
+  bool operator<(const ListPlace& other) const {
+    return std::pair(created_at_seconds, std::string_view(id)) <
+           std::pair(other.created_at_seconds, std::string_view(other.id));
+  }
+  std::string text() const { return fmt::format("{}_{}", created_at_seconds, id); }
+};
+
+std::optional<ListPlace> ParseListPlace(std::string_view text) {
+  const std::size_t size = std::min(text.find('_'), text.size());
+  const auto seconds = ParseFinite(text.substr(0, size));
+  if (!seconds || size == text.size()) return std::nullopt;
+  return ListPlace{*seconds, std::string(text.substr(size + 1))};
+}
+
+// What a request asks for.
+struct ListQuery {
+  std::string state = {};
+  std::string name = {};
+  JobLabels labels = {};
+  std::string client_key = {};
+  std::optional<std::int64_t> limit = {};
+  std::optional<ListPlace> from = {};
+
+  bool Fits(const Call& call, const JobService::Listed& each) const {
+    const store::JobHead& head = each.head;
+    return (!from || *from < ListPlace::Of(each)) &&
+           Sees(call.request.binding, head.id, head.client_key) &&
+           (client_key.empty() || head.client_key == client_key) &&
+           (name.empty() || head.name == name) && HasLabels(head.labels, labels) &&
+           (state.empty() || store::JobStateName(head.state) == state);
+  }
+};
+
+// One page. Finished jobs that nobody asked for lately are read from the store, one by one.
+struct ListPage {
+  CallPointer call;
+  bool is_stale = false;
+  std::vector<JobService::Listed> jobs = {};
+  RawJson list = {};
+  std::optional<std::string> next = {};
+
+  void Add(const ManagedJob& job) {
+    list.text += list.text.empty() ? "[" : ",";
+    wire::Append(kJobSummary, job.View(), &list.text);
+  }
+  void Send();
+};
+constexpr Field kJobListFields[] = {Object<&ListPage::list>("jobs", kJobSummary).List(),
+                                    Value<&ListPage::next>("next").Nullable().Says(
+                                        "`after` of the next page; null: this was the last.")};
+constexpr Message<ListPage> kJobList = {"JobList", kJobListFields};
+
+void ListPage::Send() {
+  list.text += list.text.empty() ? "[]" : "]";
+  http::Response response = JsonAnswer(200, kJobList, *this);
+  if (is_stale) response.headers.emplace_back(kStaleHeader, kStaleSentence);
+  call->responder.Send(std::move(response));
+}
+
+void Fill(const std::shared_ptr<ListPage>& page, std::size_t from) {
+  for (std::size_t i = from; i < page->jobs.size(); ++i) {
+    const JobService::Listed& each = page->jobs[i];
+    if (each.job != nullptr) {
+      page->Add(*each.job);
+      continue;
+    }
+    return page->call->service.Get(each.head.id, [page, i](const Outcome<JobPointer>& job) {
+      // One that was deleted meanwhile, or cannot be read, is left out.
+      if (job) page->Add(**job);
+      page->call->service.OnReader([page, i] { Fill(page, i + 1); });
+    });
+  }
+  page->Send();
+}
+
+void ListJobs(const CallPointer& call) {
+  ListQuery query{.state = QueryText(call->request, "state"),
+                  .name = QueryText(call->request, "name"),
+                  .client_key = QueryText(call->request, "client_key"),
+                  .limit = QueryInteger(call->request, "limit"),
+                  .from = ParseListPlace(QueryText(call->request, "after"))};
+  if (!QueryText(call->request, "after").empty() && !query.from) {
+    return Send(
+        *call, FailureResponse({FailureCode::kInvalid,
+                                "'after' must be what `next` of an earlier answer says", "after"}));
+  }
+  Outcome<JobLabels> labels = WantedLabels(call->request);
+  if (!labels) return Send(*call, FailureResponse(labels.error()));
+  query.labels = *std::move(labels);
+  call->service.List(
+      call->caller.is_wanted, [call, query](std::vector<JobService::Listed> jobs, bool is_stale) {
+        std::sort(jobs.begin(), jobs.end(),
+                  [](const auto& a, const auto& b) { return ListPlace::Of(a) < ListPlace::Of(b); });
+        const auto page = std::make_shared<ListPage>();
+        page->call = call;
+        page->is_stale = is_stale;
+        for (JobService::Listed& each : jobs) {
+          if (!query.Fits(*call, each)) continue;
+          if (query.limit && static_cast<std::int64_t>(page->jobs.size()) == *query.limit) {
+            page->next = ListPlace::Of(page->jobs.back()).text();
+            break;
+          }
+          page->jobs.push_back(std::move(each));
+        }
+        Fill(page, 0);
+      });
+}
+
+// Stragglers.
+
+void SetStraggler(const JobPointer& job, const CallPointer& call) {
+  const auto straggler = ReadBody(kNewStraggler, call->request.body);
+  if (!straggler) return Send(*call, FailureResponse(straggler.error()));
+  Change(job, call, AddStraggler{*straggler},
+         [](const Answer& added) { return JsonAnswer(201, kStragglerSet, added); });
+}
+
+void ClearAll(const JobPointer& job, const CallPointer& call) {
+  Change(job, call, ClearStragglers{}, [](const Answer&) { return NoContent(); });
+}
+
+void ClearOne(const JobPointer& job, const CallPointer& call) {
+  const std::string& text = call->parameters[1];
+  const auto id = ParseInteger<std::int64_t>(text);
+  if (!id) {
+    return Send(*call, FailureOf(*job, {FailureCode::kNotFound,
+                                        "there is no straggler " + text +
+                                            "; 'perseus job show' has those that there are"}));
+  }
+  Change(job, call, ClearStraggler{*id}, [](const Answer&) { return NoContent(); });
+}
+
+// Detection, and the comparison of the plan with default clocks.
+
+// What is not named stays as it is.
+void SetDetection(const JobPointer& job, const CallPointer& call) {
+  const auto detection = ReadBody(kNewDetection, call->request.body);
+  if (!detection) return Send(*call, FailureResponse(detection.error()));
+  Change(job, call, *detection,
+         [](const Answer& set) { return JsonAnswer(200, kDetectionNow, set); });
+}
+
+Outcome<ComparisonBlocks> ReadComparison(const std::string& body) {
+  Outcome<ComparisonBlocks> blocks = ReadBody(kNewComparison, body);
+  if (!blocks) return blocks;
+  if (blocks->every == 0) return ComparisonBlocks{};
+  if (blocks->is_valid()) return blocks;
+  return Fail(FailureCode::kInvalid,
+              fmt::format("of every {} iterations {} with no clock set: each stretch needs at "
+                          "least {}, as its first one only settles",
+                          blocks->every, blocks->iterations, ComparisonBlocks::kLeastStretch),
+              "iterations");
+}
+
+void SetComparison(const JobPointer& job, const CallPointer& call,
+                   const Outcome<ComparisonBlocks>& blocks) {
+  if (!blocks) return Send(*call, FailureResponse(blocks.error()));
+  Change(job, call, SetWatch{.comparison = *blocks}, [](const Answer& set) {
+    return JsonAnswer(200, kComparisonNow, set.settings.comparison);
+  });
+}
+
+// The library of profiles.
+
+// A token that is bound to jobs sees the profiles that these measured.
+bool SeesProfile(const Call& call, const store::ProfileRecord& profile) {
+  if (call.request.binding.is_free()) return true;
+  const auto job = call.service.HeadOf(profile.job);
+  return job && Sees(call.request.binding, job->id, job->client_key);
+}
+
+struct ProfileList {
+  std::vector<store::ProfileRecord> profiles = {};
+};
+constexpr Field kProfileListFields[] = {Object<&ProfileList::profiles>("profiles", kProfileRecord)};
+constexpr Message<ProfileList> kProfileList = {"ProfileList", kProfileListFields};
+
+Response ListProfiles(const Call& call) {
+  const auto profiles = call.service.ListProfiles();
+  if (!profiles) return FailureResponse(profiles.error());
+  ProfileList list;
+  for (const store::ProfileRecord& profile : *profiles) {
+    if (!SeesProfile(call, profile)) continue;
+    list.profiles.push_back(profile);
+    list.profiles.back().profile_csv.clear();
+  }
+  return JsonAnswer(200, kProfileList, list);
+}
+
+// Of the path, as far as the token sees it.
+Outcome<store::ProfileRecord> FindProfile(const Call& call) {
+  const std::string& id = call.parameters[0];
+  auto profile = call.service.FindProfile(id);
+  if (profile && !SeesProfile(call, *profile)) {
+    return tl::unexpected(NoSuchProfile(id));
+  }
+  return profile;
+}
+
+Response ShowProfile(const Call& call) {
+  const auto profile = FindProfile(call);
+  if (!profile) return FailureResponse(profile.error());
+  return JsonAnswer(200, kProfileRecord, *profile);
+}
+
+Response DeleteProfile(const Call& call) {
+  const auto profile = FindProfile(call);
+  if (!profile) return FailureResponse(profile.error());
+  const Outcome<void> deleted = call.service.DeleteProfile(profile->id, call.caller);
+  return deleted ? NoContent() : FailureResponse(deleted.error());
+}
+
 }  // namespace
 
-Schemas NewJobSchemas() { return kNewJobSchemas; }
 const AnyMessage& JobSettingsSchema() { return kJobSettings; }
+
+Outcome<JobLabels> WantedLabels(const http::Request& request) {
+  JobLabels wanted;
+  const std::string text = QueryText(request, "label");
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(','), rest.size());
+    auto label = ParseLabel(rest.substr(0, end), ':');
+    if (!label) return Fail(FailureCode::kInvalid, "'label': " + label.error().message, "label");
+    if (!wanted.insert(*label).second) {
+      return Fail(FailureCode::kInvalid,
+                  fmt::format("'label' has {} twice; a job has it once", Shown(label->first)),
+                  "label");
+    }
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return wanted;
+}
+
+bool HasLabels(const JobLabels& labels, const JobLabels& wanted) {
+  return std::includes(labels.begin(), labels.end(), wanted.begin(), wanted.end());
+}
+
+Messages JobMessages() {
+  static constexpr const AnyMessage* kAll[] = {
+      &kNewJob,        &kJob,          &kJobList,           &kPoint,
+      &kLabelChanges,  &kNewStraggler, &kStragglerList,     &kStragglerSet,
+      &kNewDetection,  &kDetection,    &kDetectionSettings, &kNewComparison,
+      &kComparisonNow, &kSavings,      &kProfileList};
+  return kAll;
+}
 
 void AddJobRoutes(RouteMaker* routes) {
   routes->On(RowOf("createJob"), CreateJob);
+  routes->On(RowOf("listJobs"), ListJobs);
   routes->OnLook(RowOf("getJob"), [](ManagedJob& job, const Call&) { return ShowJob(job); });
   routes->On(RowOf("deleteJob"), DeleteOne);
   routes->OnJob(RowOf("finishJob"), [](const JobPointer& job, const CallPointer& call) {
     ChangeAndShow(job, call, FinishJob{});
   });
-  routes->OnJob(RowOf("setPoint"), SetPoint);
+  routes->OnJob(RowOf("setPoint"),
+                [](const JobPointer& job, const CallPointer& call) { Set(kPoint, job, call); });
+  routes->OnJob(RowOf("setLabels"), [](const JobPointer& job, const CallPointer& call) {
+    Set(kLabelChanges, job, call);
+  });
   routes->OnLook(RowOf("getFrontier"), GetFrontier);
   routes->OnLook(RowOf("getPlanFile"), GetPlanFile);
+  routes->OnJob(RowOf("setStraggler"), SetStraggler);
+  routes->OnLook(RowOf("listStragglers"), [](ManagedJob& job, const Call&) {
+    return JsonAnswer(200, kStragglerList, job.View());
+  });
+  routes->OnJob(RowOf("clearStragglers"), ClearAll);
+  routes->OnJob(RowOf("clearStraggler"), ClearOne);
+  routes->OnJob(RowOf("setDetection"), SetDetection);
+  routes->OnLook(RowOf("showDetection"), [](ManagedJob& job, const Call&) {
+    return JsonAnswer(200, kDetection, job.View().watch);
+  });
+  routes->OnJob(RowOf("setComparison"), [](const JobPointer& job, const CallPointer& call) {
+    SetComparison(job, call, ReadComparison(call->request.body));
+  });
+  routes->OnJob(RowOf("endComparison"), [](const JobPointer& job, const CallPointer& call) {
+    SetComparison(job, call, ComparisonBlocks{});
+  });
+  routes->OnLook(RowOf("showSavings"), [](ManagedJob& job, const Call&) {
+    return JsonAnswer(200, kSavings, job.View());
+  });
+  routes->OnStore(RowOf("listProfiles"), ListProfiles);
+  routes->OnStore(RowOf("showProfile"), ShowProfile);
+  routes->OnStore(RowOf("deleteProfile"), DeleteProfile);
+  routes->OnJob(RowOf("reprofile"), [](const JobPointer& job, const CallPointer& call) {
+    ChangeAndShow(job, call, Reprofile{});
+  });
+  routes->OnJob(RowOf("cancelReprofile"), [](const JobPointer& job, const CallPointer& call) {
+    ChangeAndShow(job, call, CancelReprofile{});
+  });
 }
 
 }  // namespace perseus::server

@@ -10,61 +10,22 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "server/api/api_handlers.h"
-#include "server/api/api_schemas.h"
-#include "server/domain/caller.h"
-#include "server/store/facts.h"
+#include "server/api/messages.h"
 
 namespace perseus::server {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kUsualNodes = 100;
 constexpr std::size_t kMostGpusOfNode = 64;
 constexpr std::size_t kMostGpus = 1024;  // Of an answer: under 1 MiB, unless agents say much.
 
-constexpr Field kNodeGpuMembers[] = {
-    Text("uuid").Nullable(),
-    Text("name").Nullable(),
-    Text("job").Says("That the GPU runs."),
-    Text("job_name"),
-    Integer("rank"),
-    Text("process").Nullable().Says("That has the clock, for people."),
-    Text("state").Nullable().Says("As its client says; null, as what follows: it did not report."),
-    Number("heard_at").Nullable().Says("When its client reported last, seconds since 1970."),
-    Text("client_version").Nullable(),
-    Text("agent_version").Nullable().Says("null: no agent answers; empty: it does not say."),
-    Text("relay_version").Nullable().Says("null: the client reports to the server itself."),
-    Integer("refused").Says("Clock calls that were refused, since the client began."),
-    Text("fights").List().Says("What acts against its clock: a power cap, heat, a profile."),
-    Text("error").Nullable()};
-constexpr Field kNodeMembers[] = {
-    Text("node").Says("As its ranks call it."),
-    Number("heard_at").Nullable().Says("When one of its ranks reported last."),
-    Integer("gpu_count").Says("Of its ranks. This and the numbers that follow count all of them."),
-    Integer("leased").Says("GPUs whose clock a client has, to follow a plan or to measure."),
-    Integer("refused"),
-    Integer("complaining").Says("Ranks that report an error."),
-    Integer("fights").Says("GPUs whose clock something acts against."),
-    Object("gpus", "NodeGpu")
-        .List(kMostGpusOfNode)
-        .Says("At most 64 of its ranks, job by job; those with refused clocks, errors or fights "
-              "before others.")};
-constexpr Field kNodeListMembers[] = {Object("nodes", "Node").List(),
-                                      Text("next").Nullable().Says("For `after`; null: no more.")};
-constexpr AnyMessage kNodeSchemas[] = {
-    {"NodeGpu", kNodeGpuMembers}, {"Node", kNodeMembers}, {"NodeList", kNodeListMembers}};
-
-Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
-std::int64_t RefusedBy(const ClientReport* client) {
+std::int64_t RefusedCalls(const ClientReport* client) {
   if (client == nullptr) return 0;
   const auto found = client->counts.find("refused");
   return found == client->counts.end() ? 0 : static_cast<std::int64_t>(found->second);
@@ -75,7 +36,7 @@ bool HasFights(const ClientReport* client) {
 }
 
 bool IsTroubled(const ClientReport* client) {
-  return RefusedBy(client) > 0 || HasFights(client) ||
+  return RefusedCalls(client) > 0 || HasFights(client) ||
          (client != nullptr && !client->error.empty());
 }
 
@@ -86,76 +47,131 @@ bool HasClock(const ClientReport* client) {
 }
 
 // A rank stands for its GPU.
-Json GpuJson(const store::JobHead& job, const store::RankRecord& rank, const ClientReport* told) {
-  const ClientReport none;
-  const ClientReport& client = told == nullptr ? none : *told;
-  return {{"uuid", OrNull(rank.gpu_uuid)},
-          {"name", OrNull(rank.gpu_name)},
-          {"job", job.id},
-          {"job_name", job.name},
-          {"rank", rank.rank},
-          {"process", OrNull(client.process)},
-          {"state", OrNull(client.state)},
-          {"heard_at", told == nullptr ? Json(nullptr) : Json(client.heard_at_seconds)},
-          {"client_version", OrNull(client.version)},
-          {"agent_version", client.agent ? Json(client.agent->version) : Json(nullptr)},
-          {"relay_version", OrNull(client.relay)},
-          {"refused", RefusedBy(told)},
-          {"fights", client.agent ? Json(client.agent->fights) : Json::array()},
-          {"error", OrNull(client.error)}};
-}
+struct NodeGpu {
+  store::JobHead job;
+  store::RankRecord rank;
+  std::optional<ClientReport> client = {};
+
+  template <std::string ClientReport::*kText>
+  static std::string Of(const NodeGpu& gpu) {
+    return gpu.client ? (*gpu.client).*kText : "";
+  }
+};
+constexpr Field kNodeGpuFields[] = {
+    Value<&NodeGpu::rank, &store::RankRecord::gpu_uuid>("uuid").Nullable().UnlessEmpty(),
+    Value<&NodeGpu::rank, &store::RankRecord::gpu_name>("name").Nullable().UnlessEmpty(),
+    Value<&NodeGpu::job, &store::JobHead::id>("job").Says("That the GPU runs."),
+    Value<&NodeGpu::job, &store::JobHead::name>("job_name"),
+    Value<&NodeGpu::rank, &store::RankRecord::rank>("rank"),
+    Value<NodeGpu::Of<&ClientReport::process>>("process").Nullable().UnlessEmpty().Says(
+        "That has the clock, for people."),
+    Value<NodeGpu::Of<&ClientReport::state>>("state").Nullable().UnlessEmpty().Says(
+        "As its client says; null, as what follows: it did not report."),
+    Value("heard_at",
+          [](const NodeGpu& gpu) {
+            return gpu.client ? std::optional(gpu.client->heard_at_seconds) : std::nullopt;
+          })
+        .Nullable()
+        .Says("When its client reported last, seconds since 1970."),
+    Value<NodeGpu::Of<&ClientReport::version>>("client_version").Nullable().UnlessEmpty(),
+    Value("agent_version",
+          [](const NodeGpu& gpu) {
+            const bool has_agent = gpu.client && gpu.client->agent;
+            return has_agent ? std::optional(gpu.client->agent->version) : std::nullopt;
+          })
+        .Nullable()
+        .Says("null: no agent answers; empty: it does not say."),
+    Value<NodeGpu::Of<&ClientReport::relay>>("relay_version")
+        .Nullable()
+        .UnlessEmpty()
+        .Says("null: the client reports to the server itself."),
+    Value("refused",
+          [](const NodeGpu& gpu) { return RefusedCalls(gpu.client ? &*gpu.client : nullptr); })
+        .Says("Clock calls that were refused, since the client began."),
+    Value("fights",
+          [](const NodeGpu& gpu) {
+            const bool has_agent = gpu.client && gpu.client->agent;
+            return has_agent ? gpu.client->agent->fights : std::vector<std::string>();
+          })
+        .Says("What acts against its clock: a power cap, heat, a profile."),
+    Value<NodeGpu::Of<&ClientReport::error>>("error").Nullable().UnlessEmpty()};
+constexpr Message<NodeGpu> kNodeGpu = {"NodeGpu", kNodeGpuFields};
 
 // Sums over all ranks of a node, which may have far more than an answer shows.
 struct Node {
-  std::optional<double> heard_at_seconds;
-  std::int64_t gpus = 0;
+  std::string name = {};
+  std::optional<double> heard_at_seconds = {};
+  std::int64_t gpu_count = 0;
   std::int64_t leased = 0;
   std::int64_t refused = 0;
   std::int64_t complaining = 0;
   std::int64_t fights = 0;
+  std::vector<NodeGpu> gpus = {};  // That are shown.
 
   bool is_troubled() const { return refused > 0 || complaining > 0 || fights > 0; }
 
   void Add(const ClientReport* client) {
-    ++gpus;
+    ++gpu_count;
     if (client == nullptr) return;
     leased += HasClock(client) ? 1 : 0;
-    refused += RefusedBy(client);
+    refused += RefusedCalls(client);
     complaining += client->error.empty() ? 0 : 1;
     fights += HasFights(client) ? 1 : 0;
     heard_at_seconds = std::max(heard_at_seconds.value_or(0), client->heard_at_seconds);
   }
 };
+constexpr Field kNodeFields[] = {
+    Value<&Node::name>("node").Says("As its ranks call it."),
+    Value<&Node::heard_at_seconds>("heard_at")
+        .Nullable()
+        .Says("When one of its ranks reported last."),
+    Value<&Node::gpu_count>("gpu_count")
+        .Says("Of its ranks. This and the numbers that follow count all of them."),
+    Value<&Node::leased>("leased").Says(
+        "GPUs whose clock a client has, to follow a plan or to measure."),
+    Value<&Node::refused>("refused"),
+    Value<&Node::complaining>("complaining").Says("Ranks that report an error."),
+    Value<&Node::fights>("fights").Says("GPUs whose clock something acts against."),
+    Object<&Node::gpus>("gpus", kNodeGpu)
+        .List(kMostGpusOfNode)
+        .Says("At most 64 of its ranks, job by job; those with refused clocks, errors or fights "
+              "before others.")};
+constexpr Message<Node> kNode = {"Node", kNodeFields};
+struct NodeList {
+  std::vector<Node> nodes = {};
+  std::optional<std::string> next = {};
+};
+constexpr Field kNodeListFields[] = {
+    Object<&NodeList::nodes>("nodes", kNode),
+    Value<&NodeList::next>("next").Nullable().Says("For `after`; null: no more.")};
+constexpr Message<NodeList> kNodeList = {"NodeList", kNodeListFields};
 
 // What an answer shows of a node's GPUs: rather those in trouble, in the order in which they came.
 class ShownGpus {
  public:
   void Add(const store::JobHead& job, const store::RankRecord& rank, const ClientReport* client) {
-    std::vector<Shown>& list = IsTroubled(client) ? troubled_ : others_;
-    if (list.size() < kMostGpusOfNode) list.push_back({count_, GpuJson(job, rank, client)});
+    auto& list = IsTroubled(client) ? troubled_ : others_;
+    if (list.size() < kMostGpusOfNode) {
+      list.emplace_back(
+          count_, NodeGpu{job, rank, client == nullptr ? std::nullopt : std::optional(*client)});
+    }
     ++count_;
   }
 
-  Json TakeJson() {
-    std::vector<Shown> shown = std::move(troubled_);
-    for (Shown& gpu : others_) {
-      if (shown.size() < kMostGpusOfNode) shown.push_back(std::move(gpu));
+  std::vector<NodeGpu> Take() {
+    for (auto& gpu : others_) {
+      if (troubled_.size() < kMostGpusOfNode) troubled_.push_back(std::move(gpu));
     }
-    std::sort(shown.begin(), shown.end(),
-              [](const Shown& a, const Shown& b) { return a.number < b.number; });
-    Json list = Json::array();
-    for (Shown& gpu : shown) list.push_back(std::move(gpu.json));
+    std::sort(troubled_.begin(), troubled_.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<NodeGpu> list;
+    for (auto& [number, gpu] : troubled_) list.push_back(std::move(gpu));
     return list;
   }
 
  private:
-  struct Shown {
-    std::size_t number = 0;  // As it came.
-    Json json;
-  };
-
-  std::vector<Shown> troubled_;
-  std::vector<Shown> others_;
+  std::vector<std::pair<std::size_t, NodeGpu>> troubled_;  // Each with its number, as it came.
+  std::vector<std::pair<std::size_t, NodeGpu>> others_;
   std::size_t count_ = 0;
 };
 
@@ -196,7 +212,7 @@ http::Response ListNodes(const Call& call) {
   std::size_t gpus = 0;
   auto end = begin;
   for (; end != nodes.end() && page.size() < limit; ++end) {
-    gpus += std::min(static_cast<std::size_t>(end->second.gpus), kMostGpusOfNode);
+    gpus += std::min(static_cast<std::size_t>(end->second.gpu_count), kMostGpusOfNode);
     if (!page.empty() && gpus > kMostGpus) break;
     page.try_emplace(end->first);
   }
@@ -207,26 +223,22 @@ http::Response ListNodes(const Call& call) {
       if (shown != page.end()) shown->second.Add(head, rank, client);
     });
   }
-  Json list = Json::array();
+  NodeList list;
   for (auto node = begin; node != end; ++node) {
-    const Node& sums = node->second;
-    list.push_back(
-        {{"node", node->first},
-         {"heard_at", sums.heard_at_seconds ? Json(*sums.heard_at_seconds) : Json(nullptr)},
-         {"gpu_count", sums.gpus},
-         {"leased", sums.leased},
-         {"refused", sums.refused},
-         {"complaining", sums.complaining},
-         {"fights", sums.fights},
-         {"gpus", page[node->first].TakeJson()}});
+    Node& shown = list.nodes.emplace_back(node->second);
+    shown.name = node->first;
+    shown.gpus = page[node->first].Take();
   }
-  const Json next = end == nodes.end() ? Json(nullptr) : Json(std::prev(end)->first);
-  return JsonAnswer(200, {{"nodes", std::move(list)}, {"next", next}});
+  if (end != nodes.end()) list.next = std::prev(end)->first;
+  return JsonAnswer(200, kNodeList, list);
 }
 
 }  // namespace
 
-Schemas NodeSchemas() { return kNodeSchemas; }
+Messages NodeMessages() {
+  static constexpr const AnyMessage* kAll[] = {&kNodeList};
+  return kAll;
+}
 
 void AddNodeRoute(RouteMaker* routes) { routes->OnStore(RowOf("listNodes"), ListNodes); }
 

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,10 +19,10 @@
 #include <utility>
 #include <vector>
 
+#include "common/json_text.h"
+#include "formats/plan_json.h"
 #include "server/api/api_handlers.h"
-#include "server/api/api_schemas.h"
-#include "server/api/api_text.h"
-#include "server/api/job_json.h"
+#include "server/api/messages.h"
 
 namespace perseus::server {
 namespace {
@@ -37,7 +38,8 @@ constexpr double kWaiterGraceSeconds = 1;
 // The `after` of a client that knows no version.
 constexpr std::int64_t kNow = -1;
 
-constexpr Field kSharedPlanMembers[] = {
+// A plan is written without this table, since all ranks with the same one share most of its text.
+constexpr Field kSharedPlanFields[] = {
     Text("job"),
     Integer("version"),
     Integer("pipeline"),
@@ -48,7 +50,7 @@ constexpr Field kSharedPlanMembers[] = {
     Number("requested_time_s").Sometimes(),
     Number("baseline_iteration_time_s").Sometimes(),
     Number("saving_percent").Sometimes(),
-    Object("saving_interval", "SavingInterval").Sometimes(),
+    Object("saving_interval", kSavingInterval).Sometimes(),
     Array("computations")
         .List()
         .Says("In execution order: [type, stage, microbatch, MHz, start_s, duration_s], and of "
@@ -57,19 +59,63 @@ constexpr Field kSharedPlanMembers[] = {
         .Sometimes()
         .Says("The rank waits at this clock in gaps that are surely "
               "long enough for both calls."),
-    Object("comparison", "Comparison").Sometimes(),
+    Object("comparison", kComparison).Sometimes(),
     Boolean("profile_wanted")
         .Sometimes()
         .Says("The ranks are to measure (PERSEUS_PROFILE), while they follow this plan.")};
-constexpr Field kRankPlanMembers[] = {Integer("rank")};
-constexpr Field kNodePlanMembers[] = {Integer("ranks").List()};
-constexpr Field kNodePlansMembers[] = {Text("job"), Integer("version"),
-                                       Object("plans", "NodePlan").List()};
-constexpr AnyMessage kPlanSchemas[] = {
-    {"PlanOfRanks", kSharedPlanMembers},
-    {.name = "RankPlan", .fields = kRankPlanMembers, .base = "PlanOfRanks"},
-    {.name = "NodePlan", .fields = kNodePlanMembers, .base = "PlanOfRanks"},
-    {"NodePlans", kNodePlansMembers}};
+constexpr AnyMessage kSharedPlan = {"PlanOfRanks", kSharedPlanFields};
+constexpr Field kRankPlanFields[] = {wire::Base(kSharedPlan), Integer("rank")};
+constexpr AnyMessage kRankPlan = {"RankPlan", kRankPlanFields};
+constexpr Field kNodePlanFields[] = {wire::Base(kSharedPlan), Integer("ranks").List()};
+constexpr AnyMessage kNodePlan = {"NodePlan", kNodePlanFields};
+constexpr Field kNodePlansFields[] = {Text("job"), Integer("version"),
+                                      Object("plans", kNodePlan).List()};
+constexpr AnyMessage kNodePlans = {"NodePlans", kNodePlansFields};
+
+// The JSON text of a rank's plan in two parts. `own` comes first. `shared` follows; all ranks with
+// the same plan share that string. Null: `own` is the whole text.
+struct RankPlanText {
+  std::string own;
+  std::shared_ptr<const std::string> shared;
+};
+
+std::string SavingMembers(const CurvePlan& plan) {
+  std::string members = fmt::format("\"saving_percent\":{},", plan.saving_percent);
+  if (plan.saving_interval) {
+    members += fmt::format("\"saving_interval\":{{{}}},",
+                           formats::FigureMembers(*plan.saving_interval, ","));
+  }
+  return members;
+}
+
+// `for_ranks`: the first member of the plan, "rank":3 or "ranks":[3,4]. `texts`: of the job.
+RankPlanText RankPlanJson(const std::string& job, const PublishedPlan& plan, int pipeline,
+                          int pp_rank, const std::string& for_ranks, PlanTexts* texts) {
+  const std::string head = fmt::format(
+      "{{\"job\":\"{}\",\"version\":{},{},\"pipeline\":{},\"pp_rank\":{},\"profile_wanted\":{}",
+      job, plan.version.version, for_ranks, pipeline, pp_rank, plan.profile_wanted);
+  const CurvePlan* const curve_plan = plan.PlanOf(pipeline);
+  if (curve_plan == nullptr) {
+    const std::string sentence =
+        plan.curve == nullptr
+            ? plan.sentence
+            : "This pipeline is a straggler, which no plan helps; run at maximum clocks.";
+    return {fmt::format("{},\"reason\":\"no_plan\",\"sentence\":{},\"computations\":[]}}", head,
+                        FormatCompact(sentence)),
+            nullptr};
+  }
+  const ComparisonBlocks& blocks = plan.comparison;
+  const std::string comparison =
+      !blocks.is_on() ? ""
+                      : fmt::format("\"comparison\":{{\"every\":{},\"iterations\":{}}},",
+                                    blocks.every, blocks.iterations);
+  return {fmt::format("{},\"reason\":\"{}\",\"iteration_time_s\":{},\"requested_time_s\":{},"
+                      "\"baseline_iteration_time_s\":{},{}{}\"computations\":",
+                      head, plan.version.reason, curve_plan->iteration_time_seconds,
+                      curve_plan->requested_time_seconds, plan.curve->baseline_time_seconds(),
+                      plan.curve->believable() ? SavingMembers(*curve_plan) : "", comparison),
+          texts->Of(plan.curve, *curve_plan, pp_rank)};
+}
 
 Response PlanAnswer(RankPlanText text) {
   return http::JsonResponse(200, std::move(text.own), std::move(text.shared));
@@ -181,7 +227,10 @@ void GetPlans(const JobPointer& job, const CallPointer& call) {
 
 }  // namespace
 
-Schemas PlanSchemas() { return kPlanSchemas; }
+Messages PlanMessages() {
+  static constexpr const AnyMessage* kAll[] = {&kRankPlan, &kNodePlans};
+  return kAll;
+}
 
 void AddPlanRoutes(RouteMaker* routes) {
   routes->OnJob(RowOf("getPlan"), GetPlan);

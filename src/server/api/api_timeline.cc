@@ -7,73 +7,77 @@
 
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "perseus/computation.h"
 #include "server/api/api_handlers.h"
-#include "server/api/api_schemas.h"
+#include "server/api/messages.h"
 #include "server/planning/measured_timeline.h"
 
 namespace perseus::server {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // About 1 MiB. A rank alone has less.
 constexpr std::int64_t kMostShown = 10'000;
 
-constexpr Field kTimedComputationMembers[] = {
-    Text("type"),
-    Integer("stage"),
-    Integer("microbatch"),
-    Number("knob").Says("The clock that the plan asks for, MHz."),
-    Number("start_s").Says("Since the first computation of the pipeline began."),
-    Number("duration_s")};
-constexpr Field kTimedRankMembers[] = {
-    Integer("rank").Says("In the pipeline."),
-    Number("offset_s")
+constexpr Field kTimedComputationFields[] = {
+    Value("type", [](const TimedComputation& each) { return ComputationTypeName(each.id.type); }),
+    Value<&TimedComputation::id, &ComputationId::stage>("stage"),
+    Value<&TimedComputation::id, &ComputationId::microbatch>("microbatch"),
+    Value<&TimedComputation::clock_mhz>("knob").Says("The clock that the plan asks for, MHz."),
+    Value<&TimedComputation::start_seconds>("start_s").Says(
+        "Since the first computation of the pipeline began."),
+    Value<&TimedComputation::duration_seconds>("duration_s")};
+constexpr Message<TimedComputation> kTimedComputation = {"TimedComputation",
+                                                         kTimedComputationFields};
+struct TimedRank {
+  std::int64_t rank = 0;
+  const MeasuredRank* measured = nullptr;
+};
+constexpr Field kTimedRankFields[] = {
+    Value<&TimedRank::rank>("rank").Says("In the pipeline."),
+    Value("offset_s",
+          [](const TimedRank& of) {
+            const auto& offset = of.measured->offset;
+            return offset ? std::optional(offset->seconds) : std::nullopt;
+          })
         .Nullable()
-        .Says("How much later its clock began than that of rank 0, already in start_s; null: not "
-              "known, so that it may be shifted against the others."),
-    Number("offset_error_s").Nullable().Says("offset_s is at most so far off."),
-    Object("computations", "TimedComputation").List().Says("As it ran them.")};
-constexpr Field kTimelineShownMembers[] = {
-    Integer("pipeline").Says("0: no other one is measured."),
-    Integer("iteration"),
-    Integer("plan_version").Says("That it ran with."),
-    Number("at").Says("When its last rank reported, seconds since 1970."),
-    Number("iteration_time_s")
+        .Says("How much later its clock began than that of rank 0, already in start_s; "
+              "null: not known, so that it may be shifted against the others."),
+    Value("offset_error_s",
+          [](const TimedRank& of) {
+            const auto& offset = of.measured->offset;
+            return offset ? std::optional(offset->error_seconds) : std::nullopt;
+          })
+        .Nullable()
+        .Says("offset_s is at most so far off."),
+    Object(
+        "computations", kTimedComputation,
+        [](const TimedRank& of) -> const auto& { return of.measured->computations; })
+        .Says("As it ran them.")};
+constexpr Message<TimedRank> kTimedRank = {"TimedRank", kTimedRankFields};
+struct TimelineShown {
+  int pipeline = 0;
+  const MeasuredTimeline* whole = nullptr;
+  std::vector<TimedRank> ranks = {};
+};
+constexpr const MeasuredTimeline& WholeOf(const TimelineShown& shown) { return *shown.whole; }
+constexpr Field kTimelineShownFields[] = {
+    Value<&TimelineShown::pipeline>("pipeline").Says("0: no other one is measured."),
+    Value<WholeOf, &MeasuredTimeline::iteration>("iteration"),
+    Value<WholeOf, &MeasuredTimeline::plan_version>("plan_version").Says("That it ran with."),
+    Value<WholeOf, &MeasuredTimeline::heard_at_seconds>("at").Says(
+        "When its last rank reported, seconds since 1970."),
+    Value<WholeOf, &MeasuredTimeline::seconds>("iteration_time_s")
         .Says("From the first computation's begin to the last one's end: without what a trainer "
               "does before and after."),
-    Number("error_s").Nullable().Says(
-        "No rank's times are further off than this against rank 0; null: offset_s of a rank "
-        "is not known."),
-    Object("ranks", "TimedRank").List()};
-constexpr AnyMessage kTimelineSchemas[] = {{"TimedComputation", kTimedComputationMembers},
-                                           {"TimedRank", kTimedRankMembers},
-                                           {"Timeline", kTimelineShownMembers}};
-
-Json OrNothing(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
-
-Json TimedRankJson(int rank, const MeasuredRank& measured) {
-  Json list = Json::array();
-  for (const TimedComputation& each : measured.computations) {
-    list.push_back({{"type", ComputationTypeName(each.id.type)},
-                    {"stage", each.id.stage},
-                    {"microbatch", each.id.microbatch},
-                    {"knob", each.clock_mhz},
-                    {"start_s", each.start_seconds},
-                    {"duration_s", each.duration_seconds}});
-  }
-  const bool is_known = measured.offset.has_value();
-  return {{"rank", rank},
-          {"offset_s", is_known ? Json(measured.offset->seconds) : Json()},
-          {"offset_error_s", is_known ? Json(measured.offset->error_seconds) : Json()},
-          {"computations", std::move(list)}};
-}
+    Value<WholeOf, &MeasuredTimeline::error_seconds>("error_s").Nullable().Says(
+        "No rank's times are further off than this against rank 0; null: offset_s of a rank is "
+        "not known."),
+    Object<&TimelineShown::ranks>("ranks", kTimedRank)};
+constexpr Message<TimelineShown> kTimelineShown = {"Timeline", kTimelineShownFields};
 
 http::Response ShowTimeline(ManagedJob& job, const Call& call) {
   const std::shared_ptr<const MeasuredTimeline> timeline = job.Timeline();
@@ -98,23 +102,19 @@ http::Response ShowTimeline(ManagedJob& job, const Call& call) {
                                        timeline->size(), kMostShown),
                            "rank"});
   }
-  Json list = Json::array();
+  TimelineShown shown = {.whole = timeline.get()};
   for (std::int64_t i = rank.value_or(0); i < (rank ? *rank + 1 : ranks); ++i) {
-    list.push_back(
-        TimedRankJson(static_cast<int>(i), timeline->ranks[static_cast<std::size_t>(i)]));
+    shown.ranks.push_back({i, &timeline->ranks[static_cast<std::size_t>(i)]});
   }
-  return JsonAnswer(200, {{"pipeline", 0},
-                          {"iteration", timeline->iteration},
-                          {"plan_version", timeline->plan_version},
-                          {"at", timeline->heard_at_seconds},
-                          {"iteration_time_s", timeline->seconds()},
-                          {"error_s", OrNothing(timeline->error_seconds())},
-                          {"ranks", std::move(list)}});
+  return JsonAnswer(200, kTimelineShown, shown);
 }
 
 }  // namespace
 
-Schemas TimelineSchemas() { return kTimelineSchemas; }
+Messages TimelineMessages() {
+  static constexpr const AnyMessage* kAll[] = {&kTimelineShown};
+  return kAll;
+}
 
 void AddTimelineRoute(RouteMaker* routes) { routes->OnLook(RowOf("showTimeline"), ShowTimeline); }
 

@@ -19,10 +19,10 @@
 #include <utility>
 #include <vector>
 
+#include "common/json_text.h"
 #include "perseus/schedule.h"
 #include "server/api/api_handlers.h"
-#include "server/api/api_schemas.h"
-#include "server/api/api_text.h"
+#include "server/api/messages.h"
 #include "server/planning/given_plan.h"
 
 namespace perseus::server {
@@ -37,42 +37,59 @@ constexpr int kMostDegree = 131'072;
 // job_metadata="perseus:KEY": the job that was created with this client key.
 constexpr std::string_view kJobOfKey = "perseus:";
 
-constexpr Field kZeusJobMembers[] = {Text("job_id").Sometimes(), Integer("pp_degree"),
-                                     Integer("dp_degree"),       Integer("tp_degree"),
-                                     Integer("world_size"),      Text("job_metadata").Optional()};
-constexpr Field kZeusRankMembers[] = {Integer("rank"), Integer("dp_rank"), Integer("pp_rank"),
-                                      Integer("tp_rank"), Integer("available_frequencies").List()};
-constexpr Field kZeusResultMembers[] = {
-    Integer("rank"), Number("iter_time").List(), Number("iter_energy").List(),
-    Object("time_breakdown").Sometimes(), Object("energy_breakdown").Sometimes()};
-constexpr Field kZeusScheduleMembers[] = {
-    Integer("rank"), Array("frequencies").List().Says("The name of an instruction and MHz.")};
-constexpr AnyMessage kZeusSchemas[] = {{"ZeusJob", kZeusJobMembers},
-                                       {"ZeusRank", kZeusRankMembers},
-                                       {"ZeusResult", kZeusResultMembers},
-                                       {"ZeusSchedule", kZeusScheduleMembers}};
-
 struct ZeusJob {
-  Shape shape;
-  std::string metadata;
+  Shape shape = {};
+  std::int64_t world_size = 0;
+  std::string metadata = {};
 };
+constexpr NumberRange kDegrees = {.least = 1, .most = kMostDegree};
+constexpr Field kZeusJobFields[] = {
+    Text("job_id").Sometimes(),
+    Value<&ZeusJob::shape, &Shape::pipeline_parallel>("pp_degree").In(kDegrees),
+    Value<&ZeusJob::shape, &Shape::data_parallel>("dp_degree").In(kDegrees),
+    Value<&ZeusJob::shape, &Shape::tensor_parallel>("tp_degree").In(kDegrees),
+    Value<&ZeusJob::world_size>("world_size").In(kDegrees),
+    Value<&ZeusJob::metadata>("job_metadata").Most(256).Optional()};
+constexpr Message<ZeusJob> kZeusJob = {"ZeusJob", kZeusJobFields};
+constexpr NumberRange kPlaces = {.least = -1'000'000, .most = 1'000'000};
+using store::RankRecord;
+constexpr Field kZeusRankFields[] = {Value<&RankRecord::rank>("rank").In(kPlaces),
+                                     Value<&RankRecord::dp_rank>("dp_rank").In(kPlaces),
+                                     Value<&RankRecord::pp_rank>("pp_rank").In(kPlaces),
+                                     Value<&RankRecord::tp_rank>("tp_rank").In(kPlaces),
+                                     Value<&RankRecord::clocks_mhz>("available_frequencies")
+                                         .In({.least = 0, .most = kMaxCount})
+                                         .List(4096, "clocks")};
+constexpr Message<RankRecord> kZeusRank = {"ZeusRank", kZeusRankFields};
+struct ZeusResult {
+  int rank = 0;
+  std::vector<double> times = {};
+  std::vector<double> joules = {};
+};
+constexpr Field kZeusResultFields[] = {
+    Value<&ZeusResult::rank>("rank").In({.least = 0, .most = kMaxCount}),
+    Value<&ZeusResult::times>("iter_time"),
+    Value<&ZeusResult::joules>("iter_energy").In(kNotNegative),
+    Object("time_breakdown").Sometimes(), Object("energy_breakdown").Sometimes()};
+constexpr Message<ZeusResult> kZeusResult = {"ZeusResult", kZeusResultFields};
+struct ZeusClocks {
+  int rank = 0;
+  std::vector<RawJson> steps = {};
+};
+constexpr Field kZeusScheduleFields[] = {Value<&ZeusClocks::rank>("rank"),
+                                         Value<&ZeusClocks::steps>("frequencies")
+                                             .As(wire::Kind::kArray)
+                                             .Says("The name of an instruction and MHz.")};
+constexpr Message<ZeusClocks> kZeusSchedule = {"ZeusSchedule", kZeusScheduleFields};
 
 Outcome<ZeusJob> ReadZeusJob(const std::string& body) {
-  ZeusJob job;
-  std::int64_t world_size = 0;
-  const Outcome<void> read = ReadBody(body, [&](const TreeCursor& root) {
-    job.shape.pipeline_parallel = root.Get("pp_degree").Integer(1, kMostDegree);
-    job.shape.data_parallel = root.Get("dp_degree").Integer(1, kMostDegree);
-    job.shape.tensor_parallel = root.Get("tp_degree").Integer(1, kMostDegree);
-    world_size = root.Get("world_size").Integer(1, kMostDegree);
-    job.metadata = FindText(root, "job_metadata", 256);
-  });
-  if (!read) return tl::unexpected(read.error());
-  if (job.shape.world_size() != world_size) {
+  const Outcome<ZeusJob> job = ReadBody(kZeusJob, body);
+  if (!job) return job;
+  if (job->shape.world_size() != job->world_size) {
     return Fail(FailureCode::kInvalid,
                 fmt::format("pp_degree {} x dp_degree {} x tp_degree {} is {}, not world_size {}",
-                            job.shape.pipeline_parallel, job.shape.data_parallel,
-                            job.shape.tensor_parallel, job.shape.world_size(), world_size),
+                            job->shape.pipeline_parallel, job->shape.data_parallel,
+                            job->shape.tensor_parallel, job->shape.world_size(), job->world_size),
                 "world_size");
   }
   return job;
@@ -101,7 +118,7 @@ Response KnownZeusJob(const Call& call, const Shape& shape, const Outcome<JobPoi
                             fmt::format("job {} has another shape than this one", (*known)->id()),
                             "job_metadata"});
   }
-  return JsonAnswer(200, (*known)->id());
+  return http::JsonResponse(200, FormatCompact((*known)->id()));
 }
 
 void RegisterZeusJob(const CallPointer& call) {
@@ -121,34 +138,24 @@ void RegisterZeusJob(const CallPointer& call) {
   spec.settings_json = Json{{"job_metadata", job->metadata}}.dump(
       -1, ' ', false, nlohmann::json::error_handler_t::replace);
   call->service.Create(spec, store::JobOrigin::kZeus, call->caller, [call](const auto& created) {
-    call->responder.Send(created ? JsonAnswer(200, created->job->id())
+    call->responder.Send(created ? http::JsonResponse(200, FormatCompact(created->job->id()))
                                  : FailureResponse(created.error()));
   });
 }
 
 void RegisterZeusRank(const JobPointer& job, const CallPointer& call) {
-  store::RankRecord rank;
-  const Outcome<void> read = ReadBody(call->request.body, [&](const TreeCursor& root) {
-    const auto number = [&](std::string_view key) {
-      return root.Get(key).Integer(-1'000'000, 1'000'000);
-    };
-    rank.rank = number("rank");
-    rank.dp_rank = number("dp_rank");
-    rank.pp_rank = number("pp_rank");
-    rank.tp_rank = number("tp_rank");
-    const TreeCursor clocks = root.Get("available_frequencies");
-    const std::size_t count = std::min<std::size_t>(clocks.Size(), 4096);
-    for (std::size_t i = 0; i < count; ++i) rank.clocks_mhz.push_back(clocks.At(i).Integer(0));
-  });
-  if (!read) return Send(*call, FailureResponse(read.error()));
-  Change(job, call, RegisterRank{std::move(rank)},
-         [](const Answer&) { return JsonAnswer(200, nullptr); });
+  Outcome<RankRecord> rank = ReadBody(kZeusRank, call->request.body);
+  if (!rank) return Send(*call, FailureResponse(rank.error()));
+  Change(job, call, RegisterRank{*std::move(rank)},
+         [](const Answer&) { return http::JsonResponse(200, "null"); });
 }
 
 Response ScheduleResponse(int rank, const std::vector<ZeusStep>& steps) {
-  Json frequencies = Json::array();
-  for (const ZeusStep& step : steps) frequencies.push_back({step.name, step.clock_mhz});
-  return JsonAnswer(200, {{"rank", rank}, {"frequencies", std::move(frequencies)}});
+  ZeusClocks clocks = {.rank = rank};
+  for (const ZeusStep& step : steps) {
+    clocks.steps.push_back({fmt::format("[\"{}\",{}]", step.name, step.clock_mhz)});
+  }
+  return JsonAnswer(200, kZeusSchedule, clocks);
 }
 
 // The number behind "name=" in a job's metadata.
@@ -267,32 +274,30 @@ void GetSchedule(const JobPointer& job, const CallPointer& call) {
 }
 
 void TakeResult(const JobPointer& job, const CallPointer& call) {
+  const Outcome<ZeusResult> result = ReadBody(kZeusResult, call->request.body);
+  if (!result) return Send(*call, FailureResponse(result.error()));
   std::vector<IterationReport> reports;
-  const Outcome<void> read = ReadBody(call->request.body, [&](const TreeCursor& root) {
-    const int rank = root.Get("rank").Integer(0);
-    const TreeCursor times = root.Get("iter_time");
-    const TreeCursor energies = root.Get("iter_energy");
-    const std::size_t count = times.Size();
-    const std::size_t energy_count = energies.Size();
-    for (std::size_t i = 0; i < count; ++i) {
-      IterationReport& report = reports.emplace_back();
-      report.rank = rank;
-      report.time_seconds = times.At(i).Number();
-      if (i < energy_count) report.energy_joules = energies.At(i).Number(kNotNegative);
-    }
-  });
-  if (!read) return Send(*call, FailureResponse(read.error()));
+  for (std::size_t i = 0; i < result->times.size(); ++i) {
+    IterationReport& report = reports.emplace_back();
+    report.rank = result->rank;
+    report.time_seconds = result->times[i];
+    if (i < result->joules.size()) report.energy_joules = result->joules[i];
+  }
   if (const auto plan = job->board().Current()) {
     for (IterationReport& report : reports) report.plan_version = plan->version.version;
   }
   job->Report(std::move(reports), {}, [call](const Outcome<void>& reported) {
-    call->responder.Send(reported ? JsonAnswer(200, nullptr) : FailureResponse(reported.error()));
+    call->responder.Send(reported ? http::JsonResponse(200, "null")
+                                  : FailureResponse(reported.error()));
   });
 }
 
 }  // namespace
 
-Schemas ZeusSchemas() { return kZeusSchemas; }
+Messages ZeusMessages() {
+  static constexpr const AnyMessage* kAll[] = {&kZeusJob, &kZeusRank, &kZeusResult, &kZeusSchedule};
+  return kAll;
+}
 
 void AddZeusRoutes(RouteMaker* routes) {
   routes->On(RowOf("zeusRegisterJob"), RegisterZeusJob);

@@ -104,8 +104,9 @@ MeasuredConditions ConditionsWatch::Combined() const {
   std::map<int, std::vector<Weighted>> of_clock;
   for (const auto& [rank, told] : ranks_) {
     for (const RankClockLatency& each : told.latency_at) {
+      if (!each.seconds) continue;
       const double count = std::max<double>(1, static_cast<double>(each.calls));
-      of_clock[each.clock_mhz].push_back({each.seconds, count});
+      of_clock[each.clock_mhz].push_back({*each.seconds, count});
     }
   }
   for (auto& [clock_mhz, list] : of_clock) {

@@ -17,35 +17,9 @@
 
 namespace perseus::server {
 
-// A figure that a rank measured.
-struct RankFigure {
-  double value = 0;
-  double error = 0;  // Standard error.
-};
-
-// How long calls for one clock took a rank.
-struct RankClockLatency {
-  int clock_mhz = 0;
-  RankFigure seconds = {};
-  std::int64_t calls = 0;
-};
-
-// What one rank measured of its conditions. Variances are relative to the time, and below 0 where
-// there is too little noise to tell.
-struct RankConditions {
-  std::optional<RankFigure> noise_variance = {};
-  std::optional<RankFigure> rank_noise_variance = {};
-  std::optional<RankFigure> noise_correlation = {};
-  // Of computations that stand out, and how many of all these are.
-  std::optional<RankFigure> rare_noise_variance = {};
-  std::optional<RankFigure> rare_noise_share = {};
-  std::optional<RankFigure> latency_seconds = {};
-  std::optional<RankFigure> latency_spread_seconds = {};
-  std::vector<RankClockLatency> latency_at = {};
-  std::int64_t iterations = 0;
-  std::int64_t computations = 0;
-  std::int64_t calls = 0;
-};
+using wire::RankClockLatency;
+using wire::RankConditions;
+using wire::RankFigure;
 
 // Makes one set of conditions of what the ranks of a job measure: means over ranks, each counted by
 // how much it saw, without the tenth of the ranks at either end. For one thread.

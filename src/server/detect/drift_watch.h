@@ -15,14 +15,7 @@
 
 namespace perseus::server {
 
-// The mean time of one kind of computation (stage, type, clock) since the client's last report.
-struct KindReport {
-  ProfileKey key;
-  std::int64_t count = 0;  // Computations.
-  double time_seconds = 0;
-  // Which of its computations are counted does not depend on how long they take.
-  bool is_steady = false;
-};
+using wire::KindReport;
 
 // A kind of computation whose time in training differs from the profile.
 struct Drift {

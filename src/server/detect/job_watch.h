@@ -26,8 +26,7 @@
 
 namespace perseus::server {
 
-// Which clocks a rank ran at in an iteration, as its client reports.
-enum class ReportedClocks : std::uint8_t { kUnknown, kPlan, kCoarse, kMaximum };
+using wire::ReportedClocks;
 
 // One iteration of one rank, with the rank's position.
 struct WatchedIteration {

@@ -13,10 +13,11 @@
 
 #include "perseus/computation.h"
 #include "server/detect/shift_detector.h"
+#include "wire/reports.h"
 
 namespace perseus::server {
 
-using SecondsByType = std::array<double, kNumComputationTypes>;
+using wire::SecondsByType;
 
 // The times of one rank in one iteration, and the times that its plan predicts.
 struct RankIteration {

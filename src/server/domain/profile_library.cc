@@ -59,6 +59,33 @@ std::string LayoutOf(const LibraryRequest& request, const std::string& settings_
                         {"gpus", std::move(gpus)}});
 }
 
+namespace {
+
+// What the library keeps of a profile, for people.
+struct Metadata {
+  const store::JobRecord& job;
+  JobFile settings = {};
+  double microbatch_size = 0;
+  std::vector<std::string> gpus = {};
+  std::size_t rows = 0;
+  ProfilingSummary measured = {};
+};
+constexpr Field kMetadataFields[] = {
+    Value("job_name", [](const Metadata& of) -> const std::string& { return of.job.name; }),
+    Value("schedule", [](const Metadata& of) { return of.settings.schedule.value_or(""); }),
+    Value("stages", [](const Metadata& of) { return of.settings.stages.value_or(0); }),
+    Value("virtual_stages",
+          [](const Metadata& of) { return of.settings.virtual_stages.value_or(1); }),
+    Value("pipeline_parallel", [](const Metadata& of) { return of.job.pipeline_parallel; }),
+    Value("tensor_parallel", [](const Metadata& of) { return of.job.tensor_parallel; }),
+    Value<&Metadata::microbatch_size>("microbatch_size").Nullable().UnlessEmpty(),
+    Value<&Metadata::gpus>("gpus"),
+    Value<&Metadata::rows>("rows"),
+    Inline<&Metadata::measured>(kProfilingSummary)};
+constexpr Message<Metadata> kMetadata = {"Metadata", kMetadataFields};
+
+}  // namespace
+
 store::ProfileRecord RecordOf(const store::JobRecord& job, int sweep_round,
                               const std::string& layout, const ProfileTable& table,
                               const std::map<int, store::RankRecord>& ranks) {
@@ -68,17 +95,12 @@ store::ProfileRecord RecordOf(const store::JobRecord& job, int sweep_round,
     if (!rank.gpu_name.empty()) gpus.insert(rank.gpu_name);
   }
   const Result<JobFile> settings = ParseJobFile(job.settings_json, "job", JobFileFormat::kJson);
-  Json metadata = {{"job_name", job.name},
-                   {"schedule", settings ? settings->schedule.value_or("") : ""},
-                   {"stages", settings ? settings->stages.value_or(0) : 0},
-                   {"virtual_stages", settings ? settings->virtual_stages.value_or(1) : 1},
-                   {"pipeline_parallel", job.pipeline_parallel},
-                   {"tensor_parallel", job.tensor_parallel},
-                   {"microbatch_size",
-                    request.microbatch_size > 0 ? Json(request.microbatch_size) : Json(nullptr)},
-                   {"gpus", gpus},
-                   {"rows", table.rows()}};
-  metadata.update(ProfilingJson(SummaryOf(table, job.pipeline_parallel)));
+  const Metadata metadata = {.job = job,
+                             .settings = settings.value_or(JobFile()),
+                             .microbatch_size = request.microbatch_size,
+                             .gpus = {gpus.begin(), gpus.end()},
+                             .rows = table.rows(),
+                             .measured = SummaryOf(table, job.pipeline_parallel)};
   store::ProfileRecord record;
   record.job = job.id;
   // The job's own digits; of later sweeps of it with their number.
@@ -86,7 +108,7 @@ store::ProfileRecord RecordOf(const store::JobRecord& job, int sweep_round,
   if (sweep_round > 0) record.id += fmt::format("-{}", sweep_round);
   record.model = request.model;
   record.layout = layout;
-  record.metadata_json = FormatCompact(metadata);
+  record.metadata_json = wire::Write(kMetadata, metadata);
   record.blocking_power_watts = table.BlockingPowerWatts(job.pipeline_parallel);
   return record;
 }

@@ -19,13 +19,7 @@
 
 namespace perseus::server {
 
-// One kind of computation at one clock.
-struct ProfileKey {
-  int stage = 0;
-  ComputationType type = ComputationType::kForward;
-  int clock_mhz = 0;  // Or store::kUnlockedMhz.
-  friend auto operator<=>(const ProfileKey&, const ProfileKey&) = default;
-};
+using wire::ProfileKey;
 
 // What the sweeps of all ranks cost together.
 struct SweepSummary {

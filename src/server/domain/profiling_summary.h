@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "server/domain/profile_table.h"
+#include "server/domain/schema.h"
 
 namespace perseus::server {
 
@@ -25,10 +25,10 @@ struct ProfilingSummary {
   std::vector<ProfileKey> throttled;
   std::vector<std::pair<std::string, std::set<int>>> notes;  // Each with its ranks.
 };
-ProfilingSummary SummaryOf(const ProfileTable& table, int pipeline_parallel);
+extern const Message<ProfileKey> kProfileCell;
+extern const Message<ProfilingSummary> kProfilingSummary;
 
-nlohmann::ordered_json ProfilingJson(const ProfilingSummary& summary);
-nlohmann::ordered_json ProfileKeyJson(const ProfileKey& key);
+ProfilingSummary SummaryOf(const ProfileTable& table, int pipeline_parallel);
 
 }  // namespace perseus::server
 

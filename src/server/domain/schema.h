@@ -11,6 +11,7 @@ namespace perseus::server {
 
 using wire::AnyMessage;
 using wire::Array;
+using wire::Base;
 using wire::Boolean;
 using wire::Choice;
 using wire::Field;

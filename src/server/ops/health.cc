@@ -4,11 +4,11 @@
 #include "server/ops/health.h"
 
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
-#include "server/api/api_text.h"
+#include "server/api/api_handlers.h"
+#include "server/api/messages.h"
 
 namespace perseus::server {
 namespace {
@@ -27,20 +27,19 @@ http::Route HealthRoute(std::string path, std::function<http::Response()> answer
 }
 
 http::Response Readiness(const JobService& service) {
-  if (!service.store_counters().is_failing) return JsonAnswer(200, {{"status", "ready"}});
+  if (!service.store_counters().is_failing) return JsonAnswer(200, kHealth, {"ready"});
   // Not why: the reason names files, and who asks has shown no token.
-  return JsonAnswer(503, {{"status", "store"},
-                          {"message",
-                           "the store did not take the last facts; requests that change a job "
-                           "are answered with the reason"}});
+  return JsonAnswer(503, kHealth,
+                    {"store",
+                     "the store did not take the last facts; requests that change a job are "
+                     "answered with the reason"});
 }
 
 }  // namespace
 
 std::vector<http::Route> StartingRoutes(const Opening& opening) {
   const auto answer = [&opening](int status) {
-    http::Response response =
-        JsonAnswer(status, {{"status", "starting"}, {"message", opening.sentence()}});
+    http::Response response = JsonAnswer(status, kHealth, {"starting", opening.sentence()});
     if (status == 503) response.headers.emplace_back("Retry-After", "1");
     return response;
   };
@@ -49,7 +48,7 @@ std::vector<http::Route> StartingRoutes(const Opening& opening) {
 }
 
 void AddHealthRoutes(const JobService& service, std::vector<http::Route>* routes) {
-  routes->push_back(HealthRoute("/healthz", [] { return JsonAnswer(200, {{"status", "ok"}}); }));
+  routes->push_back(HealthRoute("/healthz", [] { return JsonAnswer(200, kHealth, {"ok"}); }));
   routes->push_back(HealthRoute("/readyz", [&service] { return Readiness(service); }));
 }
 

@@ -18,6 +18,7 @@
 #include "server/base/failure.h"
 #include "server/base/shape.h"
 #include "server/store/facts.h"
+#include "wire/reports.h"
 
 namespace perseus::server {
 
@@ -77,8 +78,7 @@ Result<Measurable> MeasurableOf(const std::string& settings_json);
 // The schedule of settings. They must include `stages`, as there is no profile to take it from.
 Result<Schedule> ScheduleOfSettings(const std::string& settings_json);
 
-// How many computations of each type and stage an iteration has.
-using ComputationCounts = std::map<std::pair<ComputationType, int>, std::int64_t>;
+using wire::ComputationCounts;
 // Those of each rank of a pipeline, by the schedule of the settings; as ScheduleOfSettings().
 Result<std::vector<ComputationCounts>> CountsOfSettings(const std::string& settings_json);
 

@@ -112,6 +112,20 @@ OwnGaps OwnGapsOf(const PipelineDag& dag, const Iteration& iteration) {
 
 }  // namespace
 
+std::vector<RowSpan> RowsOf(const wire::RankTimeline& timeline) {
+  constexpr double kSecondsPerNs = 1e-9;
+  std::vector<RowSpan> rows(std::min(timeline.begin_ns.size(), timeline.end_ns.size()));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].begin_seconds = kSecondsPerNs * timeline.begin_ns[i];
+    rows[i].end_seconds = kSecondsPerNs * timeline.end_ns[i];
+  }
+  for (const int change : timeline.changes) {
+    const auto row = static_cast<std::size_t>(change);
+    if (row < rows.size()) rows[row].changes = true;
+  }
+  return rows;
+}
+
 bool Fits(const PipelineDag& dag, const std::vector<std::vector<RowSpan>>& ranks) {
   if (ranks.size() != dag.rank_order.size()) return false;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {

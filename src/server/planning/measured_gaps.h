@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "perseus/pipeline.h"
+#include "wire/reports.h"
 
 // What passes between computations: transfers from stage to stage, and what a change of clock
 // holds up. A plan that does not know them is late, since it takes for slack what is none.
@@ -25,6 +26,8 @@ struct RowSpan {
 
   friend bool operator==(const RowSpan&, const RowSpan&) = default;
 };
+
+std::vector<RowSpan> RowsOf(const wire::RankTimeline& timeline);
 
 // How long a transfer between stage `boundary` and the next one takes, one way.
 struct MeasuredTransfer {

@@ -65,12 +65,12 @@ void ManagedJob::TakeReports(const Reports& reports) {
     const store::RankRecord& rank = life_.ranks.at(report.rank);
     // One rank for each place of one pipeline, as the client does.
     const bool is_of_first = rank.dp_rank == 0 && rank.tp_rank == 0;
-    if (life_.phase.built.job != nullptr && is_of_first && !report.rows.empty()) {
+    if (life_.phase.built.job != nullptr && is_of_first && report.timeline) {
       const auto whole = conditions_.Take(life_.phase.built.job->pipeline.dag,
                                           {.rank = rank.pp_rank,
                                            .iteration = report.iteration,
                                            .plan_version = report.plan_version,
-                                           .rows = report.rows,
+                                           .rows = server::RowsOf(*report.timeline),
                                            .as_planned = report.clocks == ReportedClocks::kPlan,
                                            .heard_seconds = context_->now().seconds});
       if (whole && whole->as_planned) KeepTimeline(*whole, report);

@@ -17,6 +17,7 @@
 #include "common/labels.h"
 #include "perseus/computation.h"
 #include "perseus/result.h"
+#include "wire/reports.h"
 
 // Facts: the changes of jobs that servers store. They are plain values. Times of day are seconds
 // since 1970 (UTC). A member `job` is a job's id.
@@ -109,56 +110,10 @@ struct RankRecord {
   std::vector<int> clocks_mhz = {};
 };
 
-// The clock of what was measured with no clock set.
-inline constexpr int kUnlockedMhz = 0;
-
-// One kind of computation at one clock, as one rank measured it.
-struct MeasuredRow {
-  int stage = 0;
-  ComputationType type = ComputationType::kForward;
-  int clock_mhz = 0;  // Or kUnlockedMhz.
-  double time_seconds = 0;
-  double energy_joules = 0;  // Of one GPU.
-  int samples = 1;
-  // Standard errors of time and energy; 0: not reported.
-  double time_std_seconds = 0;
-  double energy_std_joules = 0;
-  // See OptionErrors in perseus/profile.h; empty: not reported.
-  std::vector<double> time_sources = {};
-  std::vector<double> power_sources = {};
-  bool throttled = false;  // The GPU slowed itself down while this was measured.
-  std::optional<double> temperature_celsius = {};  // Mean.
-  // Only if the trainer reports how much work each computation does. `work`: its mean (0: not
-  // reported). If the work varied: time and energy per unit of it, and the standard deviations that
-  // remain after this fit.
-  double work = 0;
-  std::optional<double> seconds_per_work = {};
-  std::optional<double> joules_per_work = {};
-  double time_residual_std_seconds = 0;
-  double energy_residual_std_joules = 0;
-
-  friend bool operator==(const MeasuredRow&, const MeasuredRow&) = default;
-};
-
-// The cost of a rank's sweep. `extra_...`: the part above the cost at the highest clock.
-struct SweepCost {
-  std::int64_t iterations = 0;
-  double seconds = 0;
-  double joules = 0;
-  double extra_seconds = 0;
-  double extra_joules = 0;
-
-  friend bool operator==(const SweepCost&, const SweepCost&) = default;
-};
-
-// What a GPU that waits draws at a clock.
-struct MeasuredWaiting {
-  int clock_mhz = 0;
-  double watts = 0;
-  double std_watts = 0;  // Standard error.
-
-  friend bool operator==(const MeasuredWaiting&, const MeasuredWaiting&) = default;
-};
+using wire::kUnlockedMhz;
+using wire::MeasuredRow;
+using wire::MeasuredWaiting;
+using wire::SweepCost;
 
 struct Measurements {
   std::string job = {};

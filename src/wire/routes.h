@@ -1,12 +1,13 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PERSEUS_SERVER_API_ROUTES_H_
-#define PERSEUS_SERVER_API_ROUTES_H_
+#ifndef PERSEUS_WIRE_ROUTES_H_
+#define PERSEUS_WIRE_ROUTES_H_
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -14,9 +15,8 @@
 #include "http/message.h"
 
 // The one list of the server's routes. The router, the OpenAPI document, docs/reference/api.md and
-// the relay's rules are made from it. It has only constants, because the relay must not link the
-// server.
-namespace perseus::server {
+// the relay's rules are made from it.
+namespace perseus::wire {
 
 enum class QueryKind : std::uint8_t { kInteger, kNumber, kText };
 
@@ -323,6 +323,9 @@ consteval const RouteRow& RowOf(std::string_view id) {
   throw "there is no such route";
 }
 
-}  // namespace perseus::server
+// The answer to a query that does not fit the row; none if it fits.
+std::optional<http::Response> CheckQuery(const RouteRow& row, const http::Request& request);
 
-#endif  // PERSEUS_SERVER_API_ROUTES_H_
+}  // namespace perseus::wire
+
+#endif  // PERSEUS_WIRE_ROUTES_H_

@@ -1,28 +1,20 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PERSEUS_SERVER_API_QUERY_CHECK_H_
-#define PERSEUS_SERVER_API_QUERY_CHECK_H_
+#include "wire/routes.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include "common/nearest_name.h"
 #include "common/numbers.h"
-#include "http/message.h"
-#include "server/api/routes.h"
 
-// Checks queries against the rows of routes.h. Inline, because the relay uses this and must not
-// link the server.
-namespace perseus::server {
+namespace perseus::wire {
+namespace {
 
 // Says what is wrong with the value of a parameter; empty: nothing.
-inline std::string QueryFault(const QueryParameter& parameter, const std::string& text) {
+std::string QueryFault(const QueryParameter& parameter, const std::string& text) {
   const NumberRange& range = parameter.range;
   if (parameter.kind == QueryKind::kText) {
     const std::string words = fmt::format(" {} ", parameter.schema_words);
@@ -45,8 +37,9 @@ inline std::string QueryFault(const QueryParameter& parameter, const std::string
   return fault;
 }
 
-// The answer to a query that does not fit the row; none if it fits.
-inline std::optional<http::Response> CheckQuery(const RouteRow& row, const http::Request& request) {
+}  // namespace
+
+std::optional<http::Response> CheckQuery(const RouteRow& row, const http::Request& request) {
   const auto refuse = [](const std::string& message, std::string_view field) {
     return http::ErrorResponse(422, "invalid", message, field);
   };
@@ -75,6 +68,4 @@ inline std::optional<http::Response> CheckQuery(const RouteRow& row, const http:
   return std::nullopt;
 }
 
-}  // namespace perseus::server
-
-#endif  // PERSEUS_SERVER_API_QUERY_CHECK_H_
+}  // namespace perseus::wire
