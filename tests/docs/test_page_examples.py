@@ -1,6 +1,6 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the shell blocks of README.md ("Try it without a GPU") and of the tutorials, as a reader would."""
+"""Runs the shell blocks of README.md and of the tutorials, as a reader would."""
 
 import json
 import os
