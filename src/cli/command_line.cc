@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -20,28 +20,44 @@
 namespace perseus::cli {
 namespace {
 
+struct CommandEntry {
+  std::string_view name;
+  void (*add)(CommandParser* parser, Invocation* invocation);
+};
+
 // In the order of the help.
-void AddCommands(CommandParser* parser, Invocation* invocation) {
-  AddPlanCommand(parser, invocation);
-  AddFrontierCommand(parser, invocation);
-  AddScheduleCommand(parser, invocation);
-  AddExplainCommand(parser, invocation);
-  AddDiffCommand(parser, invocation);
-  AddCheckCommand(parser, invocation);
-  AddEmulateCommand(parser, invocation);
-  AddFleetCommand(parser, invocation);
-  AddAgentCommand(parser, invocation);
-  AddDoctorCommand(parser, invocation);
-  AddSupportBundleCommand(parser, invocation);
-  AddDemoCommand(parser, invocation);
-  AddServeCommand(parser, invocation);
-  AddStoreCommand(parser, invocation);
-  AddJobCommand(parser, invocation);
-  AddTopCommand(parser, invocation);
-  AddProfileCommand(parser, invocation);
-  AddReportCommand(parser, invocation);
-  AddCompletionCommand(parser, invocation);
-  AddManCommand(parser, invocation);
+constexpr CommandEntry kCommands[] = {
+    {"plan", AddPlanCommand},
+    {"frontier", AddFrontierCommand},
+    {"schedule", AddScheduleCommand},
+    {"explain", AddExplainCommand},
+    {"diff", AddDiffCommand},
+    {"check", AddCheckCommand},
+    {"emulate", AddEmulateCommand},
+    {"fleet", AddFleetCommand},
+    {"agent", AddAgentCommand},
+    {"doctor", AddDoctorCommand},
+    {"support-bundle", AddSupportBundleCommand},
+    {"demo", AddDemoCommand},
+    {"serve", AddServeCommand},
+    {"store", AddStoreCommand},
+    {"job", AddJobCommand},
+    {"top", AddTopCommand},
+    {"profile", AddProfileCommand},
+    {"report", AddReportCommand},
+    {"completion", AddCompletionCommand},
+    {"man", AddManCommand},
+};
+
+// The command that the arguments begin with, or --version: what else there is need not be known.
+// Empty: all of it, to describe the program, or what an unknown word may have meant.
+std::string_view Needed(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) return {};
+  const std::string_view first = arguments.front();
+  const bool is_known = first == "--version" || first == "-V" ||
+                        std::any_of(std::begin(kCommands), std::end(kCommands),
+                                    [&](const CommandEntry& each) { return each.name == first; });
+  return is_known ? first : std::string_view();
 }
 
 // Says where the command is, if it is one of the Python package.
@@ -59,7 +75,8 @@ Result<void> RefusePackageCommand(const std::vector<std::string>& arguments) {
 
 class PerseusParser : public CommandParser {
  public:
-  explicit PerseusParser(Invocation* invocation)
+  // `needed`: the only command; empty: all.
+  PerseusParser(Invocation* invocation, std::string_view needed)
       : CommandParser(
             "perseus",
             "Chooses a GPU clock for every computation of pipeline-parallel training, to save "
@@ -74,7 +91,9 @@ class PerseusParser : public CommandParser {
              {"look at a schedule",
               "perseus schedule zbv-zero-bubble --stages 8 --virtual-stages 2 "
               "--microbatches 8"}}) {
-    AddCommands(this, invocation);
+    for (const CommandEntry& command : kCommands) {
+      if (needed.empty() || needed == command.name) command.add(this, invocation);
+    }
   }
 };
 
@@ -85,7 +104,7 @@ std::string_view Version() { return PERSEUS_VERSION_STRING; }
 Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& arguments, int columns) {
   if (auto good = RefusePackageCommand(arguments); !good) return tl::unexpected(good.error());
   ParsedCommandLine line;
-  PerseusParser parser(&line.invocation);
+  PerseusParser parser(&line.invocation, Needed(arguments));
   Result<ParsedArguments> parsed = parser.Parse(arguments, columns);
   if (!parsed) return tl::unexpected(parsed.error());
   line.text = std::move(parsed->text);
@@ -95,7 +114,7 @@ Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& argum
 
 CommandData DescribeCommandLine() {
   Invocation invocation;
-  return PerseusParser(&invocation).Describe();
+  return PerseusParser(&invocation, {}).Describe();
 }
 
 }  // namespace perseus::cli
