@@ -13,7 +13,7 @@
 
 #include "perseus/job.h"
 #include "perseus/job_file.h"
-#include "server/api/conditions_json.h"
+#include "server/api/messages.h"
 #include "server/detect/conditions_watch.h"
 #include "server/domain/decide.h"
 #include "server/planning/conditions_state.h"
@@ -138,7 +138,8 @@ TEST(ClockLatencies, AreKept) {
   EXPECT_EQ(ParseConditionsState(FormatConditionsState(state)), state);
   const KeptConditions kept = {.job = "j-1", .at_seconds = 5, .measured = state.measured};
   EXPECT_EQ(ParseKeptConditions(FormatKeptConditions(kept)), kept);
-  const nlohmann::json shown = KeptConditionsJson(FormatKeptConditions(kept));
+  const nlohmann::json shown =
+      JsonOf(kProfileRecord, {.conditions_json = FormatKeptConditions(kept)})["conditions"];
   EXPECT_EQ(shown["latency_at"].size(), 1U);
   EXPECT_EQ(shown["latency_at"][0]["clock_mhz"], 900);
   // Plans of a later job begin with them.
@@ -155,7 +156,7 @@ TEST_F(ClockLatenciesTest, PlansAreMadeForThem) {
                     R"("effort":0.001,"stages":2,"conditions":{}})");
   RegisterAll(*job);
   AwaitRefined(*job);
-  EXPECT_EQ(ConditionsJson(job->View())["latency_at"].size(), 0U);
+  EXPECT_EQ(JsonOf(kJob, job->View())["conditions"]["latency_at"].size(), 0U);
   std::vector<ClientReport> clients;
   for (int rank = 0; rank < 4; ++rank) {
     clients.push_back({.rank = rank, .state = "following"});
@@ -168,7 +169,7 @@ TEST_F(ClockLatenciesTest, PlansAreMadeForThem) {
   }));
   const Conditions conditions = ConditionsOf(job->board().Current()->curve->job().settings);
   EXPECT_THAT(conditions.switching.latency_at, ElementsAre(ClockLatency{900, kSlow}));
-  const nlohmann::json shown = ConditionsJson(job->View())["latency_at"];
+  const nlohmann::json shown = JsonOf(kJob, job->View())["conditions"]["latency_at"];
   ASSERT_EQ(shown.size(), 1U);
   EXPECT_EQ(shown[0]["clock_mhz"], 900);
   EXPECT_EQ(shown[0]["planned_s"], kSlow);

@@ -157,8 +157,7 @@ TEST_F(EventsTest, EachIsAsItsSchemaSays) {
     for (const wire::Field& member : type.fields) {
       const std::string name(member.name);
       if (!data.contains(name)) {
-        EXPECT_EQ(member.presence, wire::wire::Presence::kSometimes)
-            << event.data << " lacks " << name;
+        EXPECT_EQ(member.presence, wire::Presence::kSometimes) << event.data << " lacks " << name;
         continue;
       }
       ++known;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "perseus/job.h"
-#include "server/api/conditions_json.h"
+#include "server/api/messages.h"
 #include "server/detect/conditions_watch.h"
 #include "server/domain/decide.h"
 #include "server/planning/conditions_state.h"
@@ -99,7 +99,7 @@ TEST(KeptConditions, OldAndWrongOnesAreAsNone) {
     EXPECT_EQ(ParseKeptConditions(text), std::nullopt) << text;
     const ConditionsState state = StartedFrom({.id = "p-1", .conditions_json = text}, {});
     EXPECT_EQ(state, (ConditionsState{.profile = "p-1"})) << text;
-    EXPECT_TRUE(KeptConditionsJson(text).is_null());
+    EXPECT_TRUE(JsonOf(kProfileRecord, {.conditions_json = text})["conditions"].is_null());
   }
 }
 
@@ -142,7 +142,7 @@ TEST_F(KeptConditionsTest, TheNextJobBeginsWithWhatTheLastOneMeasured) {
   RegisterAll(*second);
   AwaitRefined(*second);
   const auto is_begun = [&](ManagedJob& job) {
-    const nlohmann::ordered_json json = ConditionsJson(job.View());
+    const nlohmann::ordered_json json = JsonOf(kJob, job.View())["conditions"];
     EXPECT_EQ(json["source"], "library");
     EXPECT_EQ(json["from"]["job"], id);
     EXPECT_EQ(json["from"]["at"], 1.7e9);
@@ -166,7 +166,7 @@ TEST_F(KeptConditionsTest, TheNextJobBeginsWithWhatTheLastOneMeasured) {
   // Its own count as soon as it has them, and for the job after it.
   Report(second, Told(0.1));
   ASSERT_TRUE(Settles(*second));
-  EXPECT_EQ(ConditionsJson(second->View())["source"], "measured");
+  EXPECT_EQ(JsonOf(kJob, second->View())["conditions"]["source"], "measured");
   EXPECT_EQ(Planned(*second).switching.latency_seconds, 0.1);
   const auto newer = ParseKeptConditions(service_->ListProfiles()->front().conditions_json);
   ASSERT_TRUE(newer);
@@ -228,12 +228,12 @@ TEST_F(KeptConditionsTest, AProfileThatIsMeasuredAgainHasThemToo) {
 TEST(KeptConditions, TheirProfileIsNamedAlsoAfterRanksMeasuredAgain) {
   JobView view;
   view.conditions = StartedFrom({.id = "p-1", .conditions_json = FormatKeptConditions(Kept())}, {});
-  EXPECT_EQ(ConditionsJson(view)["from"]["profile"], "p-1");
+  EXPECT_EQ(JsonOf(kJob, view)["conditions"]["from"]["profile"], "p-1");
   view.conditions->profile = "p-2";
   view.conditions = ParseConditionsState(FormatConditionsState(*view.conditions));
   ASSERT_TRUE(view.conditions);
   EXPECT_EQ(view.conditions->profile, "p-2");
-  EXPECT_EQ(ConditionsJson(view)["from"]["profile"], "p-1");
+  EXPECT_EQ(JsonOf(kJob, view)["conditions"]["from"]["profile"], "p-1");
 }
 
 using ServersKeptConditionsTest = ServersTest;
@@ -248,11 +248,11 @@ TEST_F(ServersKeptConditionsTest, OnPostgresqlAJobOfAnotherServerBeginsWithThem)
   RegisterAll(*second->job);
   AwaitRefined(*second->job);
   EXPECT_EQ(Planned(*second->job).switching.latency_seconds, kLatency);
-  EXPECT_EQ(ConditionsJson(second->job->View())["from"]["job"], first->id());
+  EXPECT_EQ(JsonOf(kJob, second->job->View())["conditions"]["from"]["job"], first->id());
   // As the other server reads it.
   const auto other = sync::GetFresh(*services_[0], second->job->id());
   ASSERT_TRUE(other);
-  EXPECT_EQ(ConditionsJson((*other)->View())["from"]["job"], first->id());
+  EXPECT_EQ(JsonOf(kJob, (*other)->View())["conditions"]["from"]["job"], first->id());
   // Old and wrong rows.
   for (const char* const text : {"", "{\"job\":1}", "no JSON"}) {
     postgres_->Ask(std::string("UPDATE profiles SET conditions = '") + text + "'", database_);
@@ -260,7 +260,7 @@ TEST_F(ServersKeptConditionsTest, OnPostgresqlAJobOfAnotherServerBeginsWithThem)
     ASSERT_TRUE(next);
     RegisterAll(*next->job);
     AwaitRefined(*next->job);
-    EXPECT_EQ(ConditionsJson(next->job->View())["source"], "assumed") << text;
+    EXPECT_EQ(JsonOf(kJob, next->job->View())["conditions"]["source"], "assumed") << text;
     EXPECT_EQ(next->job->View().record.state, JobState::kRunning);
   }
 }

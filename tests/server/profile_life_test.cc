@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "server/api/job_json.h"
+#include "server/api/messages.h"
 #include "server/service_testing.h"
 #include "support/mentions.h"
 
@@ -62,7 +62,7 @@ TEST_F(ProfileLifeTest, AJobSaysWhereItsProfileIsFrom) {
   const auto given = Create(kSmallSettings, kSmallProfile, "given");
   EXPECT_EQ(given->View().profile_source, "given");
   const auto unmeasured = Create(kUnmeasured, "", "unmeasured");
-  EXPECT_EQ(JobJson(unmeasured->View())["profile_source"], nullptr);
+  EXPECT_EQ(JsonOf(kJob, unmeasured->View())["profile_source"], nullptr);
   const auto job = Measured(kUnmeasured, "measured");
   EXPECT_EQ(job->View().profile_source, "measured");
   Restart();
@@ -307,7 +307,7 @@ TEST_F(ProfileLifeTest, NotesAndThrottlingAreToldAndShown) {
   EXPECT_THAT(told[0], Mentions("1200"));
   EXPECT_THAT(told[7], Mentions("1000"));
   Restart();
-  const auto json = JobJson(Find(job)->View());
+  const auto json = JsonOf(kJob, Find(job)->View());
   EXPECT_EQ(json["profiling"]["notes"][0]["ranks"], 4);
   EXPECT_EQ(json["profiling"]["throttled"].size(), 4U);
   EXPECT_EQ(json["profiling"]["sweep"]["joules"], 400);
@@ -331,7 +331,7 @@ TEST_F(ProfileLifeTest, WaitingByClockIsInTheProfileAndShown) {
     if (restarted) Restart();
     const auto view = Find(job)->View();
     EXPECT_EQ(view.record.state, JobState::kRunning) << view.record.reason;
-    const auto waiting = JobJson(view)["profiling"]["waiting"];
+    const auto waiting = JsonOf(kJob, view)["profiling"]["waiting"];
     ASSERT_EQ(waiting.size(), 4U);  // Two clocks of two stages.
     EXPECT_EQ(waiting[0]["frequency"], 1000);
     EXPECT_EQ(waiting[0]["power_w"], 12);
@@ -365,7 +365,7 @@ TEST_F(ProfileLifeTest, ARankWithoutClocksIsPlannedAndMeasuredAgainWhenItHasThem
   for (const auto& table : plan->curve->job().profile.tables) {
     EXPECT_EQ(table.options.size(), table.stage == 0 ? 1U : 3U);
   }
-  const auto json = JobJson(job->View());
+  const auto json = JsonOf(kJob, job->View());
   EXPECT_EQ(json["profiling"]["notes"][0]["first_ranks"], nlohmann::json::array({0, 2}));
 
   const auto hear = [&](int rank, const std::string& state, const std::string& error) {
@@ -475,7 +475,7 @@ TEST_F(ProfileLifeTest, ASavingHasTheIntervalOfItsProfilesErrors) {
   }
   AwaitRefined(*job);
   Restart();
-  const auto plan = JobJson(Find(job)->View())["plan"];
+  const auto plan = JsonOf(kJob, Find(job)->View())["plan"];
   const double saving = plan["saving_percent"];
   ASSERT_TRUE(plan.contains("saving_interval"));
   EXPECT_LT(plan["saving_interval"]["least_percent"], saving);
@@ -498,7 +498,7 @@ TEST_F(ProfileLifeTest, TimesThatLeaveTheProfileAreDrift) {
   EXPECT_TRUE(job->View().drifts.empty());
   for (int i = 0; i < 5; ++i) report(1.1);
   ASSERT_EQ(job->View().drifts.size(), 1U);
-  const auto json = JobJson(job->View())["drift"][0];
+  const auto json = JsonOf(kJob, job->View())["drift"][0];
   EXPECT_EQ(json["stage"], 0);
   EXPECT_EQ(json["frequency"], 1400);
   EXPECT_NEAR(json["percent"].get<double>(), 10, 1e-6);

@@ -15,7 +15,7 @@
 #include <random>
 #include <vector>
 
-#include "server/api/watch_json.h"
+#include "server/api/messages.h"
 #include "server/detect/busy_times.h"
 #include "server/servers_testing.h"
 

@@ -10,13 +10,21 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "common/temporary_directory.h"
 #include "server/runtime/job_service.h"
 #include "server/sync.h"
+#include "wire/message.h"
 
 namespace perseus::server {
+
+// An object as the API shows it.
+template <typename T>
+nlohmann::ordered_json JsonOf(const wire::Message<T>& message, const T& object) {
+  return nlohmann::ordered_json::parse(wire::Write(message, object));
+}
 
 // Two stages, three clocks.
 extern const char* const kSmallProfile;

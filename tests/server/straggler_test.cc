@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "server/api/job_json.h"
+#include "server/api/messages.h"
 #include "server/service_testing.h"
 #include "support/mentions.h"
 
@@ -66,7 +66,7 @@ TEST_F(StragglerTest, TheOthersSlowDownAndTheStragglerRunsAtItsFastest) {
 
 // What is shown of the job is what all its pipelines do, waiting included.
 TEST_F(StragglerTest, TheWholeJobWaitsForTheStraggler) {
-  const auto whole = [&] { return JobSummaryJson(job_->View())["plan"]["whole_job"]; };
+  const auto whole = [&] { return JsonOf(kJobSummary, job_->View())["plan"]["whole_job"]; };
   EXPECT_EQ(whole()["straggling"], false);
   EXPECT_EQ(whole()["iteration_time_s"], Plan()->PlanOf(0)->iteration_time_seconds);
   EXPECT_NEAR(whole()["saving_percent"].get<double>(), Plan()->PlanOf(0)->saving_percent, 1e-9);

@@ -15,8 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "server/api/job_json.h"
-#include "server/api/watch_json.h"
+#include "server/api/messages.h"
 #include "server/detect/busy_times.h"
 #include "server/ops/metrics.h"
 #include "server/service_testing.h"
@@ -214,11 +213,9 @@ TEST_F(WatchTest, AComparisonIsANewVersionThatRanksHearOf) {
     settings->comparison = {.every = 10, .iterations = 4};
   }));
   EXPECT_EQ(Plan()->version.version, version + 1);
-  const RankPlanText text =
-      RankPlanJson("j", *Plan(), 0, 0, "\"rank\":0", job_->board().texts().get());
-  EXPECT_THAT(text.own, HasSubstr(R"("comparison":{"every":10,"iterations":4},)"));
+  EXPECT_EQ(Plan()->comparison, (ComparisonBlocks{.every = 10, .iterations = 4}));
   IterateTimes(60);
-  const auto json = SavingsJson(job_->View());
+  const auto json = JsonOf(kSavings, job_->View());
   EXPECT_EQ(json["kind"], "realised");
   ASSERT_EQ(json["realised"].size(), 1U);
   const auto& realised = json["realised"][0];
@@ -284,13 +281,13 @@ TEST_F(WatchTest, IterationsWithAPlanOfTheirOwnAreNotAmongThoseAtMaximumClocks) 
   ASSERT_TRUE(report(ReportedClocks::kPlan, 100));
   ASSERT_TRUE(report(ReportedClocks::kCoarse, 100));
   ASSERT_TRUE(report(ReportedClocks::kMaximum, 4));
-  const auto json = SavingsJson(job_->View());
+  const auto json = JsonOf(kSavings, job_->View());
   EXPECT_NEAR(json["measured_at_maximum_s"].get<double>(), 3, 1e-9);
 }
 
 TEST_F(WatchTest, InShadowModeSavingsAreAnEstimate) {
   for (int i = 0; i < 5; ++i) Iterate({}, /*shadow=*/true);
-  const auto json = SavingsJson(job_->View());
+  const auto json = JsonOf(kSavings, job_->View());
   EXPECT_EQ(json["kind"], "estimated");
   EXPECT_EQ(json["shadow_ranks"], 4);
   EXPECT_TRUE(json["realised"].empty());
