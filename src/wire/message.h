@@ -81,8 +81,7 @@ struct TypeOps {
   void (*set)(void* element, const Scalar& scalar) = nullptr;          // Null: it is written alone.
   void (*visit)(const void* value, void* context, Use use) = nullptr;  // Null: kOne.
   void* (*add)(void* value) = nullptr;                                 // Null: kOne, or no reader.
-  void (*drop)(void* value) = nullptr;                       // Takes back what add() gave.
-  void* (*pick)(void* map, std::string_view key) = nullptr;  // kMap: the element of a key.
+  void (*drop)(void* value) = nullptr;  // Takes back what add() gave.
 };
 
 namespace internal {
@@ -227,7 +226,7 @@ struct OpsOf<std::span<E>> {
 template <typename K, typename E, typename C>
 struct OpsOf<std::map<K, E, C>> {
   static constexpr TypeOps kOps =
-      Container<E, std::map<K, E>>(Many::kMap, VisitMap<std::map<K, E>>);
+      Container<E, std::map<K, E, C>>(Many::kMap, VisitMap<std::map<K, E, C>>);
 };
 
 // What a member is of: of a pointer to member, or a function of an object.
@@ -351,7 +350,7 @@ struct Field {
     changed.is_nothing_if_empty = true;
     return changed;
   }
-  // The element of this field's name of a map.
+  // The element of this field's name of a map; its reader is the caller's, see ReadBy().
   constexpr Field Picked() const {
     Field changed = *this;
     changed.is_picked = true;

@@ -21,7 +21,7 @@
 #include "perseus/job_file.h"
 #include "perseus/pipeline.h"
 #include "perseus/profile.h"
-#include "server/detect/gap_watch.h"
+#include "server/detect/conditions_watch.h"
 
 namespace perseus::server {
 namespace {

@@ -18,7 +18,7 @@
 #include "perseus/job.h"
 #include "perseus/job_file.h"
 #include "perseus/profile.h"
-#include "server/detect/times_watch.h"
+#include "server/detect/conditions_watch.h"
 
 namespace perseus::server {
 namespace {

@@ -1,12 +1,12 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/detect/recent_iterations.h"
-
 #include <gtest/gtest.h>
 
 #include <cstddef>
 #include <optional>
+
+#include "server/detect/job_watch.h"
 
 namespace perseus::server {
 namespace {

@@ -1,12 +1,12 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/detect/robust_mean.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
+
+#include "server/detect/realised_savings.h"
 
 namespace perseus::server {
 namespace {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "server/api/messages.h"
-#include "server/detect/busy_times.h"
+#include "server/detect/job_watch.h"
 #include "server/servers_testing.h"
 
 namespace perseus::server {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "server/api/messages.h"
-#include "server/detect/busy_times.h"
+#include "server/detect/job_watch.h"
 #include "server/ops/metrics.h"
 #include "server/service_testing.h"
 #include "support/mentions.h"

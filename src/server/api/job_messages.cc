@@ -22,8 +22,8 @@
 #include "perseus/job.h"
 #include "perseus/job_file.h"
 #include "server/api/messages.h"
-#include "server/base/library_request.h"
 #include "server/planning/conditions_state.h"
+#include "server/planning/job_spec.h"
 
 namespace perseus::server {
 namespace {

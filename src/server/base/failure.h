@@ -4,8 +4,12 @@
 #ifndef PERSEUS_SERVER_BASE_FAILURE_H_
 #define PERSEUS_SERVER_BASE_FAILURE_H_
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
 #include <utility>
 
@@ -67,6 +71,21 @@ inline tl::unexpected<Failure> Unavailable(const Error& error) {
 
 // The failure for input that one of our parsers refused.
 tl::unexpected<Failure> Invalid(const Error& error);
+
+// Checks of values in requests.
+
+inline bool IsPositive(double value) { return std::isfinite(value) && value > 0; }
+
+// Fails if `value`, the field `name` of a request, is not in 0 .. `limit` - 1. `what` is what the
+// job has `limit` of, such as "ranks".
+inline Outcome<void> CheckBelow(int value, std::int64_t limit, std::string_view name,
+                                std::string_view what) {
+  if (value >= 0 && value < limit) return {};
+  return Fail(
+      FailureCode::kInvalid,
+      fmt::format("{} is {}, but the job has {} {}, counted from 0", name, value, limit, what),
+      std::string(name));
+}
 
 }  // namespace perseus::server
 

@@ -5,14 +5,100 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <map>
 #include <utility>
 #include <vector>
 
 #include "common/input_limits.h"
+#include "common/report_limits.h"
 #include "model/noise.h"
 
 namespace perseus::server {
+namespace {
+
+constexpr double kMostReports = 512;
+
+}  // namespace
+
+void TimesWatch::Add(const KindReport& report) {
+  if (!report.is_steady || report.count <= 0 || !(report.time_seconds > 0)) return;
+  if (kinds_.size() >= kMostReportedKinds && kinds_.count(report.key) == 0) return;
+  Kind& kind = kinds_[report.key];
+  if (kind.reports >= kMostReports) {
+    constexpr double kKept = 1 - 1 / kMostReports;
+    kind.reports *= kKept;
+    kind.weight *= kKept;
+    kind.squares *= kKept * kKept;
+    kind.spread *= kKept;
+  }
+  const auto weight = static_cast<double>(report.count);
+  kind.reports += 1;
+  kind.weight += weight;
+  kind.squares += weight * weight;
+  const double off = report.time_seconds - kind.mean;
+  kind.mean += weight / kind.weight * off;
+  kind.spread += weight * off * (report.time_seconds - kind.mean);
+}
+
+std::vector<MeasuredTime> TimesWatch::Measured() const {
+  std::vector<MeasuredTime> times;
+  for (const auto& [key, kind] : kinds_) {
+    if (kind.reports < kLeastReports || kind.weight < kLeastComputations) continue;
+    // How many reports of equal weight say as much.
+    const double equal = kind.weight * kind.weight / kind.squares;
+    if (!(equal > 1)) continue;
+    const double error = std::sqrt(kind.spread / kind.weight / (equal - 1));
+    if (!(error <= kMostError * kind.mean)) continue;
+    times.push_back({.stage = key.stage,
+                     .type = key.type,
+                     .clock_mhz = key.clock_mhz,
+                     .seconds = kind.mean,
+                     .error_seconds = error,
+                     .computations = static_cast<std::int64_t>(kind.weight)});
+  }
+  return times;
+}
+namespace {
+
+constexpr std::size_t kMostWaiting = 8;
+// Ranks end an iteration together and report it seconds later. What is older may be of the same
+// iteration before training began again.
+constexpr double kPatienceSeconds = 120;
+
+bool FitsRank(const PipelineDag& dag, const RankRows& told) {
+  return told.rank >= 0 && told.rank < dag.num_ranks && !told.rows.empty() &&
+         told.rows.size() == dag.rank_order[static_cast<std::size_t>(told.rank)].size();
+}
+
+}  // namespace
+
+std::optional<WholeIteration> GapWatch::Take(const PipelineDag& dag, RankRows told) {
+  if (!FitsRank(dag, told)) return std::nullopt;
+  const Key key = {told.plan_version, told.iteration};
+  const auto [found, is_new] = waiting_.try_emplace(key);
+  if (is_new) order_.push_back(key);
+  Waiting& waiting = found->second;
+  if (is_new || told.heard_seconds - waiting.since_seconds > kPatienceSeconds) {
+    waiting = Waiting{.since_seconds = told.heard_seconds};
+  }
+  waiting.ranks[told.rank] = std::move(told.rows);
+  waiting.as_planned = waiting.as_planned && told.as_planned;
+  std::optional<WholeIteration> whole;
+  if (static_cast<int>(waiting.ranks.size()) == dag.num_ranks) {
+    whole = WholeIteration{.as_planned = waiting.as_planned};
+    whole->ranks.reserve(waiting.ranks.size());
+    for (auto& [number, spans] : waiting.ranks) whole->ranks.push_back(std::move(spans));
+    estimate_.Add(dag, whole->ranks);
+    waiting_.erase(found);
+    std::erase(order_, key);
+  }
+  while (order_.size() > kMostWaiting) {
+    waiting_.erase(order_.front());
+    order_.pop_front();
+  }
+  return whole;
+}
 namespace {
 
 constexpr double kOddShare = 0.1;  // At either end.

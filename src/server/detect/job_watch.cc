@@ -7,12 +7,75 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <map>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "common/median.h"
 #include "perseus/computation.h"
-#include "server/detect/busy_times.h"
+#include "perseus/costed_pipeline.h"
+#include "perseus/pipeline.h"
 
 namespace perseus::server {
+
+std::vector<SecondsByType> BusyTimes(const Curve& curve, const CurvePlan* plan) {
+  const CostedPipeline& pipeline = curve.job().pipeline;
+  const PipelineDag& dag = pipeline.dag;
+  std::vector<SecondsByType> busy(static_cast<std::size_t>(dag.num_ranks));
+  for (int i = 0; i < dag.size(); ++i) {
+    const auto& table = pipeline.TableOf(i);
+    double seconds = table.baseline.time_seconds;
+    if (plan != nullptr) {
+      const int knob = plan->knobs[static_cast<std::size_t>(i)];
+      const auto option = std::find_if(table.all_options.begin(), table.all_options.end(),
+                                       [&](const CostOption& each) { return each.knob == knob; });
+      if (option != table.all_options.end()) seconds = option->time_seconds;
+    }
+    const Computation& computation = dag.computations[static_cast<std::size_t>(i)];
+    busy[static_cast<std::size_t>(computation.rank)]
+        [static_cast<std::size_t>(computation.id.type)] += seconds;
+  }
+  return busy;
+}
+
+void RecentIterations::Add(double seconds, std::optional<double> joules, double now_seconds) {
+  if (last_.size() == kMost) last_.pop_front();
+  last_.push_back({seconds, joules});
+  at_seconds_ = now_seconds;
+  ++totals_.iterations;
+  if (!joules) return;
+  ++totals_.with_energy;
+  totals_.joules += *joules;
+}
+
+void RecentIterations::AddSaved(double promised_joules, std::optional<double> realised_joules) {
+  totals_.promised_joules += std::max(promised_joules, 0.0);
+  totals_.realised_saved_joules += std::max(realised_joules.value_or(0), 0.0);
+  totals_.realised_lost_joules += std::max(-realised_joules.value_or(0), 0.0);
+}
+
+std::optional<RecentFigures> RecentIterations::Figures() const {
+  if (last_.empty()) return std::nullopt;
+  std::vector<double> sorted;
+  sorted.reserve(last_.size());
+  double seconds = 0;
+  double joules = 0;
+  for (const Iteration& each : last_) {
+    sorted.push_back(each.seconds);
+    if (!each.joules) continue;
+    seconds += each.seconds;
+    joules += *each.joules;
+  }
+  RecentFigures figures{.iterations = last_.size(),
+                        .iteration_seconds = UpperMedianOf(std::move(sorted)),
+                        .watts = {},
+                        .at_seconds = at_seconds_};
+  if (seconds > 0) figures.watts = joules / seconds;
+  return figures;
+}
 namespace {
 
 constexpr double kExplains = 0.8;  // Of a slowdown, so that a cause is named.
@@ -371,6 +434,109 @@ std::string JobWatch::SlowCause() const {
   }
   return fmt::format("iterations take {} as planned; cause unknown: nothing explains 80 % of it",
                      TimesText(1 + growth));
+}
+
+// What the watch tells others: the comparison with no clock set, events, stragglers that plans
+// should answer, and what is shown.
+
+void JobWatch::Compare(std::int64_t iteration, const std::vector<WatchedIteration>& reports) {
+  ComparedIteration compared{.iteration = iteration, .is_known = !reports.empty()};
+  const bool at_maximum = state_.settings.comparison.AtMaximum(iteration);
+  if (!at_maximum && !reports.empty()) compared.plan_version = reports.front().plan_version;
+  for (const WatchedIteration& report : reports) {
+    const bool as_ordered = at_maximum ? report.clocks == ReportedClocks::kMaximum
+                                       : report.clocks == ReportedClocks::kPlan &&
+                                             report.plan_version == compared.plan_version;
+    compared.is_known = compared.is_known && as_ordered;
+  }
+  const IterationFigures figures = FiguresOf(reports);
+  compared.ranks = static_cast<int>(figures.ranks);
+  compared.seconds = figures.seconds;
+  compared.energy_ranks = static_cast<int>(figures.energy_ranks);
+  if (compared.energy_ranks > 0) {
+    compared.joules = figures.energy_ranks_joules / compared.energy_ranks;
+  }
+  const auto version = savings_.Add(compared);
+  if (!version) return;
+  const std::optional<Realised> realised = savings_.Of(*version);
+  if (!realised || !realised->slowdown) return;
+  std::string sentence =
+      fmt::format("plan {} against iterations with no clock set, {} pairs: time {:+.2f} %",
+                  *version, realised->pairs, 100 * realised->slowdown->share);
+  if (realised->saving) {
+    compared_[*version] = realised->saving->share;
+    if (compared_.size() > RealisedSavings::kMostVersions) compared_.erase(compared_.begin());
+    sentence +=
+        fmt::format(", energy {:+.2f} % ({:+.2f} to {:+.2f})", -100 * realised->saving->share,
+                    -100 * realised->saving->most, -100 * realised->saving->least);
+  }
+  Announce("compared", {.iteration = iteration}, std::move(sentence));
+  if (const auto longer = savings_.Longer()) {
+    Announce("lengthened", {.iteration = iteration},
+             fmt::format("a change of clocks still acts at the end of a stretch of {} iterations: "
+                         "from now on {} of every {} run with no clock set",
+                         savings_.blocks().iterations, longer->iterations, longer->every));
+  }
+}
+
+std::vector<WatchEvent> JobWatch::TakeEvents() { return std::exchange(untold_, {}); }
+
+std::vector<DetectedStraggler> JobWatch::Wanted() const {
+  std::vector<DetectedStraggler> wanted;
+  if (state_.settings.mode != DetectionMode::kAct) return wanted;
+  for (const auto& [rank, slow] : detector_.SlowRanks()) {
+    if (dismissed_.contains(rank)) continue;
+    DetectedStraggler& each =
+        wanted.emplace_back(DetectedStraggler{.rank = rank, .factor = slow.factor});
+    each.reference = slow.reference;
+    const auto settled = settled_.find(rank);
+    if (settled == settled_.end() || settled->second != slow.factor) continue;
+    for (const DetectedStraggler& stored : state_.detected) {
+      if (stored.rank == rank) each = stored;
+    }
+  }
+  return wanted;
+}
+
+WatchView JobWatch::View(double now_seconds) const {
+  WatchView view;
+  view.settings = state_.settings;
+  view.watched_ranks = detector_.learned();
+  for (const auto& [rank, place] : places_) {
+    view.reporting_ranks += ReportsHere(rank, now_seconds) ? 1U : 0U;
+  }
+  const std::map<int, SlowRank> slow = detector_.SlowRanks();
+  for (const auto& [rank, of] : slow) {
+    ShownSlowRank shown{.rank = rank,
+                        .node = "",
+                        .factor = of.factor,
+                        .since_iteration = of.since_iteration,
+                        .dismissed = dismissed_.contains(rank)};
+    if (const auto place = places_.find(rank); place != places_.end()) {
+      shown.dp_rank = place->second.dp_rank;
+      shown.pp_rank = place->second.pp_rank;
+      shown.node = place->second.node;
+    }
+    if (const auto cause = causes_.find(rank); cause != causes_.end()) shown.cause = cause->second;
+    for (const DetectedStraggler& each : state_.detected) {
+      if (each.rank != rank) continue;
+      shown.straggler = each.straggler;
+      shown.factor = each.factor;
+    }
+    view.slow.push_back(std::move(shown));
+  }
+  view.together = Together(slow);
+  view.drift_factor = detector_.drift_factor();
+  view.slow_factor = detector_.slow_factor();
+  view.knows_iterations = detector_.knows_iterations();
+  view.slow_cause = SlowCause();
+  view.events = last_;
+  view.counts = counts_;
+  view.realised = savings_.All();
+  view.recent = recent_.Figures();
+  view.totals = recent_.totals();
+  view.dropped_cycles = savings_.dropped_cycles();
+  return view;
 }
 
 }  // namespace perseus::server

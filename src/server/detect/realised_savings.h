@@ -15,6 +15,25 @@
 
 namespace perseus::server {
 
+// Quantile of Student's t distribution for a two-sided 95 % interval, to 1e-3. `freedom` (degrees
+// of freedom) >= 1.
+double StudentT95(std::int64_t freedom);
+
+// The mean of what is left without the lowest and the highest fifth (rounded up; of three values or
+// more). A few wild values do not move it. Needs a value.
+double TrimmedMean(std::vector<double> values);
+
+// A mean and half the width of its 95 % interval.
+struct MeanInterval {
+  double mean = 0;
+  double half_width = 0;
+};
+
+// The mean without the lowest and the highest 15 % (rounded down), and the interval of Tukey and
+// McLaughlin (Sankhya A 25, 1963) from the Winsorised variance. For six values or fewer this is
+// Student's interval. Needs two values.
+MeanInterval TrimmedInterval(std::vector<double> values);
+
 // A share with its 95 % confidence interval: 0.03 is 3 %.
 struct ShareEstimate {
   double share = 0;

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/base/checks.h"
+#include "server/base/failure.h"
 #include "server/domain/draft.h"
 #include "server/planning/job_spec.h"
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/base/checks.h"
+#include "server/base/failure.h"
 #include "server/domain/draft.h"
 #include "server/domain/stragglers.h"
 

@@ -7,7 +7,6 @@
 #include <map>
 #include <string>
 
-#include "server/base/library_request.h"
 #include "server/base/shape.h"
 #include "server/domain/profile_table.h"
 #include "server/planning/job_spec.h"

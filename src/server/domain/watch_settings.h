@@ -13,9 +13,17 @@
 
 #include "common/comparison_blocks.h"
 #include "perseus/result.h"
-#include "server/base/shift_settings.h"
 
 namespace perseus::server {
+
+// When a change in a noisy series counts as a shift; see detect/straggler_detector.h.
+struct ShiftSettings {
+  // Relative change from which a shift is reported. A change below 3/4 of this never is.
+  double threshold = 0.05;
+  int window = 16;  // Iterations that are compared together.
+
+  friend bool operator==(const ShiftSettings&, const ShiftSettings&) = default;
+};
 
 // What the server does when its detector finds a straggler.
 enum class DetectionMode : std::uint8_t {

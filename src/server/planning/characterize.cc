@@ -10,7 +10,6 @@
 
 #include "perseus/effort.h"
 #include "server/planning/curve.h"
-#include "server/planning/curve_record.h"
 #include "server/planning/job_spec.h"
 
 namespace perseus::server {

@@ -14,7 +14,7 @@
 #include "perseus/job.h"
 #include "perseus/planner.h"
 #include "perseus/result.h"
-#include "server/planning/held_plan.h"
+#include "server/planning/curve.h"
 #include "server/store/facts.h"
 
 namespace perseus::server {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -19,10 +20,67 @@
 #include "perseus/plan_document.h"
 #include "perseus/planner.h"
 #include "perseus/result.h"
-#include "server/planning/held_plan.h"
 #include "server/store/facts.h"
 
 namespace perseus::server {
+
+// A plan and, if its job has conditions, the expected figures under them.
+struct HeldPlan {
+  Plan plan;
+  std::optional<ExpectedFigures> expected;
+};
+
+// A plan that holds under the job's conditions. `seconds` is a time without conditions: under
+// conditions, the plan may be slower than maximum clocks by the same factor. Errors: those of
+// PlanUnder(). Precondition of both functions: HasConditions(job.settings).
+Result<Plan> PlanThatHolds(const Job& job, const Planner& planner, double seconds, double effort,
+                           const ProgressFunction& callback);
+
+// Such plans from the time at maximum clocks to T*, by ascending time. `quick` gives fewer plans.
+// Times for which no plan is found are left out.
+inline constexpr std::size_t kMostHeldLadderPlans = 11;
+Result<std::vector<Plan>> LadderThatHolds(const Job& job, const Planner& planner, bool quick,
+                                          double effort, const ProgressFunction& callback);
+
+// Adds the expected figures of maximum clocks and of each plan under the job's conditions. Adds
+// nothing for a job without conditions. `keep_going` is called with the share that is done.
+struct HeldPlans {
+  std::optional<ExpectedFigures> baseline;
+  std::vector<HeldPlan> plans;
+};
+Result<HeldPlans> WithExpected(const Job& job, const Planner& planner, std::vector<Plan> plans,
+                               const ProgressFunction& progress);
+
+// Ensures that no plan costs more energy (without that of waiting) than a plan for less time:
+// replaces it by the faster plan where it does.
+void CarryForward(const Job& job, std::vector<HeldPlan>* plans);
+
+// What is known of plans under the job's conditions. Empty for a job without conditions.
+struct ExpectedOfAll {
+  std::optional<ExpectedFigures> baseline;        // Of maximum clocks.
+  std::map<std::int64_t, ExpectedFigures> plans;  // By id.
+  std::set<std::int64_t> wait_cheaply;            // Ids of plans with Waiting::kCheapest.
+
+  void Add(std::int64_t id, Waiting waiting, const std::optional<ExpectedFigures>& figures) {
+    if (figures) plans[id] = *figures;
+    if (waiting == Waiting::kCheapest) wait_cheaply.insert(id);
+  }
+};
+
+// The text of CurveRecord::frontier_json. `target`: the target that one of the plans is for.
+std::string FrontierText(const Frontier& frontier, const std::string& target,
+                         const ExpectedOfAll& expected);
+// Fails on text that FrontierText() would not write.
+Result<Frontier> ParseFrontier(const std::string& text, std::string* target,
+                               ExpectedOfAll* expected);
+
+store::PlanRecord PlanRecordOf(const Plan& plan, std::int64_t id);
+
+// The record of a frontier and of plans on it. The plans get ids from `first_id` on; one of them is
+// for `target`.
+store::CurveRecord MakeCurveRecord(const std::string& job, int revision, const std::string& target,
+                                   const Frontier& frontier, const HeldPlans& plans,
+                                   std::int64_t first_id);
 
 // Number of plans from T_min to T* that are computed before any straggler appears.
 inline constexpr int kLadderPlans = 64;

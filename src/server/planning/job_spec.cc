@@ -25,13 +25,31 @@
 #include "perseus/profile.h"
 #include "perseus/schedule.h"
 #include "robust/plan_under.h"
-#include "server/base/checks.h"
-#include "server/base/library_request.h"
+#include "server/base/failure.h"
 #include "server/planning/conditions_state.h"
 #include "server/planning/measured_times.h"
 #include "server/store/store.h"
 
 namespace perseus::server {
+
+std::string FormatLibraryRequest(const LibraryRequest& request) {
+  return FormatCompact({{"model", request.model},
+                        {"microbatch_size", request.microbatch_size},
+                        {"may_reuse", request.may_reuse}});
+}
+
+LibraryRequest ParseLibraryRequest(const std::string& json) {
+  LibraryRequest request;
+  const auto tree = ParseObject(json);
+  if (tree.is_null()) return request;
+  const auto model = tree.find("model");
+  const auto size = tree.find("microbatch_size");
+  const auto may_reuse = tree.find("may_reuse");
+  if (model != tree.end() && model->is_string()) request.model = *model;
+  if (size != tree.end() && size->is_number()) request.microbatch_size = *size;
+  if (may_reuse != tree.end() && may_reuse->is_boolean()) request.may_reuse = *may_reuse;
+  return request;
+}
 namespace {
 
 constexpr const char* kSettingsName = "job";

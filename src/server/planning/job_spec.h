@@ -22,6 +22,16 @@
 
 namespace perseus::server {
 
+// What a job asks of the library of profiles. Stored in the column jobs.library.
+struct LibraryRequest {
+  std::string model;           // The owner's label of the model. Empty: do not use the library.
+  double microbatch_size = 0;  // 0: not given.
+  bool may_reuse = true;
+};
+std::string FormatLibraryRequest(const LibraryRequest& request);
+// Returns an empty request if `json` cannot be read.
+LibraryRequest ParseLibraryRequest(const std::string& json);
+
 // Upper limits of a job.
 inline constexpr std::int64_t kMostRanks = 131'072;
 // In an iteration of one pipeline. A ladder of plans with more would not fit into 512 MiB.
