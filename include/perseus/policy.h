@@ -22,8 +22,8 @@ PERSEUS_EXPORT_BEGIN
 namespace perseus {
 inline namespace v0 {
 
-// A way to choose the clocks of a pipeline: Perseus, or what an operator could
-// do instead. Const members may be called from several threads at once.
+// A way to choose the clocks of a pipeline: plans of ours, or one that anybody made. Const members
+// may be called from several threads at once.
 class Policy {
  public:
   Policy() = default;
@@ -31,7 +31,7 @@ class Policy {
   Policy& operator=(const Policy&) = delete;
   virtual ~Policy() = default;
 
-  // As on the command line: "max-clocks", "zeus-global", ...
+  // "perseus", "max-clocks", "plan", ...
   virtual std::string_view name() const = 0;
 
   // Whether it makes another plan for the healthy pipelines when one falls behind.
@@ -43,32 +43,10 @@ class Policy {
   virtual Result<Plan> PlanFor(double seconds) const = 0;
 };
 
-// Which policy.
-struct PolicySpec {
-  // See PolicyNames().
-  std::string name = {};
-  // For "perseus" alone: what its plans must keep to, and how long to search.
-  PlanConstraints constraints = {};
-  double effort = 1;
-};
-
-// "max-clocks"      every computation at its highest clock.
-// "zeus-global"     one clock for all (You et al., NSDI'23, as the baseline of
-//                   the Perseus paper, section 6.1).
-// "zeus-per-stage"  one clock per stage that balances forward times (same).
-// "envpipe"         inner computations at their least-energy clock, the outer
-//                   envelope at maximum (Choi et al., ATC'23). One plan; it
-//                   cannot slow down.
-// "power-cap"       one power limit for all GPUs.
-// "perseus"         our plans.
-std::vector<std::string_view> PolicyNames();
-
-// One sentence on what a policy does, for tables; empty for an unknown name.
-std::string_view PolicySummary(std::string_view name);
-
-// The policy keeps a handle of `planner`. Errors: an unknown name, constraints for a policy that
-// knows none, a power cap for which no computation has a knob.
-Result<std::unique_ptr<Policy>> MakePolicy(const PolicySpec& spec, const Planner& planner);
+// "perseus": our plans, made when they are asked for. The policy keeps a handle of `planner`.
+std::unique_ptr<Policy> MakePlanningPolicy(const Planner& planner,
+                                           const PlanConstraints& constraints = {},
+                                           double effort = 1);
 
 // A policy that has one plan, for any time. `name` has static storage.
 std::unique_ptr<Policy> MakeSinglePlanPolicy(std::string_view name, Plan plan);

@@ -19,12 +19,6 @@ namespace perseus::misuse {
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 inline constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-inline PolicySpec MaxClocks() {
-  PolicySpec spec;
-  spec.name = "max-clocks";
-  return spec;
-}
-
 // Two stages, three clocks; `scale` makes it another profile of the same shape.
 inline Profile SmallProfile(double scale = 1) {
   ProfileBuilder builder("memory");

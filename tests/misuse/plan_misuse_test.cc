@@ -141,8 +141,8 @@ TEST(MixedJobs, APlanOfAnotherJobIsRefusedByEveryDoor) {
     spec.target_seconds = planner.baseline().iteration_time_seconds;
     const auto policy = MakeSinglePlanPolicy("plan", foreign);
     EXPECT_TRUE(IsInvalid(Emulate(planner, *policy, spec)));
-    const auto theirs = MakePolicy(MaxClocks(), others);
-    EXPECT_TRUE(IsInvalid(Emulate(planner, **theirs, spec)));
+    const auto theirs = MakeSinglePlanPolicy("max-clocks", others.baseline());
+    EXPECT_TRUE(IsInvalid(Emulate(planner, *theirs, spec)));
   }
   EXPECT_TRUE(IsInvalid(EmulateUnder(planner, {nullptr}, {})));
 }

@@ -81,8 +81,8 @@ TEST(ReportMisuse, AnEmulationsReportIsChecked) {
   EmulationSpec spec;
   spec.iterations = 3;
   spec.target_seconds = planner->baseline().iteration_time_seconds;
-  const auto policy = MakePolicy(MaxClocks(), *planner);
-  const auto emulation = Emulate(*planner, **policy, spec);
+  const auto policy = MakeSinglePlanPolicy("max-clocks", planner->baseline());
+  const auto emulation = Emulate(*planner, *policy, spec);
   ASSERT_TRUE(emulation) << emulation.error().message;
   EmulationReportInput input;
   input.profile = &job.profile;
@@ -96,8 +96,8 @@ TEST(ReportMisuse, AnEmulationsReportIsChecked) {
   EXPECT_TRUE(FormatEmulationTimelineTrace(input));
   // Of a pipeline with more computations.
   const auto others = SmallJob(1, 12).MakePlanner();
-  const auto their_policy = MakePolicy(MaxClocks(), *others);
-  const auto larger = Emulate(*others, **their_policy, spec);
+  const auto their_policy = MakeSinglePlanPolicy("max-clocks", others->baseline());
+  const auto larger = Emulate(*others, *their_policy, spec);
   ASSERT_TRUE(larger) << larger.error().message;
   input.emulation = &*larger;
   EXPECT_TRUE(IsInvalid(FormatEmulationTimelineTrace(input)));

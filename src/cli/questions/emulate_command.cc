@@ -361,9 +361,10 @@ Result<std::unique_ptr<Policy>> ReadPolicy(std::string_view flag, const std::str
   return MakePolicyFromZeusPlan(*text, path, planner);
 }
 
-std::string LabelOf(const PolicySpec& spec) {
-  if (spec.constraints.granularity == Granularity::kComputation) return spec.name;
-  return fmt::format("{} ({})", spec.name, GranularityName(spec.constraints.granularity));
+// For people: "perseus (phase)".
+std::string LabelOf(const PlanConstraints& constraints) {
+  if (constraints.granularity == Granularity::kComputation) return std::string(kPerseus);
+  return fmt::format("{} ({})", kPerseus, GranularityName(constraints.granularity));
 }
 
 PolicyRow MakeRow(std::string label, const Emulation& emulation, const Emulation& baseline) {
@@ -524,10 +525,6 @@ Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const
                                              const Planner& planner, double effort,
                                              ProgressLine* progress, EmulationSummary* summary) {
   const std::string& file = invocation.emulate.plan_file;
-  PolicySpec spec;
-  spec.name = kPerseus;
-  spec.effort = effort;
-  spec.constraints = job.Constraints();
   if (file.empty() && AsksForPlanThatHolds(job.settings)) {
     const Result<double> seconds = planner.TargetSeconds(job.Target());
     if (!seconds) return tl::unexpected(seconds.error());
@@ -540,7 +537,7 @@ Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const
   std::optional<Conditions> conditions;
   Result<std::unique_ptr<Policy>> policy =
       file.empty()
-          ? MakePolicy(spec, planner)
+          ? MakePlanningPolicy(planner, job.Constraints(), effort)
           : ReadPolicy("--plan", file, planner, job.profile, &conditions, &summary->remarks);
   if (!policy) return policy;
   if (conditions) {
@@ -565,7 +562,8 @@ Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const
     }
   }
   summary->policy = (*policy)->name();
-  summary->label = file.empty() ? LabelOf(spec) : std::filesystem::path(file).filename().string();
+  summary->label =
+      file.empty() ? LabelOf(job.Constraints()) : std::filesystem::path(file).filename().string();
   return policy;
 }
 

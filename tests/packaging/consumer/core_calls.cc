@@ -97,9 +97,7 @@ int main(int argc, char** argv) {
   Check(job.microbatches == 4, "job_file.h");
   Check(!perseus::Job::Load("", {}).has_value(), "job.h");
 
-  perseus::PolicySpec of_max_clocks;
-  of_max_clocks.name = "max-clocks";
-  const auto policy = ValueOf(perseus::MakePolicy(of_max_clocks, planner), "MakePolicy");
+  const auto policy = perseus::MakeSinglePlanPolicy("max-clocks", planner.baseline());
   Check(policy->name() == "max-clocks", "policy.h");
   perseus::EmulationSpec spec;
   spec.iterations = 3;

@@ -1,6 +1,10 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// Ways to choose clocks: our plans as they are needed, or one plan, whoever made it.
+
+#include "perseus/policy.h"
+
 #include <fmt/format.h>
 
 #include <cstddef>
@@ -12,15 +16,48 @@
 
 #include "common/nearest_name.h"
 #include "formats/zeus_plan.h"
-#include "perseus/policy.h"
 #include "pipeline/schedule_csv.h"
 #include "plan/cost_options.h"
-#include "policy/policy_family.h"
+#include "plan/named_times.h"
 
-// Plans that were made before, as policies.
 namespace perseus {
 inline namespace v0 {
 namespace {
+
+class SinglePlanPolicy : public Policy {
+ public:
+  SinglePlanPolicy(std::string_view name, Plan plan) : name_(name), plan_(std::move(plan)) {}
+
+  std::string_view name() const override { return name_; }
+  bool reacts() const override { return false; }
+  Result<Plan> PlanFor(double /*seconds*/) const override { return plan_; }
+
+ private:
+  std::string_view name_;
+  Plan plan_;
+};
+
+class PlanningPolicy : public Policy {
+ public:
+  PlanningPolicy(const Planner& planner, const PlanConstraints& constraints, double effort)
+      : planner_(planner), constraints_(constraints), effort_(effort) {}
+
+  std::string_view name() const override { return "perseus"; }
+  bool reacts() const override { return true; }
+  Result<Plan> PlanFor(double seconds) const override {
+    // Within constraints a search may end above what one for less time found, which is what
+    // `perseus plan` gives out then. Without any none was seen to.
+    if (constraints_.any()) {
+      return plan::PlanAmongNamed(planner_, seconds, constraints_, effort_);
+    }
+    return planner_.PlanFor(seconds, {.effort = effort_});
+  }
+
+ private:
+  const Planner planner_;  // A handle: lives as long as the policy.
+  PlanConstraints constraints_;
+  double effort_;
+};
 
 using formats::ParseZeusPlan;
 using formats::ZeusInstruction;
@@ -78,6 +115,15 @@ std::optional<int> KnobIndex(const CostedPipeline& pipeline, const Knob& knob, b
 }
 
 }  // namespace
+
+std::unique_ptr<Policy> MakeSinglePlanPolicy(std::string_view name, Plan plan) {
+  return std::make_unique<SinglePlanPolicy>(name, std::move(plan));
+}
+
+std::unique_ptr<Policy> MakePlanningPolicy(const Planner& planner,
+                                           const PlanConstraints& constraints, double effort) {
+  return std::make_unique<PlanningPolicy>(planner, constraints, effort);
+}
 
 Result<std::unique_ptr<Policy>> MakePolicyFromPlan(const PlanDocument& plan,
                                                    const Planner& planner) {
