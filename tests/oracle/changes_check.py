@@ -199,7 +199,7 @@ def random_limits(count: int, seed: int) -> list[tuple[SmallCase, int]]:
 
 
 def main() -> None:
-    """Print the table of docs/evidence/planning.md."""
+    """Print the table of docs/evidence/evidence.md."""
     found = [compare_changes(case, most, 20) for case, most in random_limits(24, 7)]
     print("| computations | plans | solved in 20 s | optimal | worst | bound met | largest gap |")
     for cells, within in by_size(found):

@@ -106,7 +106,7 @@ std::size_t NotesOn(const std::string& profile) {
 }
 
 // The host's times of all computations of a clock err alike, by 25 us, and standard errors that say
-// 5 us do not know it (docs/evidence/sweep-disturbances.md).
+// 5 us do not know it (docs/evidence/evidence.md).
 TEST(UnlockedCosts, WhatTheHostsClockErrsByIsNoWarning) {
   constexpr double kErrs = 25e-6;
   constexpr double kSays = 5e-6;

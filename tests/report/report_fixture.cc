@@ -167,12 +167,14 @@ Sample MakeSample(const std::string& schedule, int stages, int virtual_stages, i
   return sample;
 }
 
-std::string EmbeddedJson(const std::string& html) {
-  const std::string open = "<script type=\"application/json\" id=\"report-data\">";
-  const std::size_t begin = html.find(open);
-  if (begin == std::string::npos) return "";
-  const std::size_t from = begin + open.size();
-  return html.substr(from, html.find("</script>", from) - from);
+std::vector<nlohmann::json> EmbeddedCharts(const std::string& html) {
+  const std::string open = "<script type=\"application/json\">";
+  std::vector<nlohmann::json> charts;
+  for (std::size_t at = 0; (at = html.find(open, at)) != std::string::npos;) {
+    at += open.size();
+    charts.push_back(nlohmann::json::parse(html.substr(at, html.find("</script>", at) - at)));
+  }
+  return charts;
 }
 
 }  // namespace perseus::report

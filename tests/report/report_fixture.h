@@ -4,6 +4,7 @@
 #ifndef PERSEUS_TESTS_REPORT_REPORT_FIXTURE_H_
 #define PERSEUS_TESTS_REPORT_REPORT_FIXTURE_H_
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,8 @@ struct Sample {
 
 Sample MakeSample(const std::string& schedule, int stages, int virtual_stages, int microbatches);
 
-// The JSON that the page embeds.
-std::string EmbeddedJson(const std::string& html);
+// The data of each chart of the page, in order.
+std::vector<nlohmann::json> EmbeddedCharts(const std::string& html);
 
 }  // namespace perseus::report
 

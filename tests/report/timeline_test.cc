@@ -17,7 +17,7 @@ class TimelineTest : public ::testing::TestWithParam<const char*> {};
 TEST_P(TimelineTest, ComputationsKeepTheirTimesAndNeverOverlap) {
   const bool two_stages_a_rank = std::string(GetParam()) != "1f1b";
   const Sample sample = MakeSample(GetParam(), 8, two_stages_a_rank ? 2 : 1, 16);
-  const Timeline timeline = LayOut(sample.pipeline, sample.chosen);
+  const TimelineRun timeline = RunOf(sample.pipeline, sample.chosen, "");
   for (const std::vector<int>& order : sample.pipeline.dag.rank_order) {
     std::int64_t previous_end = 0;
     for (const int i : order) {
@@ -34,7 +34,7 @@ TEST_P(TimelineTest, TheCriticalPathLeadsFromStartToEndWithoutAGap) {
   const bool two_stages_a_rank = std::string(GetParam()) != "1f1b";
   const Sample sample = MakeSample(GetParam(), 8, two_stages_a_rank ? 2 : 1, 16);
   for (const Plan* plan : {&sample.baseline, &sample.chosen}) {
-    const Timeline timeline = LayOut(sample.pipeline, *plan);
+    const TimelineRun timeline = RunOf(sample.pipeline, *plan, "");
     ASSERT_FALSE(timeline.critical_path.empty());
     EXPECT_EQ(timeline.start_ns[timeline.critical_path.front()], 0);
     EXPECT_EQ(timeline.end_ns[timeline.critical_path.back()], timeline.iteration_ns);

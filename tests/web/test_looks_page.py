@@ -109,8 +109,7 @@ def test_colours_can_be_told_apart(surfer: Surfer, scheme: str) -> None:
         clock = colour(page, f"--clock-{i}")
         for ground in ("--panel", "--wait"):
             assert contrast(clock, colour(page, ground)) >= LEAST_GRAPHIC, (i, ground)
-        text = "--on-clock-low" if i == 0 else "--on-clock-high"
-        assert contrast(clock, colour(page, text)) >= LEAST_TEXT, i
+        assert max(contrast(clock, [17] * 3), contrast(clock, [255] * 3)) >= LEAST_TEXT, i
     for i in range(4):
         text = "--on-late-3" if i == 3 else "--on-late"
         assert contrast(colour(page, f"--late-{i}"), colour(page, text)) >= LEAST_TEXT, i

@@ -21,7 +21,7 @@
 #include "common/located_error.h"
 #include "formats/plan_json.h"
 #include "plan/named_times.h"
-#include "report/figures.h"
+#include "report/text.h"
 
 // What `perseus fleet plan` says, as text and as JSON (docs/reference/files.md).
 namespace perseus::cli {

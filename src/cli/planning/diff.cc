@@ -38,10 +38,7 @@
 #include "perseus/plan.h"
 #include "perseus/plan_file.h"
 #include "perseus/result.h"
-#include "report/chart.h"
 #include "report/document.h"
-#include "report/figures.h"
-#include "report/page.h"
 #include "report/text.h"
 
 namespace perseus::cli {
@@ -677,34 +674,31 @@ std::string FrontiersHtml(const std::vector<NamedFrontier>& frontiers) {
                      " Dots are the plans, and, above the curves, maximum clocks.");
   const auto time = report::TimeUnit(frontiers.front().full_speed.seconds);
   const auto energy = report::EnergyUnit(frontiers.front().full_speed.joules);
-  report::LineChart chart;
-  chart.id = "frontiers";
-  chart.title = "Energy over iteration time";
-  chart.x_label = fmt::format("iteration time ({})", time.name);
-  chart.y_label = fmt::format("energy of an iteration of one pipeline ({})", energy.name);
-  chart.height = 460;
+  Json series = Json::array();
   for (std::size_t i = 0; i < frontiers.size(); ++i) {
-    const std::string css = fmt::format("c{}", i);
     const auto at = [&](double seconds, double joules) {
-      return report::ChartPoint{seconds / time.factor, joules / energy.factor};
+      return Json{report::RoundSignificant(seconds / time.factor, 7),
+                  report::RoundSignificant(joules / energy.factor, 7)};
     };
-    report::ChartSeries curve = {.name = frontiers[i].name, .css = css, .points = {}};
+    Json curve = Json::array();
     for (const FrontierPoint& point : frontiers[i].frontier.points) {
-      curve.points.push_back(at(point.iteration_time_seconds, point.energy_joules));
+      curve.push_back(at(point.iteration_time_seconds, point.energy_joules));
     }
-    chart.series.push_back(std::move(curve));
-    const auto add_dot = [&](std::string_view what, const TimeAndEnergy& dot) {
-      chart.series.push_back({.name = fmt::format("{}, {}", frontiers[i].name, what),
-                              .css = css,
-                              .points = {at(dot.seconds, dot.joules)},
-                              .line = false,
-                              .dots = true,
-                              .in_legend = false});
-    };
-    add_dot("plan", frontiers[i].plan);
-    add_dot("maximum clocks", frontiers[i].full_speed);
+    Json runs = Json::array({std::move(curve)});
+    for (const TimeAndEnergy& dot : {frontiers[i].plan, frontiers[i].full_speed}) {
+      runs.push_back(Json::array({at(dot.seconds, dot.joules)}));
+    }
+    series.push_back(
+        {{"name", frontiers[i].name}, {"css", fmt::format("c{}", i)}, {"runs", std::move(runs)}});
   }
-  document.Figure(report::DrawLineChart(chart));
+  document.Chart(
+      {{"kind", "lines"},
+       {"title", "Energy over iteration time"},
+       {"summary", "Energy over iteration time of each plan; the tables below say more."},
+       {"xName", fmt::format("iteration time ({})", time.name)},
+       {"yName", fmt::format("energy of an iteration of one pipeline ({})", energy.name)},
+       {"height", 460},
+       {"series", std::move(series)}});
   document.Heading("What each comes to");
   document.Put(ForPage(SummaryTable(frontiers), "Saving: against maximum clocks, in their time"));
   document.Put(ForPage(TimesTable(frontiers), "In the same time"));

@@ -22,8 +22,6 @@
 #include "common/printable.h"
 #include "perseus/emulator.h"
 #include "plan/named_times.h"
-#include "report/figures.h"
-#include "report/page.h"
 #include "report/plan_json.h"
 #include "report/text.h"
 

@@ -24,7 +24,7 @@
 #include "perseus/report.h"
 #include "perseus/result.h"
 #include "perseus/robust_plan.h"
-#include "report/figures.h"
+#include "report/text.h"
 
 namespace perseus::cli {
 

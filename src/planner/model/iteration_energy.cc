@@ -93,7 +93,7 @@ constexpr double kClearlyFaster = 0.005;
 constexpr double kFasterSigmas = 3;
 // Of a computation. A profile does not say who took its times. Where it was the host, they include
 // how long it takes to wake up. That differs from one minute to the next by up to 64 us, which no
-// standard error knows (docs/evidence/sweep-disturbances.md).
+// standard error knows (docs/evidence/evidence.md).
 constexpr double kHostErrorSeconds = 100e-6;
 
 Timing TimingOf(const CostedPipeline& pipeline, const std::vector<CostOption>& options) {

@@ -8,11 +8,9 @@
 
 namespace perseus::report {
 
-// The text of the files in assets/, embedded at build time. Pages have
-// EmulationCss() behind ReportCss().
-std::string_view EmulationCss();
+// Of view/charts, bundled; the build makes them with cmake/EmbedAssets.cmake.
 std::string_view ReportCss();
-std::string_view ReportJs();
+std::string_view ReportJs();  // "" in a build without charts (PERSEUS_WEB=OFF).
 
 }  // namespace perseus::report
 

@@ -5,39 +5,16 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <iterator>
 
 #include "common/belief.h"
 #include "common/html_text.h"
 #include "report/assets.h"
-#include "report/page.h"
+#include "report/text.h"
 
 namespace perseus::report {
 namespace {
-
-// On one line, with nothing in it that Markdown would read as its own.
-std::string EscapeMarkdown(std::string_view text) {
-  std::string escaped;
-  for (const char c : EscapeHtml(text)) {
-    if (std::string_view("\\`*[]|").find(c) != std::string_view::npos) escaped += '\\';
-    escaped += c;
-  }
-  // An apostrophe is safe where there are no quoted attributes.
-  for (const auto& [from, to] : {std::pair<std::string_view, std::string_view>{"&#39;", "'"},
-                                 std::pair<std::string_view, std::string_view>{"&quot;", "\""}}) {
-    for (std::size_t at = 0; (at = escaped.find(from, at)) != std::string::npos; at += to.size()) {
-      escaped.replace(at, from.size(), to);
-    }
-  }
-  return escaped;
-}
-
-std::string OneLine(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  }
-  return text;
-}
 
 // T_min and T_economic with a real subscript.
 std::string InlineHtml(std::string_view text) {
@@ -50,12 +27,6 @@ std::string InlineHtml(std::string_view text) {
     }
   }
   return html;
-}
-
-// With its place, but no folders: the page is the same on every machine.
-std::string NoteLine(Note note) {
-  note.source = FileName(note.source);
-  return NoteText(note);
 }
 
 std::string ClassOf(std::string_view css) {
@@ -76,22 +47,111 @@ std::string ListHtml(const std::vector<std::string>& items) {
   return html + "</ul>\n";
 }
 
+// The script of charts draws into the element before its data.
+std::string ChartHtml(const nlohmann::ordered_json& chart) {
+  return fmt::format(
+      "<div><noscript><p class=\"lead\">A chart is here that a script draws.</p></noscript>{}</div>"
+      "<script type=\"application/json\">{}</script>\n",
+      ReportJs().empty() ? "<p class=\"lead\">This build of Perseus draws no charts "
+                           "(PERSEUS_WEB=OFF).</p>"
+                         : "",
+      ScriptJson(chart));
+}
+
+std::string BarHtml(const Bar& bar, std::string_view css, int height) {
+  const double span = bar.high > bar.low ? bar.high - bar.low : 1;
+  const double zero = -bar.low / span * 100;
+  double right = zero, left = zero;
+  std::string html = fmt::format(
+      "<svg class=\"{}\" viewBox=\"0 0 100 {}\" preserveAspectRatio=\"none\" aria-hidden=\"true\">",
+      css, height);
+  for (const Bar::Part& part : bar.parts) {
+    const double width = std::abs(part.value) / span * 100;
+    if (!(width > 0)) continue;
+    if (part.value < 0) left -= width;
+    html += fmt::format("<rect class=\"{}\" x=\"{:.3f}\" y=\"1\" width=\"{:.3f}\" height=\"{}\"/>",
+                        part.css, part.value < 0 ? left : right, width, height - 2);
+    if (part.value > 0) right += width;
+  }
+  if (bar.low < 0) {
+    html += fmt::format(
+        "<line class=\"zero\" x1=\"{0:.3f}\" y1=\"0\" x2=\"{0:.3f}\" y2=\"{1}\" "
+        "vector-effect=\"non-scaling-stroke\"/>",
+        zero, height);
+  }
+  return html + "</svg>";
+}
+
+std::string KeysHtml(const std::vector<Fact>& colours) {
+  std::string html = "<p class=\"keys\">";
+  for (const Fact& colour : colours) {
+    html += fmt::format(
+        "<span class=\"key\"><svg viewBox=\"0 0 12 12\" aria-hidden=\"true\"><rect class=\"{}\" "
+        "width=\"12\" height=\"12\"/></svg>{}</span>",
+        colour.name, EscapeHtml(colour.text));
+  }
+  return html + "</p>\n";
+}
+
+std::string TableHtml(const Table& table) {
+  // A table that is wider than the page is scrolled, with the keyboard too.
+  std::string html = "<div class=\"scroll\" tabindex=\"0\"><table>\n";
+  const auto add = [&](auto format, auto&&... args) {
+    fmt::format_to(std::back_inserter(html), fmt::runtime(format), args...);
+  };
+  if (!table.caption.empty()) add("<caption>{}</caption>\n", InlineHtml(table.caption));
+  html += "<thead><tr>";
+  const auto css = [&](std::size_t k) {
+    return static_cast<int>(k) < table.text_columns ? " class=\"text\"" : "";
+  };
+  for (std::size_t k = 0; k < table.columns.size(); ++k) {
+    add("<th scope=\"col\"{}>{}</th>", css(k), InlineHtml(table.columns[k]));
+  }
+  html += "</tr></thead>\n<tbody>\n";
+  for (const Row& row : table.rows) {
+    html += fmt::format("<tr{}>", ClassOf(row.css));
+    std::size_t column = 0;
+    for (std::size_t k = 0; k < row.cells.size(); ++k) {
+      const Cell& cell = row.cells[k];
+      const auto columns = static_cast<std::size_t>(cell.columns);
+      const bool is_rest = k + 1 == row.cells.size() && column + columns < table.columns.size();
+      std::string attributes = css(column);
+      if (columns > 1 || is_rest) {
+        attributes = fmt::format(" colspan=\"{}\" class=\"why\"",
+                                 is_rest ? table.columns.size() - column : columns);
+      } else if (cell.bar) {
+        attributes = " class=\"drawing\"";
+      }
+      if (!cell.title.empty()) attributes += fmt::format(" title=\"{}\"", EscapeHtml(cell.title));
+      add("<{}{}>{}{}", k == 0 ? "th scope=\"row\"" : "td", attributes, InlineHtml(cell.text),
+          cell.bar ? BarHtml(*cell.bar, "bar", 16) : "");
+      if (!cell.below.empty()) add("<small>{}</small>", InlineHtml(cell.below));
+      html += k == 0 ? "</th>" : "</td>";
+      column += columns;
+    }
+    html += "</tr>\n";
+  }
+  return html + "</tbody>\n</table></div>\n";
+}
+
 std::string BlockHtml(const Block& block) {
   switch (block.kind) {
     case Block::Kind::kHeading:
       break;  // Opens a section: BlocksHtml().
     case Block::Kind::kParagraph:
       return fmt::format("<p{}>{}</p>\n", ClassOf(block.css), InlineHtml(block.text));
-    case Block::Kind::kCode:
-      return fmt::format("<p class=\"command\"><code>{}</code></p>\n", EscapeHtml(block.text));
     case Block::Kind::kFacts:
       return FactsHtml(block.facts);
     case Block::Kind::kList:
       return ListHtml(block.items);
     case Block::Kind::kTable:
-      return HtmlTable(block.table);
-    case Block::Kind::kFigure:
-      return block.text;
+      return TableHtml(block.table);
+    case Block::Kind::kChart:
+      return ChartHtml(block.chart);
+    case Block::Kind::kBar:
+      return BarHtml(block.bar, "split", 34) + "\n";
+    case Block::Kind::kKeys:
+      return KeysHtml(block.facts);
   }
   return "";
 }
@@ -152,122 +212,17 @@ std::string HeaderHtml(const Document& document) {
 
 }  // namespace
 
-std::string MarkdownTable(const Table& table) {
-  std::string text = "|";
-  for (const std::string& column : table.columns) {
-    text += fmt::format(" {} |", EscapeMarkdown(column));
-  }
-  text += "\n|";
-  for (std::size_t k = 0; k < table.columns.size(); ++k) {
-    text += static_cast<int>(k) < table.text_columns ? "---|" : "---:|";
-  }
-  for (const Row& row : table.rows) {
-    text += "\n|";
-    std::size_t column = 0;
-    for (const Cell& cell : row.cells) {
-      text += fmt::format(" {} |", EscapeMarkdown(cell.text));
-      for (int k = 1; k < cell.columns; ++k) text += " |";
-      column += static_cast<std::size_t>(cell.columns);
-    }
-    for (; column < table.columns.size(); ++column) text += " |";
-  }
-  return text + "\n";
-}
-
-std::string HtmlTable(const Table& table) {
-  // A table that is wider than the page is scrolled, with the keyboard too.
-  std::string html = "<div class=\"scroll\" tabindex=\"0\"><table>\n";
-  const auto add = [&](auto format, auto&&... args) {
-    fmt::format_to(std::back_inserter(html), fmt::runtime(format), args...);
-  };
-  if (!table.caption.empty()) add("<caption>{}</caption>\n", InlineHtml(table.caption));
-  html += "<thead><tr>";
-  const auto css = [&](std::size_t k) {
-    return static_cast<int>(k) < table.text_columns ? " class=\"text\"" : "";
-  };
-  for (std::size_t k = 0; k < table.columns.size(); ++k) {
-    add("<th scope=\"col\"{}>{}</th>", css(k), InlineHtml(table.columns[k]));
-  }
-  html += "</tr></thead>\n<tbody>\n";
-  for (const Row& row : table.rows) {
-    html += fmt::format("<tr{}>", ClassOf(row.css));
-    std::size_t column = 0;
-    for (std::size_t k = 0; k < row.cells.size(); ++k) {
-      const Cell& cell = row.cells[k];
-      const auto columns = static_cast<std::size_t>(cell.columns);
-      const bool is_rest = k + 1 == row.cells.size() && column + columns < table.columns.size();
-      std::string attributes = css(column);
-      if (columns > 1 || is_rest) {
-        attributes = fmt::format(" colspan=\"{}\" class=\"why\"",
-                                 is_rest ? table.columns.size() - column : columns);
-      } else if (!cell.html.empty()) {
-        attributes = " class=\"drawing\"";
-      }
-      if (!cell.title.empty()) attributes += fmt::format(" title=\"{}\"", EscapeHtml(cell.title));
-      add("<{}{}>{}{}", k == 0 ? "th scope=\"row\"" : "td", attributes, InlineHtml(cell.text),
-          cell.html);
-      if (!cell.below.empty()) add("<small>{}</small>", InlineHtml(cell.below));
-      html += k == 0 ? "</th>" : "</td>";
-      column += columns;
-    }
-    html += "</tr>\n";
-  }
-  return html + "</tbody>\n</table></div>\n";
-}
-
-std::string MarkdownOf(const Document& document) {
-  std::string text = fmt::format("# {}\n", EscapeMarkdown(document.title));
-  if (!document.subtitle.empty()) text += fmt::format("\n{}\n", EscapeMarkdown(document.subtitle));
-  if (!document.warning.empty()) {
-    text += fmt::format("\n**{}**\n", EscapeMarkdown(document.warning));
-  }
-  for (const Note& note : document.notes) {
-    text +=
-        fmt::format("\n**{}**: {}\n", SeverityName(note.severity), EscapeMarkdown(NoteLine(note)));
-  }
-  const auto list = [&](const auto& items, const auto& line) {
-    text += "\n";
-    for (const auto& item : items) text += fmt::format("- {}\n", EscapeMarkdown(line(item)));
-  };
-  if (!AreBelievable(document.notes)) {
-    text += fmt::format("\n{}: {}.\n", kNotBelievable, kCorrectFirst);
-  } else if (!document.figures.empty()) {
-    list(document.figures, [](const KeyFigure& figure) {
-      return fmt::format("{}: {} ({})", figure.name, figure.value, figure.detail);
-    });
-  }
-  for (const Block& block : document.blocks) {
-    switch (block.kind) {
-      case Block::Kind::kHeading:
-        text += fmt::format("\n## {}\n", EscapeMarkdown(block.text));
-        break;
-      case Block::Kind::kParagraph:
-        text += fmt::format("\n{}\n", EscapeMarkdown(block.text));
-        break;
-      case Block::Kind::kCode:
-        text += fmt::format("\n    {}\n", OneLine(block.text));
-        break;
-      case Block::Kind::kFacts:
-        list(block.facts,
-             [](const Fact& fact) { return fmt::format("{}: {}", fact.name, fact.text); });
-        break;
-      case Block::Kind::kList:
-        list(block.items, [](const std::string& item) { return item; });
-        break;
-      case Block::Kind::kTable:
-        text += "\n" + MarkdownTable(block.table);
-        break;
-      case Block::Kind::kFigure:
-        break;
-    }
-  }
-  return text;
-}
-
 std::string HtmlOf(const Document& document) {
-  return PageHead(EscapeHtml(document.title), fmt::format("{}{}", ReportCss(), EmulationCss()),
-                  document.scripts) +
-         HeaderHtml(document) + BlocksHtml(document.blocks) + PageTail(document.html_behind);
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+      "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n"
+      "<meta name=\"generator\" content=\"Perseus\">\n"
+      "<title>{} \u2013 Perseus</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>\n{}{}"
+      "</main>\n<script>\n{}</script>\n</body>\n</html>\n",
+      EscapeHtml(document.title), ReportCss(), HeaderHtml(document), BlocksHtml(document.blocks),
+      ReportJs());
 }
 
 }  // namespace perseus::report

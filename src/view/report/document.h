@@ -4,8 +4,9 @@
 #ifndef PERSEUS_SRC_REPORT_DOCUMENT_H_
 #define PERSEUS_SRC_REPORT_DOCUMENT_H_
 
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,17 +14,26 @@
 
 namespace perseus::report {
 
-// A document that can be written as Markdown and as HTML: every page is one.
-// Texts are plain; what the formats need escaped is escaped when they are
-// written, here and nowhere else. Only members named html are put in as they
-// are: drawings, made of numbers and of what EscapeHtml() made safe.
+// What a report says: sentences, tables and charts, as data. Texts are plain; a renderer escapes
+// what its format needs escaped, and nothing else does.
+
+// Parts side by side, in the range of all bars that are compared; what is below 0 grows to the
+// left.
+struct Bar {
+  struct Part {
+    std::string css;
+    double value = 0;
+  };
+  std::vector<Part> parts{};
+  double low = 0, high = 1;
+};
 
 struct Cell {
   std::string text;
   std::string title{};  // More digits, under the pointer in HTML.
-  std::string below{};  // A second, smaller line in HTML; left out of Markdown.
-  std::string html{};   // A drawing, behind `text`; left out of Markdown.
-  int columns = 1;      // That it is wide.
+  std::string below{};  // A second, smaller line in HTML.
+  std::optional<Bar> bar{};
+  int columns = 1;  // That it is wide.
 };
 
 struct Row {
@@ -32,20 +42,17 @@ struct Row {
 };
 
 struct Table {
-  std::string caption;
-  std::vector<std::string> columns;
+  std::string caption{};
+  std::vector<std::string> columns{};
   int text_columns = 1;  // So many first columns are text, the others numbers.
-  std::vector<Row> rows;
+  std::vector<Row> rows{};
 
   void Add(std::vector<Cell> cells, std::string css = {}) {
     rows.push_back({std::move(cells), std::move(css)});
   }
 };
 
-std::string MarkdownTable(const Table& table);
-std::string HtmlTable(const Table& table);
-
-// A term and what it is.
+// A term and what it is; a class of colour and what it means.
 struct Fact {
   std::string name;
   std::string text;
@@ -60,13 +67,15 @@ struct KeyFigure {
 };
 
 struct Block {
-  enum class Kind { kHeading, kParagraph, kCode, kFacts, kList, kTable, kFigure };
+  enum class Kind { kHeading, kParagraph, kFacts, kList, kTable, kChart, kBar, kKeys };
   Kind kind = Kind::kParagraph;
-  std::string text;  // kFigure: HTML.
-  std::string css;   // Of a heading's section, or of a paragraph.
-  std::vector<std::string> items;
-  std::vector<Fact> facts;
-  Table table;
+  std::string text{};
+  std::string css{};  // Of a heading's section, or of a paragraph.
+  std::vector<std::string> items{};
+  std::vector<Fact> facts{};  // And of kKeys.
+  Table table{};
+  Bar bar{};
+  nlohmann::ordered_json chart{};  // The ChartData of charts/report.ts, which draws it.
 };
 
 struct Document {
@@ -76,41 +85,33 @@ struct Document {
   std::vector<Note> notes;  // Likewise: what was found odd in the input.
   std::vector<KeyFigure> figures;
   std::vector<Block> blocks;
-  bool scripts = false;     // Whether `html_behind` may run some.
-  std::string html_behind;  // Behind the page's content.
 
   void Heading(std::string text, std::string css = {}) {
-    Put(Block::Kind::kHeading, std::move(text), std::move(css));
+    blocks.push_back(
+        {.kind = Block::Kind::kHeading, .text = std::move(text), .css = std::move(css)});
   }
   void Paragraph(std::string text, std::string css = "lead") {
-    Put(Block::Kind::kParagraph, std::move(text), std::move(css));
+    blocks.push_back({.text = std::move(text), .css = std::move(css)});
   }
-  void Code(std::string text) { Put(Block::Kind::kCode, std::move(text)); }
-  void Figure(std::string html) { Put(Block::Kind::kFigure, std::move(html)); }
   void List(std::vector<std::string> items) {
-    Put(Block::Kind::kList, {});
-    blocks.back().items = std::move(items);
+    blocks.push_back({.kind = Block::Kind::kList, .items = std::move(items)});
   }
   void Facts(std::vector<Fact> facts) {
-    Put(Block::Kind::kFacts, {});
-    blocks.back().facts = std::move(facts);
+    blocks.push_back({.kind = Block::Kind::kFacts, .facts = std::move(facts)});
+  }
+  void Keys(std::vector<Fact> colours) {
+    blocks.push_back({.kind = Block::Kind::kKeys, .facts = std::move(colours)});
   }
   void Put(Table table) {
-    Put(Block::Kind::kTable, {});
-    blocks.back().table = std::move(table);
+    blocks.push_back({.kind = Block::Kind::kTable, .table = std::move(table)});
   }
-
- private:
-  void Put(Block::Kind kind, std::string text, std::string css = {}) {
-    blocks.emplace_back();
-    blocks.back().kind = kind;
-    blocks.back().text = std::move(text);
-    blocks.back().css = std::move(css);
+  void Put(Bar bar) { blocks.push_back({.kind = Block::Kind::kBar, .bar = std::move(bar)}); }
+  void Chart(nlohmann::ordered_json chart) {
+    blocks.push_back({.kind = Block::Kind::kChart, .chart = std::move(chart)});
   }
 };
 
-// Figures are left out of Markdown.
-std::string MarkdownOf(const Document& document);
+// A page of its own, which needs no network. Its tables need no script; charts are drawn by one.
 std::string HtmlOf(const Document& document);
 
 }  // namespace perseus::report

@@ -9,8 +9,7 @@
 #include "formats/plan_json.h"
 #include "perseus/emulation_report.h"
 #include "report/check_input.h"
-#include "report/figures.h"
-#include "report/page.h"
+#include "report/text.h"
 
 namespace perseus {
 inline namespace v0 {

@@ -11,7 +11,7 @@
 #include "model/plan_figures.h"
 #include "perseus/report.h"
 #include "report/check_input.h"
-#include "report/page.h"
+#include "report/text.h"
 
 namespace perseus::report {
 namespace {

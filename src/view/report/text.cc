@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "common/json_text.h"
-#include "report/figures.h"
 
 namespace perseus::report {
 namespace {
@@ -138,6 +137,65 @@ std::string SharedKnobText(const SharedKnobBound& bound) {
   if (bound.proven_best) return head + "this one is proven to use the least energy.";
   return head + fmt::format("the best uses at most {:.3f} % less energy than this one.",
                             ShownGap(bound.gap_percent));
+}
+
+std::string ModelledWarning(std::string_view modelled) {
+  if (modelled.empty()) return "";
+  return fmt::format("The profile was not measured on a GPU, so no figure here was: \u201c{}\u201d",
+                     modelled);
+}
+
+std::string ClassOfSaving(double saving_percent) {
+  constexpr double kShown = 0.005;  // Less is written as 0.00 %.
+  if (saving_percent >= kShown) return "hero saved";
+  return saving_percent <= -kShown ? "hero lost" : "hero";
+}
+
+std::string NoteLine(Note note) {
+  note.source = FileName(note.source);
+  return NoteText(note);
+}
+
+std::string Plural(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string ShapeOf(const PipelineDag& dag) {
+  return fmt::format("{}, {}, {}, {} microbatch{}", dag.schedule_name,
+                     Plural(dag.num_ranks, "rank"), Plural(dag.num_stages, "stage"),
+                     dag.num_microbatches, dag.num_microbatches == 1 ? "" : "es");
+}
+
+std::string_view FileName(std::string_view path) {
+  const std::size_t slash = path.find_last_of('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+double PercentOver(double value, double base) {
+  return base == 0 ? 0 : 100 * (value - base) / base;
+}
+
+double PercentSaved(double value, double base) {
+  return base == 0 ? 0 : 100 * (base - value) / base;
+}
+
+double ShownGap(double percent) {
+  constexpr double kThousandths = 1e3;
+  constexpr double kRounding = 1e-6;
+  return std::max(0.0, std::ceil(kThousandths * percent - kRounding) / kThousandths);
+}
+
+std::string DistinctText(const Plan& plan, std::string_view noun) {
+  return fmt::format("{} distinct {}{}", plan.distinct_knobs, noun,
+                     plan.distinct_knobs == 1 ? "" : "s");
+}
+
+std::string ChangesText(const KnobChanges& changes) {
+  const std::string all =
+      fmt::format("{} change{} an iteration", changes.all(), changes.all() == 1 ? "" : "s");
+  return changes.back == 0 ? all
+                           : fmt::format("{} ({} of them from its end to the next one's start)",
+                                         all, changes.back);
 }
 
 }  // namespace perseus::report

@@ -4,11 +4,15 @@
 #ifndef PERSEUS_SRC_REPORT_TEXT_H_
 #define PERSEUS_SRC_REPORT_TEXT_H_
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
+#include "perseus/note.h"
+#include "perseus/pipeline.h"
 #include "perseus/plan.h"
+#include "plan/named_times.h"
 
 namespace perseus::report {
 
@@ -50,6 +54,50 @@ std::string SavingPercent(double saving_percent, int decimals);
 
 // What follows "Best": "of all plans within these constraints ...". Rounded so that it stays true.
 std::string SharedKnobText(const SharedKnobBound& bound);
+
+// What stands at the top of a page whose profile calls itself modelled
+// (Profile::modelled); "" where it does not.
+std::string ModelledWarning(std::string_view modelled);
+
+// How the key figure of a saving looks: as a gain, as a loss, or as neither.
+std::string ClassOfSaving(double saving_percent);
+
+// A note with its place, but no folders: a page is the same on every machine.
+std::string NoteLine(Note note);
+
+std::string Plural(std::int64_t count, std::string_view noun);
+// "1f1b, 4 ranks, 4 stages, 8 microbatches".
+std::string ShapeOf(const PipelineDag& dag);
+std::string_view FileName(std::string_view path);
+
+// By how many percent `value` exceeds `base`; 0 if `base` is 0.
+double PercentOver(double value, double base);
+
+// By how many percent `value` is below `base`.
+double PercentSaved(double value, double base);
+
+// The highest lower bound that is proven for a plan (or a row of a table): what is said first of
+// how good it is.
+struct ProvenBound {
+  double lower_bound_joules = 0;
+  double gap_percent = 0;
+};
+template <typename PlanOrRow>
+ProvenBound ProvenBoundOf(const PlanOrRow& plan) {
+  if (!plan.discrete_bound) return {plan.lower_bound_joules, plan.gap_percent};
+  return {plan.discrete_bound->lower_bound_joules, plan.discrete_bound->gap_percent};
+}
+
+// A gap as it is printed, to three decimals: rounded up, so that "at most" stays true.
+double ShownGap(double percent);
+
+// "5 distinct clocks"; `noun`: "clock".
+std::string DistinctText(const Plan& plan, std::string_view noun);
+
+// "201 changes an iteration (1 of them from its end to the next one's start)".
+std::string ChangesText(const KnobChanges& changes);
+
+using plan::SameTime;
 
 }  // namespace perseus::report
 

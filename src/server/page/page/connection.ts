@@ -5,7 +5,7 @@
 
 import { ApiError, staleSentence } from './api';
 import { setText } from './dom';
-import { age } from './format';
+import { age } from 'charts/format';
 
 // Either may be lost alone: a proxy may let answers pass, and no streams.
 export type Source = 'answers' | 'events';

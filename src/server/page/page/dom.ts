@@ -1,40 +1,11 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Elements from text alone: nothing that the server says can become markup.
+// What the page's elements are made and replaced with.
 
-type Listener = (event: Event) => void;
-export type Attributes = Record<string, string | number | boolean | null | undefined | Listener>;
-export type Child = Node | string | null;
+import { Child, h } from 'charts/dom';
 
-const svgSpace = 'http://www.w3.org/2000/svg';
-
-function fill(element: Element, attributes: Attributes, children: Child[]): void {
-  for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === 'function') {
-      element.addEventListener(name, value);
-    } else if (value === true) {
-      element.setAttribute(name, '');
-    } else if (value !== false && value !== null && value !== undefined) {
-      element.setAttribute(name, String(value));
-    }
-  }
-  for (const child of children) if (child !== null) element.append(child);
-}
-
-export function h<K extends keyof HTMLElementTagNameMap>(
-    tag: K, attributes: Attributes = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
-  const element = document.createElement(tag);
-  fill(element, attributes, children);
-  return element;
-}
-
-export function svg<K extends keyof SVGElementTagNameMap>(
-    tag: K, attributes: Attributes = {}, ...children: Child[]): SVGElementTagNameMap[K] {
-  const element = document.createElementNS(svgSpace, tag) as SVGElementTagNameMap[K];
-  fill(element, attributes, children);
-  return element;
-}
+export { Child, h };
 
 // Puts `children` in place of what is there. What has the focus keeps it, by its data-key.
 export function replace(parent: Element, ...children: Child[]): void {

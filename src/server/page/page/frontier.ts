@@ -3,12 +3,8 @@
 
 // The frontier as points, and what a point of it comes to. No drawing.
 
+import type { FrontierData, Mark, Point } from 'charts/charts';
 import type { Job, Plan } from './types';
-
-export interface Point {
-  time: number;
-  energy: number;
-}
 
 export function readFrontier(csv: string): Point[] {
   return csv.trim().split('\n').slice(1).map((line) => {
@@ -61,4 +57,36 @@ export function previewOf(point: Point, job: Job): Preview {
 // As PUT .../point takes it: never below the time of the point.
 export function targetOf(point: Point): string {
   return `${(Math.ceil(point.time * 1e6) / 1e6).toFixed(6)}s`;
+}
+
+const mostMarks = 6;
+
+// As it is drawn: where the plan is, where maximum clocks are, and pipelines with another plan.
+export function chartOf(points: Point[], job: Job): FrontierData {
+  const energy = baselineEnergy(job.plan);
+  const baseline = energy === null || job.frontier === null ? null
+    : { time: job.frontier.baseline_s, energy };
+  const marks: Mark[] =
+      baseline === null ? [] : [{ name: 'maximum clocks', kind: 'baseline', ...baseline }];
+  const add = (name: string, plan: Partial<Plan> | null, kind: Mark['kind']) => {
+    if (plan?.iteration_time_s === undefined || plan.energy_j === undefined) return;
+    marks.push({ name, time: plan.iteration_time_s, energy: plan.energy_j, kind });
+  };
+  add('plan', job.plan, 'chosen');
+  for (const [pipeline, plan] of Object.entries(job.plan?.pipelines ?? {})) {
+    add(`pipeline ${pipeline}`, plan, 'straggler');
+  }
+  return {
+    points, baseline, isBound: true, marks: marks.slice(0, mostMarks),
+    times: job.frontier === null ? [] : [{ name: 'T_min', time: job.frontier.fastest_s },
+      { name: 'T*', time: job.frontier.tstar_s }],
+    xName: 'Iteration time', yName: 'Energy of an iteration of one pipeline', source: 'promised',
+  };
+}
+
+// A dozen points, for those who read rather than look.
+export function someOf(points: Point[], most = 12): Point[] {
+  if (points.length <= most) return points;
+  const step = (points.length - 1) / (most - 1);
+  return Array.from({ length: most }, (_, i) => points[Math.round(i * step)]!);
 }

@@ -4,11 +4,11 @@
 // The frontier with the choice of a point: what it would come to, and then, for who may, the
 // change.
 
+import { FrontierChart, Point } from 'charts/charts';
 import { get, jobPath, send } from './api';
 import { behind, h, replace, setText, table } from './dom';
-import { joules, percent, seconds, signedPercent, watts } from './format';
-import { Point, pointAt, previewOf, readFrontier, targetOf } from './frontier';
-import { FrontierChart, legend, someOf } from './frontier_chart';
+import { joules, percent, seconds, signedPercent, watts } from 'charts/format';
+import { chartOf, pointAt, previewOf, readFrontier, someOf, targetOf } from './frontier';
 import type { Job } from './types';
 
 const mostPoints = 600;
@@ -23,8 +23,7 @@ export class FrontierSection {
   private readonly outcome = h('p', { role: 'status', id: 'outcome' });
   private readonly apply = h('button', { type: 'button', id: 'apply', disabled: true }, 'Apply');
   private readonly cancel = h('button', { type: 'button', disabled: true }, 'Back to the plan');
-  private readonly picture = h('div', { class: 'scroll chart', tabindex: 0, role: 'region',
-    'aria-label': 'Chart of the frontier' });
+  private readonly picture = h('div');
   private readonly listed = h('div');
   private readonly signal: AbortSignal;
   private job: Job | null = null;
@@ -36,7 +35,12 @@ export class FrontierSection {
 
   constructor(signal: AbortSignal, private readonly onChange: () => void) {
     this.signal = signal;
-    this.element.append(h('h2', { id: 'frontier-head' }, 'Frontier'), legend(), this.picture,
+    this.element.append(h('h2', { id: 'frontier-head' }, 'Frontier'),
+        h('p', { class: 'soft' }, 'Square: maximum clocks. Diamond: the plan. Triangles: pipelines ' +
+            'with another plan, because of a straggler. No plan lies below the curve. T_min: the ' +
+            'shortest iteration. T*: beyond it, slower clocks save nothing more; only a straggler ' +
+            'makes iterations so long. Drag in the chart, or move the slider, to look at another ' +
+            'point.'), this.picture,
         h('div', { class: 'choice' }, h('label', { for: 'point' }, 'Iteration time'), this.slider,
             this.preview, this.apply, this.cancel),
         this.outcome, behind('frontier-table', 'The frontier as a table', this.listed));
@@ -78,7 +82,7 @@ export class FrontierSection {
     const state = JSON.stringify([this.curve, job.plan]);
     if (state === this.drawn) return;
     this.drawn = state;
-    this.chart = new FrontierChart(this.points, job, (time) => {
+    this.chart = new FrontierChart(chartOf(this.points, job), (time) => {
       this.slider.value = String(time);
       this.look();
     });

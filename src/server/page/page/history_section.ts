@@ -3,11 +3,11 @@
 
 // What a job did over the last hour or day: iteration time, power, and what its plans saved.
 
+import { LineChart } from 'charts/charts';
 import { parse, put, remember } from './address';
 import { ApiError, get, jobPath } from './api';
 import { behind, h, replace, table } from './dom';
-import { clockTime, count, percent, seconds, unknown, watts } from './format';
-import { historyChart, Sample, Span, summaryOf } from './history_chart';
+import { clockTime, count, percent, seconds, unknown, watts } from 'charts/format';
 import type { History, HistoryRow } from './types';
 
 // Of a day there are 1,440 minutes to send.
@@ -37,6 +37,47 @@ const figures: Figure[] = [
   { name: 'Energy saved (promised by the plans)', of: promised, text: percentOf },
   { name: 'Energy saved (measured, where plans were compared)', of: realised, text: percentOf },
 ];
+
+interface Sample {
+  start: number;  // Of its span, seconds since 1970.
+  value: number | null;
+}
+
+interface Span {
+  from: number;
+  to: number;
+  each: number;  // Seconds from one sample to the next.
+}
+
+function summaryOf({ name, text }: Figure, samples: Sample[]): string {
+  const values = samples.map((sample) => sample.value)
+      .filter((value): value is number => value !== null);
+  if (values.length === 0) return `${name}: ${unknown}.`;
+  return `${name}: ${text(Math.min(...values))} to ${text(Math.max(...values))}, last ` +
+      `${text(values[values.length - 1]!)}.`;
+}
+
+// A line that breaks where no rank reported; null: no sample has a value.
+function chartOf(figure: Figure, samples: Sample[], span: Span): HTMLElement | null {
+  // In minutes or hours of this place, so that ticks are whole ones.
+  const unit = span.to - span.from > 7200 ? 3600 : 60;
+  const shift = 60 * new Date(span.to * 1000).getTimezoneOffset();
+  const x = (at: number) => (at - shift) / unit;
+  const runs: [number, number][][] = [];
+  let last = Number.NEGATIVE_INFINITY;
+  for (const { start, value } of samples) {
+    if (value === null) continue;
+    if (start - last > 1.5 * span.each) runs.push([]);
+    runs[runs.length - 1]!.push([x(start + span.each / 2), value]);
+    last = start;
+  }
+  if (runs.length === 0) return null;
+  return new LineChart({
+    title: figure.name, summary: summaryOf(figure, samples), yName: figure.name, height: 170,
+    rows: 3, ends: [x(span.from), x(span.to)], series: [{ name: figure.name, css: 'c0', runs }],
+    x: (at) => clockTime(at * unit + shift).slice(0, 5), y: figure.text,
+  }).element;
+}
 
 export class HistorySection {
   readonly element = h('section', { 'aria-labelledby': 'history-head' });
@@ -88,13 +129,12 @@ export class HistorySection {
     }
     const drawn = figures.map((figure) => {
       const samples: Sample[] = rows.map((row) => ({ start: row.start, value: figure.of(row) }));
-      return historyChart(figure.name, samples, span, figure.text) ??
-          h('p', { class: 'soft' }, summaryOf(figure.name, samples, figure.text));
+      return chartOf(figure, samples, span) ??
+          h('p', { class: 'soft' }, summaryOf(figure, samples));
     });
     const measured = rows.reduce((sum, row) => sum + row.iterations * row.measured_share, 0);
     const all = rows.reduce((sum, row) => sum + row.iterations, 0);
-    replace(this.content, h('div', { class: 'scroll chart', tabindex: 0, role: 'region',
-      'aria-label': 'Charts of the history' }, ...drawn),
+    replace(this.content, h('div', {}, ...drawn),
     h('p', { class: 'soft' }, `${count(all)} iterations. The energy of ` +
         `${percent(100 * measured / all)} of them was reported; power and savings are of these.`),
     behind('history-table', 'The history as a table', this.listed(rows)));

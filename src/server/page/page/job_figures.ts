@@ -5,7 +5,7 @@
 
 import { Child, h } from './dom';
 import { age, between, clockTime, count, percent, plural, seconds, signedPercent, unknown, watts }
-  from './format';
+  from 'charts/format';
 import { hasEnded, planStage, promisedSaving, promisedTime, reasonOf } from './plan_words';
 import type { Job } from './types';
 

@@ -5,7 +5,7 @@
 
 import { Child, h, table } from './dom';
 import { age, between, count, dateTime, joules, percent, plural, seconds, signedPercent, times,
-  unknown } from './format';
+  unknown } from 'charts/format';
 import type { ClockLatency, Condition, Estimate, Job, Straggler, Transfer } from './types';
 
 export interface Section {

@@ -7,7 +7,7 @@ import { ApiError, get, jobPath } from './api';
 import { heard, lost, Source } from './connection';
 import { h, replace } from './dom';
 import { EventList } from './event_list';
-import { dateTime } from './format';
+import { dateTime } from 'charts/format';
 import { FrontierSection } from './frontier_section';
 import { HistorySection } from './history_section';
 import { figures } from './job_figures';

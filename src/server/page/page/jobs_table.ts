@@ -6,7 +6,7 @@
 
 import { jobLink } from './address';
 import { Child, h, setText } from './dom';
-import { between, count, percent, seconds, unknown, watts } from './format';
+import { between, count, percent, seconds, unknown, watts } from 'charts/format';
 import { hasEnded, nameOf, planStage, promisedSaving, promisedTime, reasonOf } from './plan_words';
 import { chips, labelsOf } from './labels';
 import type { JobSummary } from './types';

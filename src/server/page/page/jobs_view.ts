@@ -7,7 +7,7 @@ import { parse, put, remember } from './address';
 import { ApiError, get, jobPath } from './api';
 import { heard, lost } from './connection';
 import { h, replace, setText } from './dom';
-import { plural } from './format';
+import { plural } from 'charts/format';
 import { columns, JobRow, sorted } from './jobs_table';
 import { haveLabels, labelsOf } from './labels';
 import { nameOf, states } from './plan_words';

@@ -3,7 +3,7 @@
 
 // Shows what the address says, and asks for a token where the server wants one.
 
-import './d3_license';
+import 'charts/d3_license';
 
 import { format, parse } from './address';
 import { ApiError, hasToken, setToken } from './api';

@@ -4,10 +4,11 @@
 // The last iteration of pipeline 0 as its ranks timed it. The job says when there is a new one, so
 // that nothing is asked for twice.
 
+import type { Iteration } from 'charts/timeline';
 import { get, jobPath } from './api';
 import { Child, h, setText } from './dom';
-import { age, plural, seconds } from './format';
-import { asGiven, Iteration } from './replay';
+import { age, plural, seconds } from 'charts/format';
+import { asGiven } from './replay';
 import type { Job, Timeline, TimelineHead } from './types';
 
 const restBetweenReads = 10_000;

@@ -5,7 +5,7 @@
 
 import { jobLink } from './address';
 import { Child, h, table } from './dom';
-import { age, count, unknown } from './format';
+import { age, count, unknown } from 'charts/format';
 import type { NodeGpu, NodeSummary } from './types';
 
 export const nodeName = (node: NodeSummary): string =>

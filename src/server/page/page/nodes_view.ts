@@ -7,7 +7,7 @@ import { parse, put, remember } from './address';
 import { ApiError, get } from './api';
 import { heard, lost } from './connection';
 import { h, replace, setText } from './dom';
-import { plural } from './format';
+import { plural } from 'charts/format';
 import { gpuTable, nodeName, nodeTable } from './nodes_tables';
 import type { NodeSummary } from './types';
 

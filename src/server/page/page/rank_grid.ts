@@ -6,7 +6,7 @@
 import { parse, remember } from './address';
 import { get, jobPath } from './api';
 import { h, replace, table } from './dom';
-import { count, plural, times, unknown } from './format';
+import { count, plural, times, unknown } from 'charts/format';
 import type { Grid, GridCell, Rank } from './types';
 
 // Lateness from which a cell has the next shade, and its word in the legend.

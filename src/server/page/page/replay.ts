@@ -4,39 +4,43 @@
 // Iterations: as a plan or a measurement has them, and one at maximum clocks, made from a plan: the
 // same order on each rank, each computation as soon as what it needs is there. No drawing.
 
+import type { Block, Iteration } from 'charts/timeline';
 import type { Computation, PlanFile, Run } from './types';
 
-export interface Block {
-  name: string;
-  isBackward: boolean;
-  start: number;
-  duration: number;
-  clock: number;
-}
-
-export interface Iteration {
-  ranks: Block[][];
-  seconds: number;
-}
-
 const letters: Record<string, string> = {
-  forward: 'F', backward: 'B', backward_input: 'B', backward_weight: 'W', recompute: 'R',
+  forward: 'F', backward: 'B', backward_input: 'I', backward_weight: 'W', recompute: 'R',
 };
 
-function blockOf(computation: Run, start: number, duration: number, clock: number): Block {
-  return {
-    name: `${letters[computation.type] ?? '?'}${computation.microbatch}`,
-    isBackward: computation.type.startsWith('backward'), start, duration, clock,
-  };
+function workOf({ type, stage, microbatch }: { type: string; stage: number; microbatch: number }) {
+  return { type: letters[type] ?? '?', stage, microbatch };
 }
+
+function blockOf(computation: Run, start: number, duration: number, clock: number): Block {
+  return { ...workOf(computation), start, duration, clock };
+}
+
+// A computation that is fused is followed by the one that runs with it.
+function blocksOf(computations: Run[]): Block[] {
+  const blocks: Block[] = [];
+  computations.forEach((each, i) => {
+    if (i > 0 && computations[i - 1]!.fused === true) {
+      blocks[blocks.length - 1]!.fused = workOf(each);
+    } else {
+      blocks.push(blockOf(each, each.start_s, each.duration_s, each.knob));
+    }
+  });
+  return blocks;
+}
+
+const namesOf = (ranks: unknown[]) => ranks.map((_, rank) => `stage ${rank}`);
 
 // Of plan.json, or of a measured timeline.
 export function asGiven(
     given: { ranks: { computations: Run[] }[]; iteration_time_s: number }): Iteration {
   return {
-    ranks: given.ranks.map((rank) => rank.computations.map(
-        (each) => blockOf(each, each.start_s, each.duration_s, each.knob))),
+    ranks: given.ranks.map((rank) => blocksOf(rank.computations)),
     seconds: given.iteration_time_s,
+    names: namesOf(given.ranks),
   };
 }
 
@@ -52,7 +56,7 @@ export function atMaximumClocks(plan: PlanFile): Iteration | null {
   let lastStage = 0;
   for (const rank of plan.ranks) {
     for (const each of rank.computations) {
-      if (each.fused_with !== undefined || !costs.has(`${each.type}${each.stage}`)) return null;
+      if (each.fused === true || !costs.has(`${each.type}${each.stage}`)) return null;
       lastStage = Math.max(lastStage, each.stage);
     }
   }
@@ -90,5 +94,5 @@ export function atMaximumClocks(plan: PlanFile): Iteration | null {
   const seconds = Math.max(...free);
   const isWhole = plan.ranks.every((rank, r) => next[r] === rank.computations.length);
   const isAsSaid = Math.abs(seconds / plan.baseline.iteration_time_s - 1) < 0.005;
-  return isWhole && isAsSaid ? { ranks, seconds } : null;
+  return isWhole && isAsSaid ? { ranks, seconds, names: namesOf(ranks) } : null;
 }

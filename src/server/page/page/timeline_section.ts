@@ -3,13 +3,13 @@
 
 // An iteration before and after: at maximum clocks, as planned, and as measured.
 
+import { Clocks, Iteration, shapes, Timeline } from 'charts/timeline';
 import { parse, put, remember } from './address';
 import { ApiError, get, jobPath } from './api';
 import { behind, Child, h, replace, table } from './dom';
-import { percent, seconds } from './format';
+import { percent, seconds } from 'charts/format';
 import { MeasuredIteration } from './measured_iteration';
-import { asGiven, atMaximumClocks, Iteration } from './replay';
-import { ClockScale, commonEnd, drawIteration } from './timeline';
+import { asGiven, atMaximumClocks } from './replay';
 import type { Job, PlanFile } from './types';
 
 // More are neither drawn quickly nor told apart.
@@ -37,6 +37,14 @@ function summary(title: string, iteration: Iteration): string {
       `${iteration.ranks.length} ranks, at ${Math.min(...clocks)} to ${Math.max(...clocks)} MHz.`;
 }
 
+// Where the axes of iterations end that are drawn below each other. Rounded, so that one that takes
+// a little longer does not change the others' pictures.
+function commonEnd(iterations: Iteration[]): number {
+  const longest = Math.max(...iterations.map((iteration) => iteration.seconds));
+  const step = 10 ** Math.floor(Math.log10(longest)) / 20;
+  return Math.ceil(longest / step) * step;
+}
+
 function rankTable(key: string, summaryText: string, title: string, iteration: Iteration): Child {
   return behind(key, summaryText, table(title, [
     { head: 'Stage', cell: (row) => String(row.rank) },
@@ -58,6 +66,9 @@ export class TimelineSection {
   private job: Job | null = null;
   private plans: { before: Iteration | null; after: Iteration } | null = null;
   private drawn = '';  // What the scale of the planned ones was.
+  private timeline: Timeline | null = null;
+  private picture: HTMLCanvasElement | null = null;  // Of the measured one.
+  private readonly controls = h('div');
   private readonly select = h('select', { id: 'pipeline' });
   private version = -1;
   private pipeline = 0;
@@ -67,7 +78,7 @@ export class TimelineSection {
     this.pipeline = Number(parse(location.hash).query.get('pipeline') ?? '0') || 0;
     this.element.append(h('h2', { id: 'timeline-head' }, 'An iteration'),
         h('p', {}, h('label', { for: 'pipeline' }, 'Pipeline '), this.select),
-        this.content, this.measuredContent);
+        this.content, this.measuredContent, this.controls);
     this.measured = new MeasuredIteration(this.signal, () => this.draw());
   }
 
@@ -135,6 +146,7 @@ export class TimelineSection {
     this.plans = null;
     replace(this.content, sentence);
     replace(this.measuredContent);
+    replace(this.controls);
   }
 
   private lookAtMeasured(): void {
@@ -149,22 +161,24 @@ export class TimelineSection {
     const { before, after } = this.plans;
     const measured = this.pipeline === 0 ? this.measured.iteration : null;
     const all = [before, after, measured].filter((each): each is Iteration => each !== null);
-    const clocks = ClockScale.of(all);
+    const clocks = new Clocks(all, 'MHz');
     const longest = commonEnd(all);
     const scale = `${clocks.key} ${longest}`;
-    if (scale !== this.drawn) {
+    if (this.timeline === null || scale !== this.drawn) {
       this.drawn = scale;
-      replace(this.content, ...this.drawPlans(before, after, clocks, longest));
+      this.picture = null;
+      this.timeline = new Timeline(clocks, longest, all.length);
+      replace(this.content, ...this.drawPlans(before, after, this.timeline));
+      replace(this.controls, this.timeline.element);
     }
     if (measured === null) return this.drawNothingMeasured(this.job);
-    const old = this.measuredContent.querySelector('.chart')?.scrollLeft ?? 0;
+    const said = summary('As measured', measured);
+    if (this.picture === null) this.picture = this.timeline.add(measured, said, 'measured');
+    else this.timeline.change(this.picture, measured, said);
     replace(this.measuredContent, h('h3', {}, this.measuredTitle(measured, after)),
-        ...this.measured.words(),
-        drawIteration(measured, longest, clocks, summary('As measured', measured), 'measured'),
+        ...this.measured.words(), this.picture,
         rankTable('measured-table', 'The measured iteration as a table',
             'Each rank of the pipeline, as measured', measured));
-    const chart = this.measuredContent.querySelector('.chart');
-    if (chart !== null) chart.scrollLeft = old;
   }
 
   private measuredTitle(measured: Iteration, after: Iteration): string {
@@ -183,18 +197,19 @@ export class TimelineSection {
     replace(this.measuredContent, content);
   }
 
-  private drawPlans(before: Iteration | null, after: Iteration, clocks: ClockScale,
-      longest: number): Child[] {
-    const parts: Child[] = [clocks.legend()];
+  private drawPlans(before: Iteration | null, after: Iteration,
+      timeline: Timeline): Child[] {
+    const parts: Child[] = [h('div', { class: 'legend' },
+        timeline.clocks.legend([after], 'as planned'), shapes([after]))];
     if (before === null) {
       parts.push(h('p', { class: 'soft' }, 'Maximum clocks are not drawn: this page does not ' +
           'know the order of this schedule well enough.'));
     } else {
       parts.push(h('h3', {}, caption('At maximum clocks (modelled)', before)),
-          drawIteration(before, longest, clocks, summary('At maximum clocks', before), 'before'));
+          timeline.add(before, summary('At maximum clocks', before), 'before'));
     }
     parts.push(h('h3', {}, caption('As planned (promised)', after)),
-        drawIteration(after, longest, clocks, summary('As planned', after), 'after'),
+        timeline.add(after, summary('As planned', after), 'after'),
         rankTable('timeline-table', 'The planned iteration as a table',
             'Each rank of the pipeline, as planned', after));
     return parts;

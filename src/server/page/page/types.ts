@@ -319,11 +319,11 @@ export interface Run {
   knob: number;
   start_s: number;
   duration_s: number;
+  fused?: boolean;
 }
 
 export interface Computation extends Run {
   energy_j: number;
-  fused_with?: unknown;
 }
 
 export interface PlanFile {

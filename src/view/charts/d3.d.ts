@@ -1,9 +1,15 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The few functions of D3 that the page uses; the distribution's package has no types.
+// The few functions of D3 that charts use; the distribution's package has no types.
 
 declare module 'd3-scale' {
+  export interface ColourScale {
+    (value: number): string;
+    domain(ends: number[]): ColourScale;
+    range(colours: string[]): ColourScale;
+    clamp(clamp: boolean): ColourScale;
+  }
   export interface LinearScale {
     (value: number): number;
     domain(ends: [number, number]): LinearScale;
@@ -14,6 +20,7 @@ declare module 'd3-scale' {
     invert(place: number): number;
   }
   export function scaleLinear(): LinearScale;
+  export function scaleLinear<Range extends string>(): ColourScale;
 }
 
 declare module 'd3-axis' {
@@ -29,6 +36,8 @@ declare module 'd3-axis' {
   }
   export function axisBottom(scale: LinearScale): Axis;
   export function axisLeft(scale: LinearScale): Axis;
+  export function axisRight(scale: LinearScale): Axis;
+  export function axisTop(scale: LinearScale): Axis;
 }
 
 declare module 'd3-selection' {
@@ -36,6 +45,10 @@ declare module 'd3-selection' {
     call(draw: (selection: Selection) => void): Selection;
   }
   export function select(element: Element): Selection;
+}
+
+declare module 'd3-color' {
+  export function rgb(text: string): { r: number; g: number; b: number };
 }
 
 declare module 'd3-shape' {
