@@ -66,7 +66,7 @@ LEAST_CALL = 0.005  # A call lasts as long, even where its clock is in effect at
 
 @dataclass(frozen=True)
 class Effects:
-    """What the machine does. Shares, seconds. docs/evidence/goal.md has the sources."""
+    """What the machine does. Shares, seconds. docs/evidence/evidence.md has the sources."""
 
     noise: float = 0.009
     correlation: float = 0.65

@@ -4,7 +4,7 @@ r"""Recomputes the tables of the Perseus paper (Chung et al., SOSP'24) from its 
 
     python evaluation/sosp24.py sosp24_data --derived derived -o evaluation
 
-Our plans, and the lower bound, stand beside every published cell: docs/evidence/evaluation.md.
+Our plans, and the lower bound, stand beside every published cell: docs/evidence/evidence.md.
 """
 
 from __future__ import annotations
