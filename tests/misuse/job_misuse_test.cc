@@ -132,16 +132,5 @@ TEST(StreamMisuse, NumbersOfAStepAreChecked) {
   EXPECT_FALSE(stream->With(options).PlanFor(Work()));
 }
 
-TEST(AnalysisMisuse, AMissingProfileIsAnError) {
-  EXPECT_TRUE(IsInvalid(AnalysePartitions(JobShape(), {})));
-  Profile wrong = SmallProfile();
-  wrong.tables[0].options[0].knob = 99;
-  JobShape shape;
-  shape.profile = &wrong;
-  shape.schedule = {.name = "1f1b", .num_stages = 2, .num_microbatches = 4};
-  shape.costs.blocking_power_watts = {70};
-  EXPECT_FALSE(AnalysePartitions(shape, {}));
-}
-
 }  // namespace
 }  // namespace perseus::misuse
