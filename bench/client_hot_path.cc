@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "client/ticks.h"
+#include "client/hot_page.h"
 #include "perseus/client.h"
 
 namespace {

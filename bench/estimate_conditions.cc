@@ -30,8 +30,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/latency.h"
-#include "client/noise_estimate.h"
+#include "client/rank_conditions.h"
 #include "perseus/job.h"
 #include "perseus/job_file.h"
 #include "perseus/profile.h"

@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "client/event_ring.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

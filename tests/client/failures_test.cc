@@ -21,14 +21,11 @@
 #include <vector>
 
 #include "agent/agent_testing.h"
-#include "client/agent_device.h"
 #include "client/clock_caller.h"
-#include "client/clock_thread.h"
 #include "client/fake_server.h"
 #include "client/hot_page.h"
-#include "client/settings.h"
 #include "client/shared_state.h"
-#include "client/ticks.h"
+#include "client/threads.h"
 #include "client/whole_client_testing.h"
 #include "client/withholding_proxy.h"
 #include "common/file_descriptor.h"
@@ -207,7 +204,7 @@ TEST(SharedState, NobodyListensWhereTheServerNeverAnswered) {
   SharedState state(std::move(settings), std::move(*page));
   state.SetAnswered(MonotonicNs() - 61 * kSecondNs);
   state.page().listens.store(1);
-  std::thread clock([&] { ClockThread(&state).Run(); });
+  std::thread clock([&] { RunClockThread(&state); });
   const std::int64_t deadline_ns = MonotonicNs() + 20 * kSecondNs;
   while (state.page().listens.load() != 0 && MonotonicNs() < deadline_ns) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -17,7 +17,6 @@
 
 #include "client/follower_testing.h"
 #include "client/rank_plan.h"
-#include "client/step_times.h"
 
 namespace perseus::client {
 namespace {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "client/follower.h"
-#include "client/latency.h"
+#include "client/rank_conditions.h"
 #include "client/rank_plan.h"
 
 namespace perseus::client {

@@ -4,8 +4,6 @@
 // What a client makes of the times of its computations, and of its clock calls: times are drawn
 // with a noise that is known, so the intervals must hold the truth as often as they say.
 
-#include "client/noise_estimate.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +15,7 @@
 #include <vector>
 
 #include "client/follower_testing.h"
-#include "client/latency.h"
+#include "client/rank_conditions.h"
 
 namespace perseus::client {
 namespace {

@@ -1,11 +1,11 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "client/overhead_guard.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
+
+#include "client/follower.h"
 
 namespace perseus::client {
 namespace {

@@ -10,9 +10,8 @@
 #include <tuple>
 #include <vector>
 
-#include "client/latency.h"
+#include "client/rank_conditions.h"
 #include "client/server_messages.h"
-#include "client/step_plan.h"
 #include "perseus/client.h"
 
 namespace perseus::client {

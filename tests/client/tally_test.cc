@@ -3,12 +3,12 @@
 
 // What a client without a plan counts.
 
-#include "client/tally.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <vector>
+
+#include "client/shared_state.h"
 
 namespace perseus::client {
 namespace {

@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "measure/counter.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -10,6 +8,8 @@
 #include <cstdint>
 #include <optional>
 #include <vector>
+
+#include "measure/recorder.h"
 
 namespace perseus::measure {
 namespace {

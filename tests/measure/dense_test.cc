@@ -1,13 +1,13 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "measure/dense.h"
-
 #include <gtest/gtest.h>
 
 #include <cstddef>
 #include <utility>
 #include <vector>
+
+#include "measure/curve.h"
 
 namespace perseus::measure {
 namespace {

@@ -1,14 +1,14 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "measure/throttle.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
+
+#include "measure/profile_fit.h"
 
 namespace perseus::measure {
 namespace {

@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "measure/time_fit.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -11,6 +9,8 @@
 #include <cstdint>
 #include <random>
 #include <vector>
+
+#include "measure/profile_fit.h"
 
 namespace perseus::measure {
 namespace {

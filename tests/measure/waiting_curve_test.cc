@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "measure/waiting_curve.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "measure/curve.h"
 #include "measure/simulated_sweep.h"
 #include "measure/sweep_coverage.h"
 

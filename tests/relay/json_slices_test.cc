@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "relay/json_slices.h"
+#include "relay/plan_hub.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "relay/plan_set.h"
+#include "relay/plan_hub.h"
 
 #include <gtest/gtest.h>
 

@@ -23,7 +23,6 @@
 #include <vector>
 
 #include "common/unix_socket.h"
-#include "relay/job_owners.h"
 #include "relay/relay_testing.h"
 #include "support/mentions.h"
 #include "support/unix_listener.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/demo/shared_memory.h"
+#include "cli/demo/trainer.h"
 #include "perseus/client.h"
 #include "perseus/result.h"
 

@@ -9,17 +9,61 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "common/mutex.h"
 #include "http/server.h"
-#include "relay/forwarder.h"
-#include "relay/plan_set.h"
-#include "relay/server_line.h"
+#include "perseus/result.h"
+#include "relay/upstream.h"
 
 namespace perseus::relay {
+
+// Finds parts of a JSON text, so that they can be passed on unchanged and without parsing them: the
+// digits of numbers stay the same, and no recursion depends on the depth of the text. Pure
+// functions, which are safe for any bytes.
+
+struct JsonMember {
+  std::string_view key;  // Between the quotes, escapes as they stand.
+  std::string_view value;
+};
+
+bool IsJson(std::string_view text);
+
+// For a text for which IsJson() is true, or a value in one. nullopt: not an object, or not an
+// array.
+std::optional<std::vector<JsonMember>> MembersOf(std::string_view object);
+std::optional<std::vector<std::string_view>> ElementsOf(std::string_view array);
+
+// One version of the plans of several ranks, from one answer of the server (GET .../plans).
+// Immutable, so thread-safe.
+class PlanSet {
+ public:
+  // kIo: `text` is not such an answer.
+  static Result<std::shared_ptr<const PlanSet>> Parse(std::shared_ptr<const std::string> text);
+
+  std::int64_t version() const { return version_; }
+  bool Has(int rank) const { return places_.contains(rank); }
+  std::size_t size() const { return places_.size(); }
+
+  // The answer that the server would give to this rank alone (GET .../plan), byte for byte.
+  // Has(rank) must be true.
+  std::shared_ptr<const std::string> BodyOf(int rank) const;
+
+ private:
+  // Where a plan is in the text, and where its member "ranks" is.
+  struct Place {
+    std::size_t begin = 0, end = 0;
+    std::size_t ranks_begin = 0, ranks_end = 0;
+  };
+
+  std::shared_ptr<const std::string> text_;
+  std::int64_t version_ = 0;
+  std::map<int, Place> places_;  // By rank.
+};
 
 struct PlanHubOptions {
   int poll_seconds = 30;  // Length of one long poll at the server.
@@ -113,6 +157,8 @@ class PlanHub {
   void RefuseWaiting(Job* job, const http::Response& response, Answers* answers)
       PERSEUS_REQUIRES(mutex_);
 
+  // Of an answer to GET plans; none: it is another one.
+  Result<std::shared_ptr<const PlanSet>> ReadPlans(const Result<http::Response>& result) const;
   void TakeFetched(const JobPointer& job, const std::vector<int>& ranks, std::int64_t after,
                    const Result<http::Response>& result);
   void Withdraw(const std::weak_ptr<Job>& job, int rank, std::int64_t ticket);

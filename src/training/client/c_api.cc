@@ -2,30 +2,39 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <future>
 #include <memory>
 #include <new>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
-#include "client/client_handle.h"
 #include "client/clock_caller.h"
-#include "client/settings.h"
-#include "client/step_plan.h"
+#include "client/rank_plan.h"
+#include "client/shared_state.h"
+#include "client/threads.h"
 #include "common/c_boundary.h"
+#include "common/signal_hold.h"
 #include "common/tree.h"
+#include "http/client.h"
 #include "perseus/client.h"
 #include "perseus/computation.h"
+#include "perseus/result.h"
 
 // The borders of the library: nothing is thrown across them, and every pointer
 // of the caller is copied before it returns.
@@ -38,6 +47,131 @@ using perseus::Result;
 using perseus::client::ClientSettings;
 using perseus::client::Event;
 using perseus::client::EventKind;
+
+// What the network threads get at least to leave, beside what the driver took.
+constexpr std::int64_t kLeastLeaveNs = 500'000'000;
+
+Result<std::shared_ptr<perseus::http::Client>> MakeHttp(const ClientSettings& settings) {
+  perseus::http::ClientOptions options;
+  options.url = settings.server;
+  options.token = settings.token;
+  options.ca_file = settings.ca_file;
+  auto client = perseus::http::Client::Create(std::move(options));
+  if (!client) return tl::unexpected(client.error());
+  return std::make_shared<perseus::http::Client>(std::move(*client));
+}
+
+}  // namespace
+
+// The handle that a caller of perseus/client.h holds: two pointers for the hot path, and the
+// background threads. The threads share ownership of the state, so that a thread that hangs in a
+// driver can be left behind.
+struct perseus_client {  // NOLINT(readability-identifier-naming): a name of C.
+ public:
+  static perseus::Result<std::unique_ptr<perseus_client>> Open(
+      perseus::client::ClientSettings settings) {
+    Result<perseus::client::HotPagePointer> page = perseus::client::MapHotPage();
+    if (!page) return tl::unexpected(page.error());
+    std::shared_ptr<perseus::http::Client> poll_http;
+    std::shared_ptr<perseus::http::Client> report_http;
+    if (!settings.server.empty()) {
+      auto first = MakeHttp(settings);
+      if (!first) return tl::unexpected(first.error());
+      auto second = MakeHttp(settings);
+      if (!second) return tl::unexpected(second.error());
+      poll_http = std::move(*first);
+      report_http = std::move(*second);
+    }
+    auto state =
+        std::make_shared<perseus::client::SharedState>(std::move(settings), std::move(*page));
+    state->page().alive.store(perseus::client::kPageAlive, std::memory_order_relaxed);
+    std::unique_ptr<perseus_client> client(new perseus_client(state));
+    client->poll_http_ = poll_http;
+    client->report_http_ = report_http;
+    const perseus::SignalsBlocked blocked;
+    client->clock_ =
+        Start("perseus-clock", [state] { perseus::client::RunClockThread(state.get()); });
+    if (poll_http) {
+      client->poller_ = Start("perseus-poll", [state, poll_http] {
+        perseus::client::RunPlanPoller(state.get(), poll_http.get());
+      });
+      client->reporter_ = Start("perseus-report", [state, report_http] {
+        perseus::client::RunReporter(state.get(), report_http.get());
+      });
+    }
+    return client;
+  }
+
+  ~perseus_client() { Stop(); }
+  // Stops the threads and waits for them, at most for settings().close_timeout_seconds. The memory
+  // that the hot path uses stays valid until the destructor. Later calls do nothing.
+  void Stop() {
+    std::uint32_t expected = perseus::client::kPageAlive;
+    if (!page->alive.compare_exchange_strong(expected, perseus::client::kPageStopped)) return;
+    const std::int64_t begin_ns = perseus::MonotonicNs();
+    const std::int64_t deadline_ns =
+        begin_ns + static_cast<std::int64_t>(state->settings().close_timeout_seconds * 1e9);
+    state->StopClock();
+    Finish(&clock_, deadline_ns);
+    state->Stop();
+    if (poll_http_) poll_http_->Cancel();
+    const std::int64_t leave_ns = std::max(deadline_ns, perseus::MonotonicNs() + kLeastLeaveNs);
+    Finish(&poller_, leave_ns);
+    Finish(&reporter_, leave_ns);
+    if (report_http_) report_http_->Cancel();
+  }
+
+  perseus_client(const perseus_client&) = delete;
+  perseus_client& operator=(const perseus_client&) = delete;
+
+  // False: stopped, or this is a forked child of the process that opened the client.
+  bool alive() const {
+    return page->alive.load(std::memory_order_relaxed) == perseus::client::kPageAlive;
+  }
+  bool in_child() const { return page->alive.load(std::memory_order_relaxed) == 0; }
+
+  perseus::client::HotPage* const page;  // Of `state`.
+  const perseus::client::TickSource ticks;
+  const std::shared_ptr<perseus::client::SharedState> state;
+
+ private:
+  struct Thread {
+    std::thread thread;
+    std::future<void> finished;
+  };
+
+  explicit perseus_client(std::shared_ptr<perseus::client::SharedState> shared)
+      : page(&shared->page()), ticks(shared->ticks()), state(std::move(shared)) {}
+
+  static Thread Start(const char* name, std::function<void()> run) {
+    std::packaged_task<void()> task(std::move(run));
+    Thread started;
+    started.finished = task.get_future();
+    started.thread = std::thread(std::move(task));
+    pthread_setname_np(started.thread.native_handle(), name);
+    return started;
+  }
+
+  static void Finish(Thread* thread, std::int64_t deadline_ns) {
+    if (!thread->thread.joinable()) return;
+    const auto left =
+        std::chrono::nanoseconds(std::max<std::int64_t>(0, deadline_ns - perseus::MonotonicNs()));
+    if (thread->finished.wait_for(left) == std::future_status::ready) {
+      thread->thread.join();
+    } else {
+      thread->thread.detach();  // It owns what it uses.
+    }
+  }
+
+  // Shared with the threads.
+  std::shared_ptr<perseus::http::Client> poll_http_;
+  std::shared_ptr<perseus::http::Client> report_http_;
+  Thread clock_;
+  Thread poller_;
+  Thread reporter_;
+};
+
+namespace {
 
 static_assert(static_cast<int>(perseus::ComputationType::kForward) == PERSEUS_FORWARD);
 static_assert(static_cast<int>(perseus::ComputationType::kBackward) == PERSEUS_BACKWARD);
@@ -227,6 +361,10 @@ bool IsInstruction(perseus_client* client, perseus_instruction type) {
 // Seconds since a step's begin; a little before it where two clocks are compared.
 bool IsTime(double seconds) { return seconds > -kMostSeconds && seconds < kMostSeconds; }
 
+Event EventOf(const perseus_client* client, EventKind kind, std::int64_t value = 0) {
+  return {.kind = kind, .value = value, .ticks = client->ticks.Now()};
+}
+
 void Push(perseus_client* client, EventKind kind, perseus_instruction type, std::int32_t stage,
           std::int32_t microbatch) {
   if (!IsAlive(client) || !IsInstruction(client, type)) return;
@@ -234,7 +372,6 @@ void Push(perseus_client* client, EventKind kind, perseus_instruction type, std:
                            .type = static_cast<perseus::ComputationType>(type),
                            .stage = stage,
                            .microbatch = microbatch,
-                           .value = 0,
                            .ticks = client->ticks.Now()});
 }
 
@@ -296,11 +433,7 @@ void perseus_step_begin(perseus_client* client, int64_t iteration) {
 
 void perseus_step_end(perseus_client* client, int64_t tokens) {
   if (!IsAlive(client)) return;
-  Event event;
-  event.kind = EventKind::kStepEnd;
-  event.value = tokens;
-  event.ticks = client->ticks.Now();
-  client->page->ring.Push(event);
+  client->page->ring.Push(EventOf(client, EventKind::kStepEnd, tokens));
 }
 
 void perseus_instruction_begin(perseus_client* client, perseus_instruction type, int32_t stage,
@@ -316,29 +449,20 @@ void perseus_instruction_end(perseus_client* client, perseus_instruction type, i
 void perseus_step_busy(perseus_client* client, perseus_instruction type, double seconds) {
   if (!IsAlive(client) || !IsInstruction(client, type)) return;
   if (!(seconds >= 0) || seconds > kMostSeconds) return;
-  Event event;
-  event.kind = EventKind::kBusy;
+  Event event = EventOf(client, EventKind::kBusy, static_cast<std::int64_t>(seconds * 1e9));
   event.type = static_cast<perseus::ComputationType>(type);
-  event.value = static_cast<std::int64_t>(seconds * 1e9);
-  event.ticks = client->ticks.Now();
   client->page->ring.Push(event);
 }
 
 void perseus_instruction_work(perseus_client* client, double work) {
   if (!IsAlive(client)) return;
-  Event event;
-  event.kind = EventKind::kWork;
-  event.value = std::bit_cast<std::int64_t>(work > 0 && std::isfinite(work) ? work : 0.0);
-  event.ticks = client->ticks.Now();
-  client->page->ring.Push(event);
+  const double known = work > 0 && std::isfinite(work) ? work : 0.0;
+  client->page->ring.Push(EventOf(client, EventKind::kWork, std::bit_cast<std::int64_t>(known)));
 }
 
 void perseus_step_abandon(perseus_client* client) {
   if (!IsAlive(client)) return;
-  Event event;
-  event.kind = EventKind::kStepAbandon;
-  event.ticks = client->ticks.Now();
-  client->page->ring.Push(event);
+  client->page->ring.Push(EventOf(client, EventKind::kStepAbandon));
 }
 
 void perseus_step_times(perseus_client* client, int64_t iteration, const double* begin_seconds,

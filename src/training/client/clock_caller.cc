@@ -4,15 +4,272 @@
 #include "client/clock_caller.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <ctime>
+#include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
+#include <variant>
+#include <vector>
 
-#include "client/agent_device.h"
-#include "client/ticks.h"
+#include "agent/control.h"
+#include "agent/protocol.h"
+#include "common/mutex.h"
 
 namespace perseus::client {
+
+namespace {
+
+constexpr std::chrono::seconds kAnswer(10);
+// Until the agent takes a connection, or what is sent to it.
+constexpr std::chrono::seconds kTaken(2);
+
+// One connection, which asks one thing at a time.
+class Connection {
+ public:
+  Connection(std::string socket, std::string name)
+      : socket_(std::move(socket)), name_(std::move(name)) {}
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection() { Close(); }
+
+  std::uint64_t losses() const { return losses_.load(std::memory_order_relaxed); }
+
+  Result<agent::HelloAnswer> Hello() {
+    const MutexLock lock(mutex_);
+    return Greet();
+  }
+
+  // Sets or gives back the clock of a GPU, with its lease.
+  Result<agent::Answer> OfOwner(agent::Request request) {
+    const MutexLock lock(mutex_);
+    if (const Result<void> open = Reopen(); !open) return tl::unexpected(open.error());
+    if (!leased_.contains(request.gpu)) {
+      // Who never set a clock, or lost it with the connection, has none to give back.
+      if (request.operation == agent::Operation::kRelease) return agent::Answer{};
+      if (lost_.contains(request.gpu)) {
+        return MakeError(ErrorCode::kDenied,
+                         "an operator took this GPU's clock away from this process");
+      }
+      agent::Request lease;
+      lease.operation = agent::Operation::kLease;
+      lease.gpu = request.gpu;
+      if (const auto answer = Ask(lease); !answer) return tl::unexpected(answer.error());
+      leased_.insert(request.gpu);
+    }
+    const std::string gpu = request.gpu;
+    Result<agent::Answer> answer = Ask(std::move(request));
+    if (!answer && not_leased_) {
+      leased_.erase(gpu);
+      lost_.insert(gpu);
+    }
+    return answer;
+  }
+
+  Result<agent::Answer> Read(agent::Request request) {
+    const MutexLock lock(mutex_);
+    if (const Result<void> open = Reopen(); !open) return tl::unexpected(open.error());
+    return Ask(std::move(request));
+  }
+
+ private:
+  Result<agent::HelloAnswer> Greet() PERSEUS_REQUIRES(mutex_) {
+    Close();
+    auto control =
+        agent::Control::Connect(socket_, name_.substr(0, agent::kMaxNameBytes), kTaken, kAnswer);
+    if (!control) return tl::unexpected(control.error());
+    control_ = *std::move(control);
+    return control_->hello();
+  }
+
+  Result<void> Reopen() PERSEUS_REQUIRES(mutex_) {
+    if (control_) return {};
+    const Result<agent::HelloAnswer> hello = Greet();
+    if (!hello) return tl::unexpected(hello.error());
+    return {};
+  }
+
+  Result<agent::Answer> Ask(agent::Request request) PERSEUS_REQUIRES(mutex_) {
+    not_leased_ = false;
+    Result<agent::Answer> answer = control_->Ask(std::move(request));
+    if (!answer) {
+      Close();
+      return answer;
+    }
+    if (const auto* refused = std::get_if<agent::Refused>(&answer->body)) {
+      not_leased_ = refused->code == agent::Refusal::kNotLeased;
+      const bool denied = not_leased_ || refused->code == agent::Refusal::kHeld ||
+                          refused->code == agent::Refusal::kDenied;
+      return MakeError(denied ? ErrorCode::kDenied : ErrorCode::kIo, refused->message);
+    }
+    return answer;
+  }
+
+  void Close() PERSEUS_REQUIRES(mutex_) {
+    if (control_) {
+      // A forked child may hold a copy: without this the agent would not see the end.
+      ::shutdown(control_->descriptor(), SHUT_RDWR);
+      losses_.fetch_add(1, std::memory_order_relaxed);
+    }
+    control_.reset();
+    leased_.clear();
+  }
+
+  const std::string socket_;
+  const std::string name_;
+  std::atomic<std::uint64_t> losses_ = 0;
+  Mutex mutex_;
+  std::optional<agent::Control> control_ PERSEUS_GUARDED_BY(mutex_);
+  bool not_leased_ PERSEUS_GUARDED_BY(mutex_) = false;  // The last refusal: the lease is gone.
+  std::set<std::string> leased_ PERSEUS_GUARDED_BY(mutex_);
+  std::set<std::string> lost_ PERSEUS_GUARDED_BY(mutex_);
+};
+
+Result<agent::ConditionsAnswer> ConditionsIn(const Result<agent::Answer>& answer) {
+  if (!answer) return tl::unexpected(answer.error());
+  if (const auto* conditions = std::get_if<agent::ConditionsAnswer>(&answer->body)) {
+    return *conditions;
+  }
+  if (const auto* refused = std::get_if<agent::Refused>(&answer->body)) {
+    return MakeError(ErrorCode::kIo, refused->message);
+  }
+  return MakeError(ErrorCode::kIo, "the agent did not say the conditions");
+}
+
+agent::Request RequestAbout(agent::Operation operation, const std::string& gpu) {
+  agent::Request request;
+  request.operation = operation;
+  request.gpu = gpu;
+  return request;
+}
+
+class AgentGpu : public device::Gpu {
+ public:
+  AgentGpu(Connection* connection, device::GpuInfo info)
+      : connection_(connection), info_(std::move(info)) {}
+
+  const device::GpuInfo& info() const override { return info_; }
+
+  Result<void> LockClock(int mhz) override {
+    agent::Request request = About(agent::Operation::kSet);
+    request.mhz = mhz;
+    const Result<agent::Answer> answer = connection_->OfOwner(std::move(request));
+    if (!answer) return tl::unexpected(answer.error());
+    return {};
+  }
+
+  Result<void> ReleaseClock() override {
+    const Result<agent::Answer> answer = connection_->OfOwner(About(agent::Operation::kRelease));
+    if (!answer) return tl::unexpected(answer.error());
+    return {};
+  }
+
+  Result<int> ClockMhz() override {
+    const Result<agent::Answer> answer = connection_->Read(About(agent::Operation::kClock));
+    if (!answer) return tl::unexpected(answer.error());
+    const auto* clock = std::get_if<agent::ClockAnswer>(&answer->body);
+    if (clock == nullptr) return MakeError(ErrorCode::kIo, "the agent did not say the clock");
+    return clock->mhz;
+  }
+
+  Result<double> EnergyJoules() override {
+    const Result<agent::Answer> answer = connection_->Read(About(agent::Operation::kEnergy));
+    if (!answer) return tl::unexpected(answer.error());
+    const auto* energy = std::get_if<agent::EnergyAnswer>(&answer->body);
+    if (energy == nullptr) return MakeError(ErrorCode::kIo, "the agent did not say the energy");
+    return energy->joules;
+  }
+
+  Result<double> PowerWatts() override {
+    return MakeError(ErrorCode::kIo, "the agent does not say the power of now");
+  }
+
+  Result<device::GpuConditions> Conditions() override {
+    Result<agent::ConditionsAnswer> answer =
+        ConditionsIn(connection_->Read(About(agent::Operation::kConditions)));
+    if (!answer) return tl::unexpected(answer.error());
+    return std::move(answer->conditions);
+  }
+
+ private:
+  agent::Request About(agent::Operation operation) const {
+    return RequestAbout(operation, info_.uuid);
+  }
+
+  Connection* connection_;  // Of the driver, which outlives its GPUs.
+  device::GpuInfo info_;
+};
+
+class ConnectedDriver : public AgentDriver {
+ public:
+  ConnectedDriver(const std::string& socket, const std::string& name) : connection_(socket, name) {}
+
+  Result<void> Start() {
+    const Result<agent::HelloAnswer> hello = connection_.Hello();
+    if (!hello) return tl::unexpected(hello.error());
+    observes_ = hello->observe;
+    max_silence_seconds_ = hello->max_silence_seconds;
+    for (const agent::GpuSummary& gpu : hello->gpus) {
+      gpus_.push_back(
+          std::make_unique<AgentGpu>(&connection_, device::GpuInfo{.uuid = gpu.uuid,
+                                                                   .name = gpu.name,
+                                                                   .index = gpu.index,
+                                                                   .clocks_mhz = gpu.clocks_mhz}));
+    }
+    return {};
+  }
+
+  std::string_view kind() const override { return "agent"; }
+  const std::vector<std::unique_ptr<device::Gpu>>& gpus() const override { return gpus_; }
+  Result<bool> MaySetClocks() override { return !observes_; }
+  double max_silence_seconds() const override { return max_silence_seconds_; }
+  std::uint64_t losses() const override { return connection_.losses(); }
+  Result<void> Renew() override {
+    agent::Request request;
+    request.operation = agent::Operation::kRenew;
+    const Result<agent::Answer> answer = connection_.Read(std::move(request));
+    if (!answer) return tl::unexpected(answer.error());
+    return {};
+  }
+
+ private:
+  Connection connection_;
+  bool observes_ = false;
+  double max_silence_seconds_ = 0;
+  std::vector<std::unique_ptr<device::Gpu>> gpus_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<AgentDriver>> AgentDriver::Connect(const std::string& socket,
+                                                          const std::string& name) {
+  auto driver = std::make_unique<ConnectedDriver>(socket, name);
+  if (const Result<void> started = driver->Start(); !started) {
+    return tl::unexpected(started.error());
+  }
+  return driver;
+}
+
+std::optional<std::string> AgentSocketOf(const std::string& device) {
+  constexpr std::string_view kAgent = "agent:";
+  if (!device.starts_with(kAgent)) return std::nullopt;
+  return device.substr(kAgent.size());
+}
+
+Result<AgentWord> AskAgent(const std::string& socket, const std::string& name,
+                           const std::string& gpu) {
+  auto control = agent::Control::Connect(socket, name.substr(0, agent::kMaxNameBytes), kTaken);
+  if (!control) return tl::unexpected(control.error());
+  auto answer = ConditionsIn(control->Ask(RequestAbout(agent::Operation::kConditions, gpu)));
+  if (!answer) return tl::unexpected(answer.error());
+  return AgentWord{control->hello().program_version, std::move(answer->conflicts)};
+}
+
 namespace {
 
 constexpr std::int64_t kFirstRestNs = 30'000'000'000;

@@ -6,12 +6,85 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <iterator>
+#include <optional>
 #include <string_view>
 #include <utility>
 
+#include "common/report_limits.h"
 #include "switching/look_ahead.h"
 
 namespace perseus::client {
+
+void OverheadGuard::AddComputation(ComputationType type, double planned_seconds,
+                                   double measured_seconds, bool during_call) {
+  if (!(planned_seconds > 0)) return;
+  PerType& of = types_[static_cast<std::size_t>(type)];
+  Sums& sums = during_call ? of.disturbed : of.quiet;
+  sums.planned += planned_seconds;
+  sums.measured += measured_seconds;
+}
+
+bool OverheadGuard::EndIteration(double iteration_seconds) {
+  // How much slower or faster than before undisturbed computations are now, of any type: heat
+  // and power limits slow all of them. 1 where none ran.
+  double expected = 0;
+  double measured = 0;
+  Sums quiet;
+  for (const PerType& of : types_) {
+    quiet.planned += of.quiet.planned;
+    quiet.measured += of.quiet.measured;
+    if (of.ratio <= 0) continue;
+    expected += of.ratio * of.quiet.planned;
+    measured += of.quiet.measured;
+  }
+  const double drift = expected > 0 && measured > 0 ? measured / expected : 1;
+  // Stands for types that never ran undisturbed.
+  const double overall = quiet.planned > 0 ? quiet.measured / quiet.planned : 0;
+  double cost = 0;
+  bool known = false;
+  for (PerType& of : types_) {
+    if (of.quiet.planned > 0) {
+      of.ratio = of.quiet.measured / of.quiet.planned;
+    } else {
+      of.ratio = of.ratio > 0 ? of.ratio * drift : overall;
+    }
+    if (of.ratio > 0) {
+      known = true;
+      cost += of.disturbed.measured - of.ratio * of.disturbed.planned;
+    }
+    of.quiet = of.disturbed = {};
+  }
+  if (!known || !(iteration_seconds > 0)) return false;
+  if (ignored_ < kIgnored) {
+    ++ignored_;
+    return false;
+  }
+  shares_[count_ % kWindow] = cost / iteration_seconds;
+  ++count_;
+  const std::size_t size = std::min(count_, kWindow);
+  std::array<double, kWindow> sorted = shares_;
+  std::sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(size));
+  share_ = std::max(0.0, sorted[size / 2]);
+  // All but one of the window: a change of pace in between is no cost of calls.
+  if (count_ < kWindow || sorted[1] <= max_share_) return false;
+  Restart();
+  return true;
+}
+
+void OverheadGuard::DropIteration() {
+  for (PerType& of : types_) of.quiet = of.disturbed = {};
+}
+
+void OverheadGuard::Restart() {
+  DropIteration();
+  count_ = 0;
+  ignored_ = 0;
+}
+
 namespace {
 
 constexpr std::int64_t kOnTimeNs = 1'000'000;
@@ -435,6 +508,314 @@ std::vector<IterationRecord> Follower::TakeIterations() { return std::exchange(r
 
 std::optional<std::string> Follower::TakeComplaint() {
   return std::exchange(complaint_, std::nullopt);
+}
+
+namespace {
+
+// Whatever a plan promises: who says nothing for so long is not computing.
+constexpr std::int64_t kLongestPatienceNs = 60 * kSecondNs;
+
+}  // namespace
+
+// How long nothing may happen before the clock is given back: the trainer
+// evaluates, saves or hangs, and must not do it at a low clock.
+std::int64_t Follower::PatienceNs() const {
+  const double planned_ns = plan_ ? plan_->iteration_time_seconds * 1e9 : 0;
+  const double twice_ns = 2 * std::max(static_cast<double>(iteration_ns_), planned_ns);
+  // Compared before it is made an integer: not every double is one.
+  if (!(twice_ns < static_cast<double>(kLongestPatienceNs))) return kLongestPatienceNs;
+  return std::max(kSecondNs, static_cast<std::int64_t>(twice_ns));
+}
+
+std::int64_t Follower::rest_at_ns() const { return last_event_ns_ + PatienceNs(); }
+
+// The first clock of the next iteration, which may be of another plan; 0: none.
+int Follower::NextFirstClock() const {
+  const auto own = std::find_if(step_plans_.rbegin(), step_plans_.rend(),
+                                [&](const std::shared_ptr<const RankPlan>& plan) {
+                                  return plan->iteration == iteration_ + 1;
+                                });
+  if (own != step_plans_.rend() && !(*own)->rows.empty()) {
+    return ClocksAtLevel(**own, level_).front();
+  }
+  if (!has_offer_) return clocks_.front();
+  const bool offers = offered_ && !offered_->rows.empty();
+  return offers ? ClocksAtLevel(*offered_, level_).front() : 0;
+}
+
+// What should be in effect at this moment: the running row's clock, or, where
+// nothing runs that a clock could slow, that of the next.
+Follower::Target Follower::TargetNow() const {
+  const auto size = std::ssize(clocks_);
+  const bool running = in_iteration_ && open_ > 0 && row_ >= 0;
+  if (!running && !settings_.ahead) return {std::max<std::ptrdiff_t>(row_, 0), clock_mhz_};
+  const std::ptrdiff_t row = running ? row_ : in_iteration_ ? row_ + 1 : size;
+  if (row < size) return {row, clocks_[static_cast<std::size_t>(row)]};
+  const int first = NextFirstClock();
+  return {size, first != 0 ? first : clock_mhz_};
+}
+
+// What is expected of this iteration, nanoseconds, as LookAhead() asks for it.
+struct Follower::Ahead {
+  const Follower& self;
+  const LatencyRecord& latency;
+
+  static constexpr bool looks_far() { return true; }
+  static bool NothingIsDue(int, double, double) { return false; }
+  int size() const { return static_cast<int>(self.clocks_.size()); }
+  int Clock(int row) const {
+    return row == size() ? self.NextFirstClock() : self.clocks_[static_cast<std::size_t>(row)];
+  }
+  double Gap(int row) const { return row == size() ? self.wrap_gap_ns_ : RowAt(row).gap_ns; }
+  double Duration(int row) const { return RowAt(row).duration_ns; }
+  bool HasWaitingClock() const { return self.WaitingMhz() > 0; }
+  int WaitingClock() const { return self.WaitingMhz(); }
+  double Doubt(int row) const { return RowAt(row).doubt_ns; }
+  const Row& RowAt(int row) const { return self.rows_[static_cast<std::size_t>(row)]; }
+  static bool Changes(int from, int to) { return to != from && to != 0; }
+  static bool Lowers(int from, int to) { return from == 0 || to < from; }
+  switching::CallTime TimeOf(int mhz) const {
+    return {.high = static_cast<double>(latency.HighNs(mhz)),
+            .least = static_cast<double>(latency.LeastNs(mhz))};
+  }
+};
+
+// The row whose clock must be called for by now; and when the next call is due.
+Follower::Target Follower::LookAhead(Target target, std::int64_t now_ns,
+                                     const LatencyRecord& latency, std::int64_t* wake_at_ns) const {
+  if (!settings_.ahead || !in_iteration_ || target.row >= std::ssize(clocks_)) return target;
+  const bool running = target.row == row_;
+  // Gaps of first rows count from the iteration's begin.
+  const std::int64_t before_ns = target.row == 0 ? iteration_begin_ns_ : row_end_ns_;
+  const switching::RankPlace place = {
+      .now = static_cast<double>(now_ns),
+      .row = static_cast<int>(target.row),
+      .running = running,
+      .since = static_cast<double>(running ? row_begin_ns_ : before_ns),
+      .called_row = static_cast<int>(std::max<std::int64_t>(-1, called_row_ - first_row_)),
+      .waits = WaitingMhz() > 0 && clock_mhz_ == WaitingMhz()};
+  const switching::CallRule rule = {
+      .max_early_loss = settings_.max_early_loss,
+      .least_interval = static_cast<double>(settings_.min_interval_ns)};
+  const switching::ClockChoice choice = switching::LookAhead(Ahead{*this, latency}, rule, place);
+  if (std::isfinite(choice.due)) {
+    *wake_at_ns = std::min(*wake_at_ns, static_cast<std::int64_t>(choice.due) + 1);
+  }
+  return {choice.row, choice.clock};
+}
+
+// Planned changes since the last call that a call for row `number` overtakes.
+std::uint64_t Follower::Overtaken(std::int64_t number) const {
+  const auto size = std::ssize(clocks_);
+  if (called_row_ < 0 || number <= called_row_ || number - called_row_ > 2 * size) return 0;
+  std::uint64_t changes = 0;
+  for (std::int64_t i = called_row_ + 1; i <= number; ++i) {
+    const auto row = static_cast<std::size_t>(((i - first_row_) % size + size) % size);
+    if (clocks_[row] != ClockBefore(row)) ++changes;
+  }
+  return changes > 1 ? changes - 1 : 0;
+}
+
+Follower::Decision Follower::Decide(std::int64_t now_ns, const LatencyRecord& latency) {
+  Decision decision;
+  decision.wake_at_ns = now_ns + kSecondNs;
+  const std::int64_t rest_ns = rest_at_ns();
+  if (!Follows() || lost_ || compares() || now_ns >= rest_ns) {
+    if (clock_mhz_ != 0) decision.call_mhz = 0;
+    return decision;
+  }
+  decision.wake_at_ns = std::min(decision.wake_at_ns, rest_ns);
+  const Target target = LookAhead(TargetNow(), now_ns, latency, &decision.wake_at_ns);
+  if (target.mhz == clock_mhz_) return decision;
+  const std::int64_t allowed_ns = last_call_ns_ + settings_.min_interval_ns;
+  if (now_ns < allowed_ns) {
+    decision.wake_at_ns = std::min(decision.wake_at_ns, allowed_ns);
+    return decision;
+  }
+  decision.call_mhz = target.mhz;
+  waited_ = waited_ || (target.mhz == WaitingMhz() && open_ == 0);
+  const std::int64_t number = first_row_ + target.row;
+  counters_.coalesced += Overtaken(number);
+  called_row_ = number;
+  return decision;
+}
+
+// Iterations that ended: those whose device times may still come, and those that
+// do not count.
+
+// What the trainer told of a type is the last word.
+void Follower::SetBusy(const BusyNs& busy_ns, const BusyNs& told_ns, IterationRecord* record) {
+  record->busy_seconds = 0;
+  for (std::size_t type = 0; type < busy_ns.size(); ++type) {
+    const std::int64_t ns = told_ns[type] == kNotTold ? busy_ns[type] : told_ns[type];
+    record->busy_by_type[type] = static_cast<double>(ns) * 1e-9;
+    record->busy_seconds += record->busy_by_type[type];
+  }
+}
+
+// Nothing of it is learned, counted or reported; the follower stands between two
+// iterations then.
+void Follower::AbandonIteration() {
+  if (!in_iteration_) return;
+  in_iteration_ = false;
+  open_ = 0;
+  rows_ = rows_at_begin_;
+  row_ended_before_ = false;  // The time to the next begin is no gap.
+  guard_.DropIteration();
+}
+
+void Follower::Keep(PastIteration past) {
+  past_.push_back(std::move(past));
+  const std::size_t most = has_device_times_ ? kTimesPatience : 0;
+  while (past_.size() > most) {
+    records_.push_back(past_.front().record);
+    past_.pop_front();
+  }
+}
+
+void Follower::HandleTimes(const StepTimes& times) {
+  if (!std::exchange(has_device_times_, true)) noise_ = {};
+  const auto found = std::find_if(past_.begin(), past_.end(), [&](const PastIteration& past) {
+    return past.record.iteration == times.iteration;
+  });
+  if (found == past_.end()) return;  // The first that came, or one that was not waited for.
+  if (found->spans.size() != times.computations.size() || !times.InOrder()) {
+    complaint_ = fmt::format(
+        "the device times of iteration {} are not used: {} of them for {} computations, in order "
+        "of their begins",
+        times.iteration, times.computations.size(), found->spans.size());
+  } else {
+    LearnTimes(*found, times);
+    BusyNs busy_ns = {};
+    std::int64_t busy_until_ns = INT64_MIN;
+    for (std::size_t i = 0; i < found->spans.size(); ++i) {
+      const DeviceSpan& span = times.computations[i];
+      const std::int64_t begin_ns = std::max(span.begin_ns, busy_until_ns);
+      if (span.end_ns > begin_ns) {
+        busy_ns[static_cast<std::size_t>(found->spans[i].type)] += span.end_ns - begin_ns;
+      }
+      busy_until_ns = std::max(busy_until_ns, span.end_ns);
+    }
+    SetBusy(busy_ns, found->told_ns, &found->record);
+  }
+  // In the order of their ends: what is older waits no longer.
+  for (auto past = past_.begin(); past != found + 1; ++past) records_.push_back(past->record);
+  past_.erase(past_.begin(), found + 1);
+}
+
+// The first computation of an iteration takes longer: by 12 % on an H100 (docs/evidence/gpu.md).
+bool Follower::IsSteady(std::size_t row) const {
+  constexpr std::size_t kFew = 2;  // Each kind runs once.
+  constexpr int kLeastIterations = 10;
+  constexpr double kNearlyAll = 0.95;
+  const bool is_usual = row > 0 || rows_.size() <= kFew;
+  return is_usual && rows_[row].iterations >= kLeastIterations &&
+         rows_[row].whole_share >= kNearlyAll;
+}
+
+// A computation that comes late, because the one before it took long, is more likely to find its
+// clock in effect. Where times follow each other, those that are counted then vary less than all.
+std::vector<NoiseEstimate::Time> Follower::WithoutSelection(
+    std::vector<NoiseEstimate::Time> times) const {
+  constexpr std::ptrdiff_t kEnough = 4;
+  const auto is_steady = [this](const NoiseEstimate::Time& time) {
+    return IsSteady(static_cast<std::size_t>(time.row));
+  };
+  if (std::count_if(times.begin(), times.end(), is_steady) >= kEnough) {
+    times.erase(std::remove_if(times.begin(), times.end(), std::not_fn(is_steady)), times.end());
+  }
+  return times;
+}
+
+void Follower::CountKind(const ComputationId& id, int mhz, double seconds, bool is_steady) {
+  if (mhz <= 0) return;
+  const auto found = std::find_if(kinds_.begin(), kinds_.end(), [&](const KindTimes& kind) {
+    return kind.type == id.type && kind.stage == id.stage && kind.mhz == mhz &&
+           kind.is_steady == is_steady;
+  });
+  if (found != kinds_.end()) {
+    ++found->count;
+    found->seconds += seconds;
+  } else if (kinds_.size() < kMostReportedKinds) {
+    kinds_.push_back({id.type, id.stage, mhz, 1, seconds, is_steady});
+  }
+}
+
+void Follower::KeepTimeline(const PastIteration& past, const std::vector<DeviceSpan>& ran) {
+  if (!past.teaches || past.level != Level::kComputation || past.plan->IsOfOneStep() ||
+      past.record.iteration % kTimelineEvery != 0 || past.plan->rows.size() > kMostTimelineRows) {
+    return;
+  }
+  RankTimeline timeline;
+  for (std::size_t i = 0; i < ran.size(); ++i) {
+    const Span& span = past.spans[i];
+    if (span.joins) {
+      if (timeline.rows.empty()) return;
+      timeline.rows.back().end_ns = std::max(timeline.rows.back().end_ns, ran[i].end_ns);
+      continue;
+    }
+    if (span.row != std::ssize(timeline.rows)) return;
+    if (span.changes) timeline.changes.push_back(static_cast<int>(span.row));
+    timeline.rows.push_back(ran[i]);
+  }
+  if (timeline.rows.size() != past.plan->rows.size()) return;
+  timeline_iteration_ = past.record.iteration;
+  timeline_ = std::move(timeline);
+}
+
+std::optional<RankTimeline> Follower::TakeTimeline(std::int64_t iteration) {
+  if (!timeline_ || timeline_iteration_ != iteration) return std::nullopt;
+  return std::exchange(timeline_, std::nullopt);
+}
+
+std::vector<KindTimes> Follower::TakeKinds() { return std::exchange(kinds_, {}); }
+
+// As BeginRow() and EndRow() do of the host's times. Of the plan that is followed now, or, where
+// each step has its own, of an earlier step's: how far it was off then tells how far this one is.
+void Follower::LearnTimes(const PastIteration& past, const StepTimes& times) {
+  if (!past.teaches || plan_ == nullptr) return;
+  const bool is_same = past.plan == plan_;
+  if (!is_same &&
+      !(past.plan->IsOfOneStep() && plan_->IsOfOneStep() && SameOrder(*past.plan, *plan_))) {
+    return;
+  }
+  std::vector<NoiseEstimate::Time> noise_times;
+  std::int64_t end_ns = 0;  // Of the row before; since the step's begin.
+  for (std::size_t i = 0; i < past.spans.size(); ++i) {
+    if (past.spans[i].row < 0 || past.spans[i].joins) continue;
+    const auto index = static_cast<std::size_t>(past.spans[i].row);
+    DeviceSpan span = times.computations[i];
+    for (std::size_t k = i + 1; k < past.spans.size() && past.spans[k].joins; ++k) {
+      span.end_ns = std::max(span.end_ns, times.computations[k].end_ns);
+    }
+    const auto gap_ns = static_cast<double>(std::max<std::int64_t>(0, span.begin_ns - end_ns));
+    const auto lasted_ns = static_cast<double>(span.end_ns - span.begin_ns);
+    end_ns = span.end_ns;
+    Row& row = rows_[index];
+    const PlanRow& planned = plan_->rows[index];
+    if (!is_same) {
+      const double then_seconds = past.plan->rows[index].duration_seconds;
+      if (then_seconds > 0) {
+        Learn(lasted_ns * planned.duration_seconds / then_seconds, &row.duration_ns, &row.measured);
+      }
+      continue;
+    }
+    LearnGap(gap_ns, &row);
+    Learn(lasted_ns, &row.duration_ns, &row.measured);
+    if (!plan_->IsOfOneStep() && past.spans[i].mhz > 0) {
+      CountKind(planned.id, past.spans[i].mhz, lasted_ns * 1e-9, IsSteady(index));
+      noise_times.push_back({past.spans[i].row, past.spans[i].mhz, lasted_ns});
+    }
+    if (past.level == level_ && clocks_[index] == planned.mhz) {
+      guard_.AddComputation(planned.id.type, planned.duration_seconds, lasted_ns * 1e-9,
+                            past.spans[i].disturbed);
+    }
+  }
+  if (is_same) {
+    KeepTimeline(past, times.computations);
+    noise_.AddIteration(past.record.iteration, plan_->version,
+                        WithoutSelection(std::move(noise_times)));
+  }
 }
 
 }  // namespace perseus::client

@@ -13,14 +13,59 @@
 #include <string>
 #include <vector>
 
-#include "client/event_ring.h"
-#include "client/latency.h"
-#include "client/noise_estimate.h"
-#include "client/overhead_guard.h"
+#include "client/hot_page.h"
+#include "client/rank_conditions.h"
 #include "client/rank_plan.h"
-#include "client/step_times.h"
+#include "perseus/computation.h"
 
 namespace perseus::client {
+
+// Decides whether clock calls cost too much training time. It divides the measured by the planned
+// duration of each computation, and compares computations during which a call was under way with
+// undisturbed ones of the same iterations. The difference is the cost of the calls, including that
+// of late clocks. Effects of other ranks, of waiting, and of a GPU that is slower than its profile
+// cancel out. A pure state machine; for one thread.
+class OverheadGuard {
+ public:
+  explicit OverheadGuard(double max_share) : max_share_(max_share) {}
+
+  // Adds a computation that has run, at its planned clock or another one.
+  void AddComputation(ComputationType type, double planned_seconds, double measured_seconds,
+                      bool during_call);
+
+  // Returns true if calls cost more than the allowed share of the iteration time in all but one of
+  // the last kWindow iterations. Then starts again from nothing.
+  bool EndIteration(double iteration_seconds);
+
+  // Drops what was added since the last EndIteration().
+  void DropIteration();
+
+  // To be called when the plan or the level changes.
+  void Restart();
+
+  double share() const { return share_; }  // Median over the newest iterations.
+
+ private:
+  static constexpr std::size_t kWindow = 5;
+  static constexpr int kIgnored = 2;  // First iterations of a plan.
+
+  struct Sums {
+    double planned = 0;
+    double measured = 0;
+  };
+  struct PerType {
+    Sums quiet;
+    Sums disturbed;
+    double ratio = 0;  // Measured / planned time of undisturbed ones; 0: not known.
+  };
+
+  double max_share_;
+  double share_ = 0;
+  std::array<PerType, kNumComputationTypes> types_ = {};
+  std::array<double, kWindow> shares_ = {};
+  std::size_t count_ = 0;
+  int ignored_ = 0;
+};
 
 struct FollowerSettings {
   std::int64_t min_interval_ns = 10'000'000;  // Between two clock calls.

@@ -4,14 +4,17 @@
 #ifndef PERSEUS_CLIENT_RANK_PLAN_H_
 #define PERSEUS_CLIENT_RANK_PLAN_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/comparison_blocks.h"
+#include "perseus/client.h"
 #include "perseus/computation.h"
 #include "perseus/result.h"
 
@@ -68,6 +71,41 @@ std::vector<int> ClocksAtLevel(const RankPlan& plan, Level level);
 
 // "backward of stage 2, microbatch 5". Members that are -1 are left out.
 std::string DescribeComputation(const ComputationId& id);
+
+inline constexpr std::size_t kMostStepTimes = 65'536;
+
+// When the device ran one computation, in nanoseconds since the begin of its step.
+struct DeviceSpan {
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+// When the rows of a plan ran in an iteration, since it began.
+struct RankTimeline {
+  std::vector<DeviceSpan> rows;
+  std::vector<int> changes;  // Rows before which the plan changes the clock.
+};
+
+// The device times of one iteration, from perseus_step_times(), in the order of its begin events.
+struct StepTimes {
+  std::int64_t iteration = 0;
+  std::vector<DeviceSpan> computations;
+
+  // Whether begins are ascending and no computation ends before it begins.
+  bool InOrder() const {
+    for (std::size_t i = 0; i < computations.size(); ++i) {
+      if (computations[i].end_ns < computations[i].begin_ns) return false;
+      if (i > 0 && computations[i].begin_ns < computations[i - 1].begin_ns) return false;
+    }
+    return true;
+  }
+};
+
+// Makes a plan for one iteration from the trainer's rows. Errors: there are no rows or over 65,536,
+// a row is invalid or names the computation of another row, or the iteration is negative.
+Result<std::shared_ptr<const RankPlan>> StepPlanOf(std::int64_t iteration,
+                                                   const perseus_step_row* rows,
+                                                   std::size_t row_size, std::size_t count);
 
 }  // namespace perseus::client
 

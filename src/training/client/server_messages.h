@@ -9,9 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "client/agent_word.h"
-#include "client/outbox.h"
-#include "client/settings.h"
+#include "client/clock_caller.h"
+#include "client/shared_state.h"
 #include "device/device.h"
 #include "perseus/client.h"
 #include "perseus/result.h"

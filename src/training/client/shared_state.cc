@@ -3,11 +3,147 @@
 
 #include "client/shared_state.h"
 
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <climits>
+#include <ctime>
 #include <iterator>
+#include <string>
 #include <utility>
 
+#include "client/hot_page.h"
+#include "common/file_descriptor.h"
+
 namespace perseus::client {
+
+void Tally::Handle(const Event& event, std::uint64_t lost) {
+  switch (event.kind) {
+    case EventKind::kStepBegin:
+      // A trainer that was told that nobody listens may say nothing.
+      is_counting_ = event.stage != kUnheard;
+      lost_ = lost;
+      now_.clear();
+      break;
+    case EventKind::kBegin:
+      if (is_counting_) ++now_[{event.type, event.stage}];
+      break;
+    case EventKind::kStepEnd:
+      if (!is_counting_ || lost != lost_) break;
+      is_counting_ = false;
+      if (last_ == now_) counts_ = now_;
+      last_ = std::move(now_);
+      break;
+    case EventKind::kStepAbandon:
+      is_counting_ = false;
+      break;
+    case EventKind::kEnd:
+    case EventKind::kBusy:
+    case EventKind::kWork:
+      break;
+  }
+}
+
+namespace {
+
+void Append(ProfileReport* report, ProfileReport more) {
+  // A newer row of the same kind and clock is the better one.
+  std::erase_if(report->rows, [&](const measure::Estimate& old) {
+    return std::any_of(more.rows.begin(), more.rows.end(), [&](const measure::Estimate& row) {
+      return row.kind == old.kind && row.mhz == old.mhz;
+    });
+  });
+  report->rows.insert(report->rows.end(), std::make_move_iterator(more.rows.begin()),
+                      std::make_move_iterator(more.rows.end()));
+  report->notes.insert(report->notes.end(), std::make_move_iterator(more.notes.begin()),
+                       std::make_move_iterator(more.notes.end()));
+  if (more.blocking) report->blocking = more.blocking;
+  if (!more.waiting.empty()) report->waiting = std::move(more.waiting);
+  if (more.counter_period_seconds) report->counter_period_seconds = more.counter_period_seconds;
+  report->cost = more.cost;
+  report->done = report->done || more.done;
+}
+
+}  // namespace
+
+void Outbox::Trim() {
+  while (iterations_.size() > kMaxIterations) {
+    iterations_.pop_front();
+    ++dropped_;
+  }
+  while (notices_.size() > kMaxNotices) notices_.pop_front();
+}
+
+void Outbox::Add(const IterationReport& report) {
+  const MutexLock lock(mutex_);
+  iterations_.push_back(report);
+  Trim();
+}
+
+void Outbox::Add(const StragglerNotice& notice) {
+  {
+    const MutexLock lock(mutex_);
+    notices_.push_back(notice);
+    Trim();
+  }
+  changed_.NotifyAll();
+}
+
+void Outbox::Add(ProfileReport report) {
+  {
+    const MutexLock lock(mutex_);
+    if (!profile_) profile_.emplace();
+    Append(&*profile_, std::move(report));
+  }
+  changed_.NotifyAll();
+}
+
+Outbox::Contents Outbox::Wait(double seconds) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  const MutexLock lock(mutex_);
+  while (!awake_ && notices_.empty() && !profile_ && changed_.WaitUntil(mutex_, until)) {
+  }
+  Contents contents;
+  contents.iterations.assign(iterations_.begin(), iterations_.end());
+  contents.notices.assign(notices_.begin(), notices_.end());
+  contents.profile = std::exchange(profile_, std::nullopt);
+  iterations_.clear();
+  notices_.clear();
+  return contents;
+}
+
+void Outbox::PutBack(Contents contents) {
+  // The server needs these of all ranks of the iteration; what is late is of no use.
+  for (IterationReport& report : contents.iterations) report.timeline.reset();
+  const MutexLock lock(mutex_);
+  iterations_.insert(iterations_.begin(), contents.iterations.begin(), contents.iterations.end());
+  notices_.insert(notices_.begin(), contents.notices.begin(), contents.notices.end());
+  if (contents.profile) {
+    ProfileReport newer = profile_ ? std::move(*profile_) : ProfileReport{};
+    profile_ = std::move(contents.profile);
+    Append(&*profile_, std::move(newer));
+  }
+  Trim();
+}
+
+void Outbox::Wake() {
+  {
+    const MutexLock lock(mutex_);
+    awake_ = true;
+  }
+  changed_.NotifyAll();
+}
+
+std::uint64_t Outbox::dropped() const {
+  const MutexLock lock(mutex_);
+  return dropped_;
+}
+
 namespace {
 
 auto After(double seconds) {
@@ -242,6 +378,47 @@ perseus_client_stats SharedState::stats() const {
 void SharedState::CountServerError() {
   const MutexLock lock(mutex_);
   ++server_errors_;
+}
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));  // A futex.
+
+void HotPage::Wake() {
+  wake.fetch_add(1, std::memory_order_seq_cst);
+  if (sleeping.load(std::memory_order_seq_cst) == 0) return;
+  syscall(SYS_futex, &wake, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void HotPage::PushAndWake(const Event& event) {
+  ring.Push(event);
+  Wake();
+}
+
+void HotPage::Sleep(std::uint32_t seen, std::int64_t nanoseconds, bool lightly) {
+  if (nanoseconds <= 0) return;
+  const timespec time = {.tv_sec = nanoseconds / 1'000'000'000,
+                         .tv_nsec = nanoseconds % 1'000'000'000};
+  sleeping.store(lightly ? 0 : 1, std::memory_order_seq_cst);
+  // Returns at once where `wake` is no longer `seen`.
+  syscall(SYS_futex, &wake, FUTEX_WAIT_PRIVATE, seen, &time, nullptr, 0);
+  sleeping.store(0, std::memory_order_seq_cst);
+}
+
+void UnmapHotPage::operator()(HotPage* page) const { munmap(page, sizeof(HotPage)); }
+
+Result<HotPagePointer> MapHotPage() {
+  void* memory = mmap(nullptr, sizeof(HotPage), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (memory == MAP_FAILED) {
+    return MakeError(ErrorCode::kIo, "no memory for the client: " + SystemMessage(errno));
+  }
+  HotPagePointer page(static_cast<HotPage*>(memory));
+  if (madvise(memory, sizeof(HotPage), MADV_WIPEONFORK) != 0) {
+    return MakeError(ErrorCode::kIo,
+                     "this kernel cannot keep a client from its children (MADV_WIPEONFORK): " +
+                         SystemMessage(errno) + "; Linux 4.14 or later is needed");
+  }
+  return page;
 }
 
 }  // namespace perseus::client

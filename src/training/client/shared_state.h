@@ -8,22 +8,145 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "client/follower.h"
 #include "client/hot_page.h"
-#include "client/outbox.h"
 #include "client/rank_plan.h"
-#include "client/settings.h"
-#include "client/step_times.h"
-#include "client/ticks.h"
 #include "common/mutex.h"
 #include "device/device.h"
+#include "measure/kind.h"
+#include "measure/sweep.h"
 #include "perseus/client.h"
+#include "perseus/computation.h"
 
 namespace perseus::client {
+
+// How many computations an iteration runs: [type and stage; -1: not said].
+using ComputationCounts = std::map<std::pair<ComputationType, int>, std::int64_t>;
+
+// Counts what the iterations of a rank without a plan run, so that the server can compare it with
+// the job's schedule. Two iterations in a row must run the same: one may be odd. For one thread.
+class Tally {
+ public:
+  // Takes the trainer's events in order. `lost`: events that the ring has lost so far.
+  void Handle(const Event& event, std::uint64_t lost);
+  // Some events are not to be counted: their iteration is left out.
+  void Skip() { is_counting_ = false; }
+
+  // What the last two iterations ran; none: not known yet.
+  const std::optional<ComputationCounts>& counts() const { return counts_; }
+
+ private:
+  bool is_counting_ = false;
+  std::uint64_t lost_ = 0;  // When the iteration began.
+  ComputationCounts now_;
+  std::optional<ComputationCounts> last_;
+  std::optional<ComputationCounts> counts_;
+};
+
+// The checked values of perseus_client_options, with defaults filled in.
+struct ClientSettings {
+  std::string server;  // "": none.
+  std::string token;
+  std::string ca_file;
+  std::string job_id;
+  std::string job_json;
+  int rank = 0;
+  int dp_rank = 0;
+  int pp_rank = 0;
+  int tp_rank = 0;
+  std::string node;
+  std::string client_id;  // Of this client alone: two with one rank are told apart by it.
+  std::string process;    // Which process that is, for people.
+  std::string device;     // "": none.
+  std::string gpu_uuid;
+  int gpu_index = 0;
+  bool shadow = false;
+  bool profile = false;
+  FollowerSettings follower;
+  measure::SweepSettings sweep;
+  double report_interval_seconds = 5;
+  double close_timeout_seconds = 2;
+};
+
+// As an agent and its operator know the client.
+inline std::string NameOfRank(const ClientSettings& settings) {
+  return "perseus rank " + std::to_string(settings.rank);
+}
+
+struct IterationReport {
+  IterationRecord record;
+  std::optional<double> joules;  // None: the counter did not move, or cannot be read.
+  // Times of computations under a plan, since the last report that had any.
+  std::vector<KindTimes> kinds;
+  // What iterations run, where there is no plan yet and it is known.
+  std::optional<ComputationCounts> ran;
+  // When its computations ran, once in a while.
+  std::optional<RankTimeline> timeline;
+  // What the rank has measured of its conditions, once in a while.
+  std::optional<RankConditions> conditions;
+};
+
+// A straggler that the trainer reports. `degree` <= 1: it is not slow any more.
+struct StragglerNotice {
+  int rank = 0;
+  double delay_seconds = 0;
+  double degree = 1;
+};
+
+// Results of the sweep since the last report.
+struct ProfileReport {
+  std::vector<measure::Estimate> rows;
+  std::optional<measure::BlockingPower> blocking;
+  std::vector<measure::WaitingRow> waiting;  // Empty: not known by clock.
+  std::optional<double> counter_period_seconds;
+  measure::SweepCost cost;
+  std::vector<std::string> notes;
+  bool done = false;
+};
+
+// A queue of messages for the server, from any thread to the reporter thread. It is bounded: the
+// oldest iterations are dropped and counted. Thread-safe.
+class Outbox {
+ public:
+  static constexpr std::size_t kMaxIterations = 4096;
+  static constexpr std::size_t kMaxNotices = 256;
+
+  void Add(const IterationReport& report);
+  void Add(const StragglerNotice& notice);
+  void Add(ProfileReport report);
+
+  struct Contents {
+    std::vector<IterationReport> iterations;
+    std::vector<StragglerNotice> notices;
+    std::optional<ProfileReport> profile;
+  };
+  // Returns all messages after `seconds`, or at once if a StragglerNotice waits or Wake() is
+  // called.
+  Contents Wait(double seconds);
+  // Puts back messages that could not be sent, before newer ones.
+  void PutBack(Contents contents);
+
+  void Wake();
+  std::uint64_t dropped() const;
+
+ private:
+  void Trim() PERSEUS_REQUIRES(mutex_);
+
+  mutable Mutex mutex_;
+  ConditionVariable changed_;
+  bool awake_ PERSEUS_GUARDED_BY(mutex_) = false;
+  std::deque<IterationReport> iterations_ PERSEUS_GUARDED_BY(mutex_);
+  std::deque<StragglerNotice> notices_ PERSEUS_GUARDED_BY(mutex_);
+  std::optional<ProfileReport> profile_ PERSEUS_GUARDED_BY(mutex_);
+  std::uint64_t dropped_ PERSEUS_GUARDED_BY(mutex_) = 0;
+};
 
 // The state that a client's threads share. On the hot path, the trainer's threads use only `page`.
 // Members with a lock are for the background threads and for queries (stats, last error).

@@ -10,6 +10,134 @@
 #include <utility>
 
 namespace perseus::measure {
+
+namespace {
+
+constexpr double kLeastPivot = 1e-14;
+
+double RootOfPivot(double rest, double whole) {
+  return std::sqrt(std::max({rest, kLeastPivot * whole, 1e-300}));
+}
+
+}  // namespace
+
+void SymmetricMatrix::Add(std::size_t row, std::size_t column, double value) {
+  at(row, column) += value;
+  if (row != column) at(column, row) += value;
+}
+
+Cholesky::Cholesky(const SymmetricMatrix& matrix)
+    : size_(matrix.size()), first_(matrix.size()), lower_(matrix.size() * matrix.size()) {
+  for (std::size_t i = 0; i < size_; ++i) {
+    double* const row = &lower_[i * size_];
+    while (first_[i] < i && matrix.at(i, first_[i]) == 0) ++first_[i];
+    for (std::size_t j = first_[i]; j <= i; ++j) {
+      const double* const other = &lower_[j * size_];
+      double rest = matrix.at(i, j);
+      for (std::size_t k = std::max(first_[i], first_[j]); k < j; ++k) rest -= row[k] * other[k];
+      row[j] = i == j ? RootOfPivot(rest, matrix.at(i, i)) : rest / other[j];
+    }
+  }
+}
+
+std::vector<double> Cholesky::Solve(std::vector<double> right) const {
+  for (std::size_t i = 0; i < size_; ++i) {
+    for (std::size_t k = first_[i]; k < i; ++k) right[i] -= lower_[i * size_ + k] * right[k];
+    right[i] /= lower_[i * size_ + i];
+  }
+  for (std::size_t i = size_; i-- > 0;) {
+    right[i] /= lower_[i * size_ + i];
+    for (std::size_t k = first_[i]; k < i; ++k) right[k] -= lower_[i * size_ + k] * right[i];
+  }
+  return right;
+}
+
+SymmetricMatrix Cholesky::Inverse() const {
+  // L^-1, column by column, then L^-T L^-1.
+  std::vector<double> inverse(size_ * size_);
+  for (std::size_t j = 0; j < size_; ++j) {
+    inverse[j * size_ + j] = 1 / lower_[j * size_ + j];
+    for (std::size_t i = j + 1; i < size_; ++i) {
+      double sum = 0;
+      for (std::size_t k = j; k < i; ++k) sum -= lower_[i * size_ + k] * inverse[k * size_ + j];
+      inverse[i * size_ + j] = sum / lower_[i * size_ + i];
+    }
+  }
+  SymmetricMatrix whole(size_);
+  for (std::size_t k = 0; k < size_; ++k) {
+    const double* const row = &inverse[k * size_];
+    for (std::size_t i = 0; i <= k; ++i) {
+      for (std::size_t j = 0; j <= i; ++j) whole.at(i, j) += row[i] * row[j];
+    }
+  }
+  for (std::size_t i = 0; i < size_; ++i) {
+    for (std::size_t j = 0; j < i; ++j) whole.at(j, i) = whole.at(i, j);
+  }
+  return whole;
+}
+
+double Cholesky::LogDeterminant() const {
+  double sum = 0;
+  for (std::size_t i = 0; i < size_; ++i) sum += std::log(lower_[i * size_ + i]);
+  return 2 * sum;
+}
+
+std::vector<std::vector<double>> LargestFactors(const SymmetricMatrix& matrix, std::size_t most) {
+  std::vector<double> rest;
+  for (std::size_t i = 0; i < matrix.size(); ++i) rest.push_back(matrix.at(i, i));
+  std::vector<std::vector<double>> factors;
+  while (factors.size() < std::min(most, matrix.size())) {
+    const auto pivot =
+        static_cast<std::size_t>(std::max_element(rest.begin(), rest.end()) - rest.begin());
+    if (!(rest[pivot] > 0)) break;
+    const double root = std::sqrt(rest[pivot]);
+    std::vector<double> factor;
+    for (std::size_t i = 0; i < matrix.size(); ++i) {
+      double value = i < pivot ? matrix.at(pivot, i) : matrix.at(i, pivot);
+      for (const std::vector<double>& known : factors) value -= known[i] * known[pivot];
+      // No more than what is left: rounding.
+      factor.push_back(std::copysign(
+          std::min(std::abs(value / root), std::sqrt(std::max(0.0, rest[i]))), value));
+    }
+    for (std::size_t i = 0; i < matrix.size(); ++i) {
+      rest[i] = std::max(0.0, rest[i] - factor[i] * factor[i]);
+    }
+    rest[pivot] = 0;
+    factors.push_back(std::move(factor));
+  }
+  return factors;
+}
+
+BandedWhitener::BandedWhitener(std::size_t size, std::size_t band)
+    : size_(size), band_(band), values_(size * (band + 1)) {}
+
+void BandedWhitener::Factor() {
+  for (std::size_t i = 0; i < size_; ++i) {
+    const std::size_t first = i > band_ ? i - band_ : 0;
+    const double whole = value(i, i);
+    for (std::size_t j = first; j <= i; ++j) {
+      const std::size_t begin = std::max(first, j > band_ ? j - band_ : 0);
+      double rest = value(i, j);
+      for (std::size_t k = begin; k < j; ++k) rest -= value(i, k) * value(j, k);
+      at(i, j) = i == j ? RootOfPivot(rest, whole) : rest / value(j, j);
+    }
+  }
+}
+
+void BandedWhitener::Whiten(std::vector<double>* column) const {
+  for (std::size_t i = 0; i < size_; ++i) {
+    double rest = (*column)[i];
+    for (std::size_t k = i > band_ ? i - band_ : 0; k < i; ++k) rest -= value(i, k) * (*column)[k];
+    (*column)[i] = rest / value(i, i);
+  }
+}
+
+double BandedWhitener::LogDeterminant() const {
+  double sum = 0;
+  for (std::size_t i = 0; i < size_; ++i) sum += std::log(value(i, i));
+  return 2 * sum;
+}
+
 namespace {
 
 constexpr double kApart = 0.3;
@@ -206,6 +334,45 @@ SmoothedCurves SmoothCurves(const std::vector<CurvePoint>& points,
   }
   smooth.at = averaged.Take();
   return smooth;
+}
+
+namespace {
+
+// Standard errors that the difference must exceed. Each rank asks once, and a wrong yes costs more
+// than a wrong no: plans would then wait at clocks that save nothing.
+constexpr double kSure = 3;
+
+double Dot(const std::array<double, kWaitingUnknowns>& a,
+           const std::array<double, kWaitingUnknowns>& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+}  // namespace
+
+std::array<double, kWaitingUnknowns> WaitingShape(int mhz, int highest_mhz) {
+  const double x = std::pow(static_cast<double>(std::min(mhz, highest_mhz)) / highest_mhz, 2);
+  return {1, x - 1, 4 * x * (1 - x)};
+}
+
+double WaitingCurve::VarianceOf(const std::array<double, kWaitingUnknowns>& weights) const {
+  double variance = 0;
+  for (std::size_t i = 0; i < kWaitingUnknowns; ++i) {
+    for (std::size_t j = 0; j < kWaitingUnknowns; ++j) {
+      variance += weights[i] * weights[j] * covariance.at(i, j);
+    }
+  }
+  return std::max(0.0, variance);
+}
+
+BlockingPower WaitingCurve::At(int mhz) const {
+  const auto shape = WaitingShape(mhz, highest_mhz);
+  return {.watts = Dot(shape, watts), .watts_std = std::sqrt(VarianceOf(shape))};
+}
+
+bool WaitingCurve::DependsOnClock(int low_mhz) const {
+  auto difference = WaitingShape(low_mhz, highest_mhz);
+  difference.front() = 0;  // The highest clock's shape is 1, 0, 0.
+  return std::abs(Dot(difference, watts)) > kSure * std::sqrt(VarianceOf(difference));
 }
 
 }  // namespace perseus::measure

@@ -9,7 +9,72 @@
 #include <utility>
 #include <vector>
 
-#include "measure/dense.h"
+#include "measure/kind.h"
+
+namespace perseus::measure {
+
+// A symmetric matrix of doubles, row by row; only its lower half is read.
+class SymmetricMatrix {
+ public:
+  explicit SymmetricMatrix(std::size_t size = 0) : size_(size), values_(size * size) {}
+
+  std::size_t size() const { return size_; }
+  double& at(std::size_t row, std::size_t column) { return values_[row * size_ + column]; }
+  double at(std::size_t row, std::size_t column) const { return values_[row * size_ + column]; }
+  // Adds to both halves.
+  void Add(std::size_t row, std::size_t column, double value);
+
+ private:
+  std::size_t size_;
+  std::vector<double> values_;
+};
+
+// The Cholesky factor L of a positive definite matrix L L^T. If rounding makes a pivot 0 or less,
+// it is replaced by 1e-14 of its diagonal. The solution is then huge in that direction, but so is
+// its variance.
+class Cholesky {
+ public:
+  explicit Cholesky(const SymmetricMatrix& matrix);
+
+  std::vector<double> Solve(std::vector<double> right) const;
+  SymmetricMatrix Inverse() const;
+  double LogDeterminant() const;  // Of the matrix, not of the factor.
+
+ private:
+  std::size_t size_;
+  // Of each row: its first column that is not 0. Those before it are skipped, so that curves that
+  // say nothing of each other cost what each of them costs.
+  std::vector<std::size_t> first_;
+  std::vector<double> lower_;
+};
+
+// Vectors, at most `most` of them, whose outer products add up to nearly a positive semidefinite
+// matrix: what remains has a small diagonal. A pivoted Cholesky factor.
+std::vector<std::vector<double>> LargestFactors(const SymmetricMatrix& matrix, std::size_t most);
+
+// The same for a covariance matrix whose elements further than `band` from the diagonal are 0.
+// Divides vectors by the factor in place, so that errors with this covariance become independent
+// with variance 1.
+class BandedWhitener {
+ public:
+  // `at(i, j)` for i >= j, i - j <= band.
+  BandedWhitener(std::size_t size, std::size_t band);
+  double& at(std::size_t row, std::size_t column) {
+    return values_[row * (band_ + 1) + (row - column)];
+  }
+  void Factor();
+  void Whiten(std::vector<double>* column) const;
+  double LogDeterminant() const;
+
+ private:
+  double value(std::size_t row, std::size_t column) const {
+    return values_[row * (band_ + 1) + (row - column)];
+  }
+
+  std::size_t size_;
+  std::size_t band_;
+  std::vector<double> values_;
+};
 
 // Smooths measurements over neighbouring clocks. Time and power change smoothly with the clock,
 // except for effects of a card at single clocks. What was measured at a clock in one go (a visit)
@@ -17,7 +82,6 @@
 // clocks that are visited twice tell these two apart. How smooth curves are and how much cards
 // drift is not known: values and errors are the average over many priors, each weighted by how
 // likely it makes the measurements.
-namespace perseus::measure {
 
 // The prior of a curve: a straight line with wide uncertainty, plus a smooth deviation (an
 // integrated Wiener process, the prior of cubic smoothing splines), plus an independent jump at
@@ -85,6 +149,37 @@ struct SmoothedCurves {
 SmoothedCurves SmoothCurves(const std::vector<CurvePoint>& points,
                             const std::vector<double>& values, const std::vector<double>& variances,
                             const std::vector<CurvePoint>& targets, bool drifts);
+
+// A GPU that waits spins in a kernel at the clock that is set. With x = (clock / highest clock)^2
+// it draws
+//
+//   watts at the highest clock + slope (x - 1) + bend 4 x (1 - x).
+//
+// The bend is 0 for a + b clock^2. Its prior is narrow: wide enough for powers between the clock
+// and its cube, so waits that are too short to be seen at single clocks still give a + b clock^2.
+
+// The weight of each of its unknowns at a clock. `highest_mhz`: the highest that the card keeps;
+// above, where it is throttled, it is taken to wait at that.
+constexpr std::size_t kWaitingUnknowns = 3;
+std::array<double, kWaitingUnknowns> WaitingShape(int mhz, int highest_mhz);
+
+// Standard deviations of slope and bend before anything is measured, relative to the mean power of
+// the card.
+inline constexpr std::array<double, kWaitingUnknowns - 1> kWaitingSpreads = {0.25, 0.05};
+
+struct WaitingCurve {
+  std::array<double, kWaitingUnknowns> watts = {};
+  SymmetricMatrix covariance{kWaitingUnknowns};
+  int highest_mhz = 1;
+
+  BlockingPower At(int mhz) const;
+  // Whether the measurements show that waiting draws less, or more, at the low clock. Else it is
+  // one number.
+  bool DependsOnClock(int low_mhz) const;
+
+ private:
+  double VarianceOf(const std::array<double, kWaitingUnknowns>& weights) const;
+};
 
 }  // namespace perseus::measure
 

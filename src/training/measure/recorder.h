@@ -7,12 +7,64 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "measure/timeline.h"
-
 namespace perseus::measure {
+
+inline constexpr double kSecondsPerNs = 1e-9;
+
+// A computation that has run.
+struct Span {
+  std::size_t kind = 0;  // Index into the sweep's kinds.
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  double work = 0;  // 0: not reported.
+};
+
+// One iteration of a rank. Its spans are in order and do not overlap.
+struct Iteration {
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  std::vector<Span> spans;
+};
+
+// A step of an energy counter. It happened between two reads; the exact time is not known.
+struct Tick {
+  std::int64_t after_ns = 0;  // Begin of the last read that showed the old value.
+  std::int64_t by_ns = 0;     // End of the first read that showed the new value.
+  double joules = 0;
+  bool follows = false;  // No reset or pause of reading since the tick before.
+
+  double at_ns() const { return (static_cast<double>(after_ns) + static_cast<double>(by_ns)) / 2; }
+};
+
+// Finds the steps of a cumulative energy counter, which steps every 20 to 100 ms, in its reads. A
+// read with the same value as the one before gives no information. Also measures the counter's
+// period. For one thread.
+class CounterReader {
+ public:
+  // Adds a read with its begin and end. Returns a step if the value has changed.
+  std::optional<Tick> Add(double joules, std::int64_t begin_ns, std::int64_t end_ns);
+  // Reading was paused, so the next step does not follow the last one.
+  void Pause();
+
+  // Median of the newest times between steps; none: too few steps so far.
+  std::optional<double> period_seconds() const;
+  // Value of the newest read; none: no read yet.
+  std::optional<double> joules() const { return joules_; }
+
+ private:
+  static constexpr std::size_t kKept = 128;
+  static constexpr std::size_t kFewest = 8;
+
+  std::optional<double> joules_;
+  std::int64_t shown_ns_ = 0;  // Begin of the newest read that showed joules_.
+  bool follows_ = false;
+  std::optional<double> last_at_ns_;  // Time of the last step if the next one follows it.
+  std::deque<double> distances_ns_;
+};
 
 // An iteration that has ended. If it is not good (it was abandoned, or its device times did not
 // fit), the iterations before and after it do not follow each other.

@@ -1,13 +1,18 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "measure/stretch_fit.h"
-
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
+#include <vector>
+
+#include "common/median.h"
+#include "measure/profile_fit.h"
 
 namespace perseus::measure {
 namespace {

@@ -9,8 +9,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "measure/throttle.h"
-
 namespace perseus::measure {
 namespace {
 

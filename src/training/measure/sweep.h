@@ -13,11 +13,9 @@
 #include <vector>
 
 #include "measure/clock_order.h"
-#include "measure/counter.h"
 #include "measure/kind.h"
 #include "measure/profile_fit.h"
 #include "measure/recorder.h"
-#include "measure/timeline.h"
 
 namespace perseus::measure {
 
