@@ -10,136 +10,321 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
-#include <variant>
 
-#include "common/json_text.h"
 #include "common/report_limits.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
 #include "perseus/version.h"
+#include "wire/message.h"
 
 namespace perseus::client {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using wire::Field;
+using wire::Message;
+using wire::Object;
+using wire::RawJson;
+using wire::Value;
 
 constexpr int kMostMhz = 100'000;
 constexpr std::size_t kQuoted = 200;  // Bytes of an answer that a sentence shows.
+constexpr std::size_t kMostSentenceBytes = 65'536;
 
-Json Optional(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+// What the server is told.
 
-Json AgentJson(const AgentWord& agent) {
-  Json conflicts = Json::array();
-  for (const std::string& conflict : agent.conflicts) {
-    if (conflicts.size() < kMostFights) conflicts.push_back(conflict.substr(0, kMostFightBytes));
+struct RankMessage {
+  ClientSettings settings;
+  device::GpuInfo gpu;
+};
+constexpr Field kSettingsFields[] = {
+    Value<&ClientSettings::rank>("rank"), Value<&ClientSettings::dp_rank>("dp_rank"),
+    Value<&ClientSettings::pp_rank>("pp_rank"), Value<&ClientSettings::tp_rank>("tp_rank"),
+    Value<&ClientSettings::node>("node")};
+constexpr Message<ClientSettings> kSettings = {"Rank", kSettingsFields};
+constexpr Field kGpuFields[] = {Value<&device::GpuInfo::uuid>("uuid"),
+                                Value<&device::GpuInfo::name>("name")};
+constexpr Message<device::GpuInfo> kGpu = {"Gpu", kGpuFields};
+constexpr Field kRankFields[] = {
+    wire::Inline<&RankMessage::settings>(kSettings), Object<&RankMessage::gpu>("gpu", kGpu),
+    Value<&RankMessage::gpu, &device::GpuInfo::clocks_mhz>("clocks_mhz")};
+constexpr Message<RankMessage> kRankWithGpu = {"RankWithGpu", kRankFields};
+
+using measure::Estimate;
+constexpr Field kEstimateFields[] = {
+    Value<&Estimate::kind, &measure::Kind::stage>("stage"),
+    Value("instruction", [](const Estimate& row) { return ComputationTypeName(row.kind.type); }),
+    Value<&Estimate::mhz>("frequency").UnlessEmpty().Sometimes(),
+    Value<&Estimate::seconds>("time"),
+    Value<&Estimate::joules>("energy"),
+    Value<&Estimate::samples>("samples").UnlessEmpty().Sometimes(),
+    Value("predicted", [](const Estimate& row) { return row.samples == 0; })
+        .UnlessEmpty()
+        .Sometimes(),
+    Value<&Estimate::seconds_std>("time_std"),
+    Value<&Estimate::joules_std>("energy_std"),
+    Value<&Estimate::time_errors>("time_errors").UnlessEmpty().Sometimes(),
+    Value<&Estimate::power_errors>("power_errors").UnlessEmpty().Sometimes(),
+    Value<&Estimate::seconds_residual_std>("time_residual_std"),
+    Value<&Estimate::joules_residual_std>("energy_residual_std"),
+    Value<&Estimate::temperature_celsius>("temperature_c").Sometimes(),
+    Value<&Estimate::throttled>("throttled"),
+    Value<&Estimate::work>("work").UnlessEmpty().Sometimes(),
+    Value<&Estimate::seconds_per_work>("time_per_work").Sometimes(),
+    Value<&Estimate::joules_per_work>("energy_per_work").Sometimes()};
+constexpr Message<Estimate> kEstimate = {"MeasuredRow", kEstimateFields};
+constexpr Field kWaitingFields[] = {
+    Value<&measure::WaitingRow::mhz>("frequency"),
+    Value<&measure::WaitingRow::power, &measure::BlockingPower::watts>("power_w"),
+    Value<&measure::WaitingRow::power, &measure::BlockingPower::watts_std>("power_std_w")};
+constexpr Message<measure::WaitingRow> kWaiting = {"WaitingRow", kWaitingFields};
+constexpr Field kSweepFields[] = {
+    Value<&measure::SweepCost::iterations>("iterations"),
+    Value<&measure::SweepCost::seconds>("seconds"), Value<&measure::SweepCost::joules>("joules"),
+    Value<&measure::SweepCost::extra_seconds>("extra_seconds").Sometimes(),
+    Value<&measure::SweepCost::extra_joules>("extra_joules").Sometimes()};
+constexpr Message<measure::SweepCost> kSweep = {"Sweep", kSweepFields};
+
+struct MeasurementsMessage {
+  int rank = 0;
+  ProfileReport report;  // Its rows are those of clocks.
+  std::vector<Estimate> unlocked;
+};
+using Measured = MeasurementsMessage;
+constexpr Field kMeasurementsFields[] = {
+    Value<&Measured::rank>("rank"),
+    Object<&Measured::report, &ProfileReport::rows>("rows", kEstimate),
+    Object<&Measured::unlocked>("unlocked", kEstimate).UnlessEmpty().Sometimes(),
+    Value("blocking_power_w",
+          [](const Measured& measured) -> std::optional<double> {
+            if (!measured.report.blocking) return std::nullopt;
+            return measured.report.blocking->watts;
+          })
+        .Nullable(),
+    Value("blocking_power_std_w",
+          [](const Measured& measured) -> std::optional<double> {
+            if (!measured.report.blocking) return std::nullopt;
+            return measured.report.blocking->watts_std;
+          })
+        .Sometimes(),
+    Object<&Measured::report, &ProfileReport::waiting>("waiting", kWaiting)
+        .UnlessEmpty()
+        .Sometimes(),
+    Value<&Measured::report, &ProfileReport::counter_period_seconds>("counter_period_s")
+        .Sometimes(),
+    Object<&Measured::report, &ProfileReport::cost>("sweep", kSweep),
+    Value<&Measured::report, &ProfileReport::notes>("notes").UnlessEmpty().Sometimes(),
+    Value<&Measured::report, &ProfileReport::done>("done")};
+constexpr Message<Measured> kMeasurements = {"Measurements", kMeasurementsFields};
+
+constexpr Field kKindFields[] = {
+    Value<&KindTimes::stage>("stage"),
+    Value("instruction", [](const KindTimes& kind) { return ComputationTypeName(kind.type); }),
+    Value<&KindTimes::mhz>("frequency"),
+    Value<&KindTimes::count>("count"),
+    Value("time",
+          [](const KindTimes& kind) { return kind.seconds / static_cast<double>(kind.count); }),
+    Value<&KindTimes::is_steady>("steady")};
+constexpr Message<KindTimes> kKind = {"KindTimes", kKindFields};
+
+template <std::int64_t DeviceSpan::*kEnd>
+std::vector<std::int64_t> TimesOf(const RankTimeline& timeline) {
+  std::vector<std::int64_t> times;
+  for (const DeviceSpan& row : timeline.rows) times.push_back(row.*kEnd);
+  return times;
+}
+constexpr Field kTimelineFields[] = {
+    Value("begin_ns",
+          [](const RankTimeline& line) { return TimesOf<&DeviceSpan::begin_ns>(line); }),
+    Value("end_ns", [](const RankTimeline& line) { return TimesOf<&DeviceSpan::end_ns>(line); }),
+    Value<&RankTimeline::changes>("changes")};
+constexpr Message<RankTimeline> kTimeline = {"Timeline", kTimelineFields};
+
+template <ComputationType kType>
+constexpr Field BusyWith(std::string_view name) {
+  return Value(name,
+               [](const IterationRecord& record) {
+                 return record.busy_by_type[static_cast<std::size_t>(kType)];
+               })
+      .UnlessEmpty()
+      .Sometimes();
+}
+constexpr Field kBusyFields[] = {BusyWith<ComputationType::kForward>("forward"),
+                                 BusyWith<ComputationType::kBackward>("backward"),
+                                 BusyWith<ComputationType::kBackwardInput>("backward_input"),
+                                 BusyWith<ComputationType::kBackwardWeight>("backward_weight"),
+                                 BusyWith<ComputationType::kRecompute>("recompute")};
+constexpr Message<IterationRecord> kBusy = {"BusyByType", kBusyFields};
+
+struct IterationMessage {
+  int rank = 0;
+  IterationReport report;
+  std::optional<std::string_view> clocks;  // None: not known.
+};
+using Iterated = IterationMessage;
+constexpr Field kIterationFields[] = {
+    Value<&Iterated::rank>("rank"),
+    Value<&Iterated::report, &IterationReport::record, &IterationRecord::iteration>("iteration"),
+    Value("plan_version",
+          [](const Iterated& each) -> std::optional<std::int64_t> {
+            if (each.report.record.plan_version < 0) return std::nullopt;
+            return each.report.record.plan_version;
+          })
+        .Nullable(),
+    Value<&Iterated::report, &IterationReport::record, &IterationRecord::seconds>("time_s"),
+    Value<&Iterated::report, &IterationReport::joules>("energy_j").Nullable(),
+    Value("tokens",
+          [](const Iterated& each) -> std::optional<std::int64_t> {
+            if (each.report.record.tokens <= 0) return std::nullopt;
+            return each.report.record.tokens;
+          })
+        .Nullable(),
+    Value<&Iterated::report, &IterationReport::record, &IterationRecord::busy_seconds>("busy_s"),
+    Object<&Iterated::report, &IterationReport::record>("busy_by_type_s", kBusy),
+    Value<&Iterated::clocks>("clocks").Nullable(),
+    Object<&Iterated::report, &IterationReport::kinds>("kinds", kKind).UnlessEmpty().Sometimes(),
+    Object<&Iterated::report, &IterationReport::timeline>("timeline", kTimeline).Sometimes()};
+constexpr Message<Iterated> kIteration = {"Iteration", kIterationFields};
+
+constexpr Field kNoiseFields[] = {
+    Value<&NoiseFigures::variance, &Estimated::value>("noise_variance"),
+    Value<&NoiseFigures::variance, &Estimated::error>("noise_variance_std"),
+    Value<&NoiseFigures::rank_variance, &Estimated::value>("rank_noise_variance"),
+    Value<&NoiseFigures::rank_variance, &Estimated::error>("rank_noise_variance_std"),
+    Value("noise_correlation",
+          [](const NoiseFigures& noise) -> std::optional<double> {
+            if (!noise.correlation) return std::nullopt;
+            return noise.correlation->value;
+          })
+        .Sometimes(),
+    Value("noise_correlation_std",
+          [](const NoiseFigures& noise) -> std::optional<double> {
+            if (!noise.correlation) return std::nullopt;
+            return noise.correlation->error;
+          })
+        .Sometimes(),
+    Value<&NoiseFigures::rare_variance, &Estimated::value>("rare_noise_variance"),
+    Value<&NoiseFigures::rare_variance, &Estimated::error>("rare_noise_variance_std"),
+    Value<&NoiseFigures::rare_share, &Estimated::value>("rare_noise_share"),
+    Value<&NoiseFigures::rare_share, &Estimated::error>("rare_noise_share_std"),
+    Value<&NoiseFigures::iterations>("iterations"),
+    Value<&NoiseFigures::computations>("computations")};
+constexpr Message<NoiseFigures> kNoise = {"Noise", kNoiseFields};
+constexpr Field kClockLatencyFields[] = {
+    Value<&ClockLatencyFigures::mhz>("clock_mhz"), Value<&ClockLatencyFigures::calls>("calls"),
+    Value<&ClockLatencyFigures::seconds, &Estimated::value>("switch_latency_s"),
+    Value<&ClockLatencyFigures::seconds, &Estimated::error>("switch_latency_s_std")};
+constexpr Message<ClockLatencyFigures> kClockLatency = {"ClockLatency", kClockLatencyFields};
+constexpr Field kLatencyFields[] = {
+    Value<&LatencyFigures::seconds, &Estimated::value>("switch_latency_s"),
+    Value<&LatencyFigures::seconds, &Estimated::error>("switch_latency_s_std"),
+    Value<&LatencyFigures::spread_seconds, &Estimated::value>("switch_latency_spread_s"),
+    Value<&LatencyFigures::spread_seconds, &Estimated::error>("switch_latency_spread_s_std"),
+    Value<&LatencyFigures::calls>("calls"),
+    Object<&LatencyFigures::of_clock>("switch_latency_at", kClockLatency)
+        .UnlessEmpty()
+        .Sometimes()};
+constexpr Message<LatencyFigures> kLatency = {"Latency", kLatencyFields};
+struct NoiseAndLatency {
+  NoiseFigures noise;
+  LatencyFigures latency;
+};
+constexpr Field kNoiseAndLatencyFields[] = {wire::Inline<&NoiseAndLatency::noise>(kNoise),
+                                            wire::Inline<&NoiseAndLatency::latency>(kLatency)};
+constexpr Message<NoiseAndLatency> kNoiseAndLatency = {"Conditions", kNoiseAndLatencyFields};
+
+RawJson ConditionsJson(const RankConditions& conditions) {
+  if (conditions.noise && conditions.latency) {
+    return {Write(kNoiseAndLatency, {*conditions.noise, *conditions.latency})};
   }
-  return {{"version", agent.version.substr(0, kMostVersionBytes)},
-          {"fights", std::move(conflicts)}};
+  if (conditions.noise) return {Write(kNoise, *conditions.noise)};
+  return {conditions.latency ? Write(kLatency, *conditions.latency) : "{}"};
 }
 
-Json BusyByType(const IterationRecord& record) {
-  Json busy = Json::object();
-  for (int i = 0; i < kNumComputationTypes; ++i) {
-    const double seconds = record.busy_by_type[static_cast<std::size_t>(i)];
-    if (seconds > 0) busy[ComputationTypeName(static_cast<ComputationType>(i))] = seconds;
-  }
-  return busy;
-}
+constexpr Field kAgentFields[] = {
+    Value("version",
+          [](const AgentWord& agent) { return agent.version.substr(0, kMostVersionBytes); }),
+    Value("fights", [](const AgentWord& agent) {
+      std::vector<std::string> conflicts;
+      for (const std::string& conflict : agent.conflicts) {
+        if (conflicts.size() < kMostFights)
+          conflicts.push_back(conflict.substr(0, kMostFightBytes));
+      }
+      return conflicts;
+    })};
+constexpr Message<AgentWord> kAgent = {"Agent", kAgentFields};
 
-Json MeasuredRow(const measure::Estimate& row) {
-  Json json = {{"stage", row.kind.stage}, {"instruction", ComputationTypeName(row.kind.type)}};
-  if (row.mhz != measure::kUnlockedMhz) json["frequency"] = row.mhz;
-  json["time"] = row.seconds;
-  json["energy"] = row.joules;
-  if (row.samples > 0) {
-    json["samples"] = row.samples;
-  } else {
-    json["predicted"] = true;
-  }
-  json["time_std"] = row.seconds_std;
-  json["energy_std"] = row.joules_std;
-  if (!row.time_errors.empty()) json["time_errors"] = row.time_errors;
-  if (!row.power_errors.empty()) json["power_errors"] = row.power_errors;
-  json["time_residual_std"] = row.seconds_residual_std;
-  json["energy_residual_std"] = row.joules_residual_std;
-  if (row.temperature_celsius) json["temperature_c"] = *row.temperature_celsius;
-  json["throttled"] = row.throttled;
-  if (row.work > 0) json["work"] = row.work;
-  if (row.seconds_per_work) json["time_per_work"] = *row.seconds_per_work;
-  if (row.joules_per_work) json["energy_per_work"] = *row.joules_per_work;
-  return json;
-}
+using Count = ComputationCounts::value_type;
+constexpr Field kCountFields[] = {
+    Value("stage", [](const Count& count) { return count.first.second; }),
+    Value("instruction", [](const Count& count) { return ComputationTypeName(count.first.first); }),
+    Value<&Count::second>("count")};
+constexpr Message<Count> kCount = {"Ran", kCountFields};
 
-Json KindsJson(const std::vector<KindTimes>& kinds) {
-  Json list = Json::array();
-  for (const KindTimes& kind : kinds) {
-    list.push_back({{"stage", kind.stage},
-                    {"instruction", ComputationTypeName(kind.type)},
-                    {"frequency", kind.mhz},
-                    {"count", kind.count},
-                    {"time", kind.seconds / static_cast<double>(kind.count)},
-                    {"steady", kind.is_steady}});
+RawJson CountsJson(const ComputationCounts& counts) {
+  RawJson list = {"["};
+  for (const Count& count : counts) {
+    if (list.text.size() > 1) list.text += ',';
+    Append(kCount, count, &list.text);
   }
+  list.text += ']';
   return list;
 }
 
-Json TimelineJson(const RankTimeline& timeline) {
-  Json begins = Json::array();
-  Json ends = Json::array();
-  for (const DeviceSpan& row : timeline.rows) {
-    begins.push_back(row.begin_ns);
-    ends.push_back(row.end_ns);
-  }
-  return {
-      {"begin_ns", std::move(begins)}, {"end_ns", std::move(ends)}, {"changes", timeline.changes}};
-}
+struct ClientMessage {
+  ClientSettings settings;
+  perseus_client_stats stats = {};
+  std::string error;
+  std::optional<AgentWord> agent;
+  RawJson ran;
+  RawJson conditions;
+};
+using Client = ClientMessage;
+using Stats = perseus_client_stats;
+constexpr Field kClientFields[] = {
+    Value<&Client::settings, &ClientSettings::rank>("rank"),
+    Value<&Client::settings, &ClientSettings::client_id>("client"),
+    Value<&Client::settings, &ClientSettings::process>("process"),
+    Value("version", [](const Client&) { return std::string_view(PERSEUS_VERSION_STRING); }),
+    Value("state",
+          [](const Client& client) { return std::string_view(StateName(client.stats.state)); }),
+    Value<&Client::settings, &ClientSettings::shadow>("shadow"),
+    Value("level",
+          [](const Client& client) { return std::string_view(LevelName(client.stats.level)); }),
+    Value<&Client::stats, &Stats::plan_version>("plan_version"),
+    Value<&Client::stats, &Stats::calls>("calls"),
+    Value<&Client::stats, &Stats::coalesced>("coalesced"),
+    Value<&Client::stats, &Stats::refused>("refused"),
+    Value<&Client::stats, &Stats::early>("early"),
+    Value<&Client::stats, &Stats::on_time>("on_time"),
+    Value<&Client::stats, &Stats::late>("late"),
+    Value<&Client::stats, &Stats::missed>("missed"),
+    Value<&Client::stats, &Stats::latency_seconds>("latency_s"),
+    Value<&Client::stats, &Stats::overhead_share>("overhead_share"),
+    Value<&Client::stats, &Stats::order_mismatches>("order_mismatches"),
+    Value<&Client::stats, &Stats::lost_events>("lost_events"),
+    Value<&Client::error>("error"),
+    Object<&Client::agent>("agent", kAgent).Sometimes(),
+    Value<&Client::ran>("ran").UnlessEmpty().Sometimes(),
+    Value<&Client::conditions>("conditions").UnlessEmpty().Sometimes()};
+constexpr Message<Client> kClient = {"Client", kClientFields};
 
-void PutEstimated(const char* name, const std::optional<Estimated>& figure, Json* json) {
-  if (!figure) return;
-  (*json)[name] = figure->value;
-  (*json)[fmt::format("{}_std", name)] = figure->error;
-}
+struct IterationsMessage {
+  std::vector<Iterated> reports;
+  std::vector<Client> clients;
+};
+constexpr Field kIterationsFields[] = {Object<&IterationsMessage::reports>("reports", kIteration),
+                                       Object<&IterationsMessage::clients>("clients", kClient)};
+constexpr Message<IterationsMessage> kIterations = {"Iterations", kIterationsFields};
 
-Json ConditionsJson(const RankConditions& conditions) {
-  Json json = Json::object();
-  if (conditions.noise) {
-    const NoiseFigures& noise = *conditions.noise;
-    PutEstimated("noise_variance", noise.variance, &json);
-    PutEstimated("rank_noise_variance", noise.rank_variance, &json);
-    PutEstimated("noise_correlation", noise.correlation, &json);
-    PutEstimated("rare_noise_variance", noise.rare_variance, &json);
-    PutEstimated("rare_noise_share", noise.rare_share, &json);
-    json["iterations"] = noise.iterations;
-    json["computations"] = noise.computations;
-  }
-  if (conditions.latency) {
-    PutEstimated("switch_latency_s", conditions.latency->seconds, &json);
-    PutEstimated("switch_latency_spread_s", conditions.latency->spread_seconds, &json);
-    json["calls"] = conditions.latency->calls;
-    for (const ClockLatencyFigures& each : conditions.latency->of_clock) {
-      Json of_clock = {{"clock_mhz", each.mhz}, {"calls", each.calls}};
-      PutEstimated("switch_latency_s", each.seconds, &of_clock);
-      json["switch_latency_at"].push_back(std::move(of_clock));
-    }
-  }
-  return json;
-}
+constexpr Field kStragglerFields[] = {
+    Value<&StragglerNotice::rank>("rank"), Value<&StragglerNotice::degree>("factor"),
+    Value<&StragglerNotice::delay_seconds>("starts_s").UnlessEmpty().Sometimes()};
+constexpr Message<StragglerNotice> kStraggler = {"Straggler", kStragglerFields};
 
-Json CountsJson(const ComputationCounts& counts) {
-  Json list = Json::array();
-  for (const auto& [kind, count] : counts) {
-    const auto& [type, stage] = kind;
-    list.push_back(
-        {{"stage", stage}, {"instruction", ComputationTypeName(type)}, {"count", count}});
-  }
-  return list;
-}
-
-// Null: not known.
-Json ClocksName(Clocks clocks, const ClientSettings& settings) {
+// None: not known.
+std::optional<std::string_view> ClocksName(Clocks clocks, const ClientSettings& settings) {
   if (settings.shadow) return "maximum";
   switch (clocks) {
     case Clocks::kUnknown:
@@ -151,8 +336,10 @@ Json ClocksName(Clocks clocks, const ClientSettings& settings) {
     case Clocks::kDrivers:
       return "maximum";
   }
-  return {};
+  return std::nullopt;
 }
+
+// What the server answers.
 
 // A string, or a whole number in digits.
 std::string IdText(const TreeCursor& value) {
@@ -161,33 +348,52 @@ std::string IdText(const TreeCursor& value) {
   return fmt::format("{}", static_cast<std::int64_t>(number));
 }
 
+constexpr Field kJobFields[] = {
+    Value<&JobAnswer::id>("id").ReadBy([](const Field&, const TreeCursor& at, void* id) {
+      *static_cast<std::string*>(id) = IdText(at);
+    }),
+    Value<&JobAnswer::state>("state").Optional().ReadBy(
+        [](const Field&, const TreeCursor& at, void* state) {
+          if (at.IsString()) *static_cast<std::string*>(state) = at.String();
+        })};
+constexpr Message<JobAnswer> kJob = {"Job", kJobFields};
+
+using ReportedRow = ReportedRows::Row;
+constexpr Field kReportedRowFields[] = {
+    Value<&ReportedRow::instruction>("instruction"),
+    Value<&ReportedRow::stage>("stage").In({.least = -1}),
+    Value<&ReportedRow::mhz>("frequency").In({.least = 1, .most = kMostMhz})};
+constexpr Message<ReportedRow> kReportedRow = {"ReportedRow", kReportedRowFields};
+constexpr Field kUnlockedRowFields[] = {Value<&ReportedRow::instruction>("instruction"),
+                                        Value<&ReportedRow::stage>("stage").In({.least = -1})};
+constexpr Message<ReportedRow> kUnlockedRow = {"UnlockedRow", kUnlockedRowFields};
+constexpr Field kReportedFields[] = {
+    Value<&ReportedRows::done>("done").Optional(),
+    Object<&ReportedRows::rows>("rows", kReportedRow),
+    Object<&ReportedRows::rows>("unlocked", kUnlockedRow).Optional()};
+constexpr Message<ReportedRows> kReported = {"ReportedRows", kReportedFields};
+
+struct Trouble {
+  std::string client;
+  std::string sentence;
+};
+struct Troubles {
+  std::vector<Trouble> troubles;
+};
+constexpr Field kTroubleFields[] = {Value<&Trouble::client>("client"),
+                                    Value<&Trouble::sentence>("sentence").Most(kMostSentenceBytes)};
+constexpr Message<Trouble> kTrouble = {"Trouble", kTroubleFields};
+constexpr Field kTroublesFields[] = {Object<&Troubles::troubles>("troubles", kTrouble).Optional()};
+constexpr Message<Troubles> kTroubles = {"Troubles", kTroublesFields};
+
 }  // namespace
 
 std::string FormatRank(const ClientSettings& settings, const std::optional<device::GpuInfo>& gpu) {
-  Json json = {{"rank", settings.rank},
-               {"dp_rank", settings.dp_rank},
-               {"pp_rank", settings.pp_rank},
-               {"tp_rank", settings.tp_rank},
-               {"node", settings.node}};
-  if (gpu) {
-    json["gpu"] = {{"uuid", gpu->uuid}, {"name", gpu->name}};
-    json["clocks_mhz"] = gpu->clocks_mhz;
-  }
-  return FormatCompact(json);
+  return gpu ? Write(kRankWithGpu, {settings, *gpu}) : Write(kSettings, settings);
 }
 
 Result<JobAnswer> ParseJob(std::string_view json) {
-  const std::string name = "the server's answer";
-  const Result<TreeNode> tree = ParseJsonTree(json, name);
-  if (!tree) return tl::unexpected(tree.error());
-  TreeReader reader(*tree, name);
-  JobAnswer job;
-  job.id = IdText(reader.Root().Get("id"));
-  if (const auto state = reader.Root().Find("state"); state && state->IsString()) {
-    job.state = state->String();
-  }
-  if (reader.failed()) return tl::unexpected(*reader.error());
-  return job;
+  return Parse(kJob, json, "the server's answer");
 }
 
 std::vector<int> ReportedRows::CompleteClocks() const {
@@ -205,130 +411,49 @@ std::vector<int> ReportedRows::CompleteClocks() const {
 }
 
 Result<ReportedRows> ParseReportedRows(std::string_view json) {
-  const std::string name = "the server's measurements";
-  const Result<TreeNode> tree = ParseJsonTree(json, name);
-  if (!tree) return tl::unexpected(tree.error());
-  TreeReader reader(*tree, name);
-  const TreeCursor root = reader.Root();
-  ReportedRows reported;
-  if (const auto done = root.Find("done"); done && std::holds_alternative<bool>(done->node().value))
-    reported.done = done->Bool();
-  const TreeCursor rows = root.Get("rows");
-  for (std::size_t i = 0; i < rows.Size() && !reader.failed(); ++i) {
-    const TreeCursor row = rows.At(i);
-    reported.rows.push_back({row.Get("instruction").String(), row.Get("stage").Integer(-1),
-                             row.Get("frequency").Integer(1, kMostMhz)});
-  }
-  if (const auto unlocked = root.Find("unlocked")) {
-    for (std::size_t i = 0; i < unlocked->Size() && !reader.failed(); ++i) {
-      const TreeCursor row = unlocked->At(i);
-      reported.rows.push_back(
-          {row.Get("instruction").String(), row.Get("stage").Integer(-1), measure::kUnlockedMhz});
-    }
-  }
-  if (reader.failed()) return tl::unexpected(*reader.error());
-  return reported;
+  return Parse(kReported, json, "the server's measurements");
 }
 
-std::string FormatMeasurements(int rank, const ProfileReport& report) {
-  Json rows = Json::array();
-  Json unlocked = Json::array();
-  for (const measure::Estimate& row : report.rows) {
-    (row.mhz == measure::kUnlockedMhz ? unlocked : rows).push_back(MeasuredRow(row));
-  }
-  Json notes = Json::array();
-  for (const std::string& note : report.notes) {
-    if (notes.size() < kMostReportedNotes) notes.push_back(note.substr(0, kMostReportedNoteBytes));
-  }
-  Json json = {{"rank", rank}, {"rows", std::move(rows)}};
-  if (!unlocked.empty()) json["unlocked"] = std::move(unlocked);
-  json["blocking_power_w"] = report.blocking ? Json(report.blocking->watts) : Json();
-  if (report.blocking) json["blocking_power_std_w"] = report.blocking->watts_std;
-  for (const measure::WaitingRow& row : report.waiting) {
-    json["waiting"].push_back({{"frequency", row.mhz},
-                               {"power_w", row.power.watts},
-                               {"power_std_w", row.power.watts_std}});
-  }
-  if (report.counter_period_seconds) json["counter_period_s"] = *report.counter_period_seconds;
-  const measure::SweepCost& cost = report.cost;
-  json["sweep"] = {
-      {"iterations", cost.iterations}, {"seconds", cost.seconds}, {"joules", cost.joules}};
-  if (cost.extra_seconds) json["sweep"]["extra_seconds"] = *cost.extra_seconds;
-  if (cost.extra_joules) json["sweep"]["extra_joules"] = *cost.extra_joules;
-  if (!notes.empty()) json["notes"] = std::move(notes);
-  json["done"] = report.done;
-  return FormatCompact(json);
+std::string FormatMeasurements(int rank, ProfileReport report) {
+  Measured measured = {rank, std::move(report), {}};
+  std::vector<Estimate>& rows = measured.report.rows;
+  const auto is_of_clock = [](const Estimate& row) { return row.mhz != measure::kUnlockedMhz; };
+  const auto unlocked = std::stable_partition(rows.begin(), rows.end(), is_of_clock);
+  measured.unlocked.assign(unlocked, rows.end());
+  rows.erase(unlocked, rows.end());
+  std::vector<std::string>& notes = measured.report.notes;
+  if (notes.size() > kMostReportedNotes) notes.resize(kMostReportedNotes);
+  for (std::string& note : notes) note.resize(std::min(note.size(), kMostReportedNoteBytes));
+  return Write(kMeasurements, measured);
 }
 
 std::string FormatIterations(const ClientSettings& settings,
                              const std::vector<IterationReport>& reports,
                              const perseus_client_stats& stats, const std::string& error,
                              const std::optional<AgentWord>& agent) {
-  const int rank = settings.rank;
-  Json list = Json::array();
+  IterationsMessage message;
   for (const IterationReport& report : reports) {
-    const IterationRecord& record = report.record;
-    list.push_back({{"rank", rank},
-                    {"iteration", record.iteration},
-                    {"plan_version", record.plan_version < 0 ? Json() : Json(record.plan_version)},
-                    {"time_s", record.seconds},
-                    {"energy_j", Optional(report.joules)},
-                    {"tokens", record.tokens > 0 ? Json(record.tokens) : Json()},
-                    {"busy_s", record.busy_seconds},
-                    {"busy_by_type_s", BusyByType(record)},
-                    {"clocks", ClocksName(record.clocks, settings)}});
-    if (!report.kinds.empty()) list.back()["kinds"] = KindsJson(report.kinds);
-    if (report.timeline) list.back()["timeline"] = TimelineJson(*report.timeline);
+    message.reports.push_back({settings.rank, report, ClocksName(report.record.clocks, settings)});
   }
-  Json client = {{"rank", rank},
-                 {"client", settings.client_id},
-                 {"process", settings.process},
-                 {"version", PERSEUS_VERSION_STRING},
-                 {"state", StateName(stats.state)},
-                 {"shadow", settings.shadow},
-                 {"level", LevelName(stats.level)},
-                 {"plan_version", stats.plan_version},
-                 {"calls", stats.calls},
-                 {"coalesced", stats.coalesced},
-                 {"refused", stats.refused},
-                 {"early", stats.early},
-                 {"on_time", stats.on_time},
-                 {"late", stats.late},
-                 {"missed", stats.missed},
-                 {"latency_s", stats.latency_seconds},
-                 {"overhead_share", stats.overhead_share},
-                 {"order_mismatches", stats.order_mismatches},
-                 {"lost_events", stats.lost_events},
-                 {"error", error}};
-  if (agent) client["agent"] = AgentJson(*agent);
-  if (!reports.empty() && reports.back().ran) client["ran"] = CountsJson(*reports.back().ran);
+  Client& client = message.clients.emplace_back(Client{settings, stats, error, agent, {}, {}});
+  if (!reports.empty() && reports.back().ran) client.ran = CountsJson(*reports.back().ran);
   const auto told = std::find_if(reports.rbegin(), reports.rend(), [](const IterationReport& each) {
     return each.conditions.has_value();
   });
-  if (told != reports.rend()) client["conditions"] = ConditionsJson(*told->conditions);
-  return FormatCompact({{"reports", std::move(list)}, {"clients", Json::array({client})}});
+  if (told != reports.rend()) client.conditions = ConditionsJson(*told->conditions);
+  return Write(kIterations, message);
 }
 
 std::string ParseTrouble(std::string_view json, const std::string& client_id) {
-  const std::string name = "the server's answer";
-  const Result<TreeNode> tree = ParseJsonTree(json, name);
-  if (!tree) return "";
-  TreeReader reader(*tree, name);
-  const auto troubles = reader.Root().Find("troubles");
-  if (!troubles || !troubles->IsList()) return "";
-  for (std::size_t i = 0; i < troubles->Size() && !reader.failed(); ++i) {
-    const TreeCursor trouble = troubles->At(i);
-    std::string sentence = trouble.Get("sentence").String();
-    if (trouble.Get("client").String() == client_id && !reader.failed()) return sentence;
+  const Result<Troubles> answer = Parse(kTroubles, json, "the server's answer");
+  if (!answer) return "";
+  for (const Trouble& trouble : answer->troubles) {
+    if (trouble.client == client_id) return trouble.sentence;
   }
   return "";
 }
 
-std::string FormatStraggler(const StragglerNotice& notice) {
-  Json json = {{"rank", notice.rank}, {"factor", notice.degree}};
-  if (notice.delay_seconds > 0) json["starts_s"] = notice.delay_seconds;
-  return FormatCompact(json);
-}
+std::string FormatStraggler(const StragglerNotice& notice) { return Write(kStraggler, notice); }
 
 Result<std::vector<std::string>> ParseStragglerIds(std::string_view json, int rank) {
   const std::string name = "the server's stragglers";

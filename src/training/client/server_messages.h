@@ -41,7 +41,7 @@ struct ReportedRows {
 };
 Result<ReportedRows> ParseReportedRows(std::string_view json);
 
-std::string FormatMeasurements(int rank, const ProfileReport& report);
+std::string FormatMeasurements(int rank, ProfileReport report);
 
 // `agent`: what the node's agent said; none: there is no agent, or it does not answer.
 std::string FormatIterations(const ClientSettings& settings,
