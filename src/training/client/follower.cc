@@ -15,7 +15,6 @@
 #include <utility>
 
 #include "common/report_limits.h"
-#include "switching/look_ahead.h"
 
 namespace perseus::client {
 
@@ -224,7 +223,7 @@ void Follower::Handle(const Event& event, std::int64_t at_ns) {
     case EventKind::kWork:
       break;
     case EventKind::kBusy:
-      if (in_iteration_) told_ns_[static_cast<std::size_t>(event.type)] = event.value;
+      if (in_iteration_) reported_ns_[static_cast<std::size_t>(event.type)] = event.value;
       break;
   }
 }
@@ -243,7 +242,7 @@ void Follower::BeginIteration(std::int64_t iteration, bool is_heard, std::int64_
   iteration_ = iteration;
   iteration_begin_ns_ = at_ns;
   busy_ns_ = {};
-  told_ns_.fill(kNotTold);
+  reported_ns_.fill(kNotReported);
   rows_at_begin_ = rows_;
   spans_.clear();
   noise_times_.clear();
@@ -273,11 +272,11 @@ void Follower::EndIteration(std::int64_t tokens, std::int64_t at_ns) {
                  .tokens = tokens,
                  .seconds = seconds,
                  .clocks = ClocksOfIteration(good)};
-  SetBusy(busy_ns_, told_ns_, &past.record);
+  SetBusy(busy_ns_, reported_ns_, &past.record);
   past.plan = good ? plan_ : nullptr;
   past.level = level_;
   past.teaches = good && !compares_;
-  past.told_ns = told_ns_;
+  past.reported_ns = reported_ns_;
   past.spans = std::exchange(spans_, {});
   if (good && !has_device_times_) {
     noise_.AddIteration(iteration_, plan_->version,
@@ -545,14 +544,17 @@ int Follower::NextFirstClock() const {
 
 // What should be in effect at this moment: the running row's clock, or, where
 // nothing runs that a clock could slow, that of the next.
-Follower::Target Follower::TargetNow() const {
+switching::ClockChoice Follower::ClockNow() const {
   const auto size = std::ssize(clocks_);
   const bool running = in_iteration_ && open_ > 0 && row_ >= 0;
-  if (!running && !settings_.ahead) return {std::max<std::ptrdiff_t>(row_, 0), clock_mhz_};
+  const auto choice = [](std::ptrdiff_t number, int mhz) {
+    return switching::ClockChoice{.row = static_cast<int>(number), .clock = mhz};
+  };
+  if (!running && !settings_.ahead) return choice(std::max<std::ptrdiff_t>(row_, 0), clock_mhz_);
   const std::ptrdiff_t row = running ? row_ : in_iteration_ ? row_ + 1 : size;
-  if (row < size) return {row, clocks_[static_cast<std::size_t>(row)]};
+  if (row < size) return choice(row, clocks_[static_cast<std::size_t>(row)]);
   const int first = NextFirstClock();
-  return {size, first != 0 ? first : clock_mhz_};
+  return choice(size, first != 0 ? first : clock_mhz_);
 }
 
 // What is expected of this iteration, nanoseconds, as LookAhead() asks for it.
@@ -581,15 +583,15 @@ struct Follower::Ahead {
 };
 
 // The row whose clock must be called for by now; and when the next call is due.
-Follower::Target Follower::LookAhead(Target target, std::int64_t now_ns,
-                                     const LatencyRecord& latency, std::int64_t* wake_at_ns) const {
-  if (!settings_.ahead || !in_iteration_ || target.row >= std::ssize(clocks_)) return target;
-  const bool running = target.row == row_;
+switching::ClockChoice Follower::LookAhead(const switching::ClockChoice& now, std::int64_t now_ns,
+                                           const LatencyRecord& latency) const {
+  if (!settings_.ahead || !in_iteration_ || now.row >= std::ssize(clocks_)) return now;
+  const bool running = now.row == row_;
   // Gaps of first rows count from the iteration's begin.
-  const std::int64_t before_ns = target.row == 0 ? iteration_begin_ns_ : row_end_ns_;
+  const std::int64_t before_ns = now.row == 0 ? iteration_begin_ns_ : row_end_ns_;
   const switching::RankPlace place = {
       .now = static_cast<double>(now_ns),
-      .row = static_cast<int>(target.row),
+      .row = now.row,
       .running = running,
       .since = static_cast<double>(running ? row_begin_ns_ : before_ns),
       .called_row = static_cast<int>(std::max<std::int64_t>(-1, called_row_ - first_row_)),
@@ -597,11 +599,7 @@ Follower::Target Follower::LookAhead(Target target, std::int64_t now_ns,
   const switching::CallRule rule = {
       .max_early_loss = settings_.max_early_loss,
       .least_interval = static_cast<double>(settings_.min_interval_ns)};
-  const switching::ClockChoice choice = switching::LookAhead(Ahead{*this, latency}, rule, place);
-  if (std::isfinite(choice.due)) {
-    *wake_at_ns = std::min(*wake_at_ns, static_cast<std::int64_t>(choice.due) + 1);
-  }
-  return {choice.row, choice.clock};
+  return switching::LookAhead(Ahead{*this, latency}, rule, place);
 }
 
 // Planned changes since the last call that a call for row `number` overtakes.
@@ -625,16 +623,19 @@ Follower::Decision Follower::Decide(std::int64_t now_ns, const LatencyRecord& la
     return decision;
   }
   decision.wake_at_ns = std::min(decision.wake_at_ns, rest_ns);
-  const Target target = LookAhead(TargetNow(), now_ns, latency, &decision.wake_at_ns);
-  if (target.mhz == clock_mhz_) return decision;
+  const switching::ClockChoice choice = LookAhead(ClockNow(), now_ns, latency);
+  if (std::isfinite(choice.due)) {
+    decision.wake_at_ns = std::min(decision.wake_at_ns, static_cast<std::int64_t>(choice.due) + 1);
+  }
+  if (choice.clock == clock_mhz_) return decision;
   const std::int64_t allowed_ns = last_call_ns_ + settings_.min_interval_ns;
   if (now_ns < allowed_ns) {
     decision.wake_at_ns = std::min(decision.wake_at_ns, allowed_ns);
     return decision;
   }
-  decision.call_mhz = target.mhz;
-  waited_ = waited_ || (target.mhz == WaitingMhz() && open_ == 0);
-  const std::int64_t number = first_row_ + target.row;
+  decision.call_mhz = choice.clock;
+  waited_ = waited_ || (choice.clock == WaitingMhz() && open_ == 0);
+  const std::int64_t number = first_row_ + choice.row;
   counters_.coalesced += Overtaken(number);
   called_row_ = number;
   return decision;
@@ -644,10 +645,10 @@ Follower::Decision Follower::Decide(std::int64_t now_ns, const LatencyRecord& la
 // do not count.
 
 // What the trainer told of a type is the last word.
-void Follower::SetBusy(const BusyNs& busy_ns, const BusyNs& told_ns, IterationRecord* record) {
+void Follower::SetBusy(const BusyNs& busy_ns, const BusyNs& reported_ns, IterationRecord* record) {
   record->busy_seconds = 0;
   for (std::size_t type = 0; type < busy_ns.size(); ++type) {
-    const std::int64_t ns = told_ns[type] == kNotTold ? busy_ns[type] : told_ns[type];
+    const std::int64_t ns = reported_ns[type] == kNotReported ? busy_ns[type] : reported_ns[type];
     record->busy_by_type[type] = static_cast<double>(ns) * 1e-9;
     record->busy_seconds += record->busy_by_type[type];
   }
@@ -696,7 +697,7 @@ void Follower::HandleTimes(const StepTimes& times) {
       }
       busy_until_ns = std::max(busy_until_ns, span.end_ns);
     }
-    SetBusy(busy_ns, found->told_ns, &found->record);
+    SetBusy(busy_ns, found->reported_ns, &found->record);
   }
   // In the order of their ends: what is older waits no longer.
   for (auto past = past_.begin(); past != found + 1; ++past) records_.push_back(past->record);

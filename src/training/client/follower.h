@@ -17,6 +17,7 @@
 #include "client/rank_conditions.h"
 #include "client/rank_plan.h"
 #include "perseus/computation.h"
+#include "switching/look_ahead.h"
 
 namespace perseus::client {
 
@@ -203,7 +204,7 @@ class Follower {
   std::optional<NoiseFigures> Noise() const { return noise_.Figures(); }
 
  private:
-  static constexpr std::int64_t kNotTold = -1;
+  static constexpr std::int64_t kNotReported = -1;
   static constexpr std::size_t kTimesPatience = 3;
   static constexpr int kMaxStrikes = 3;  // Iterations in a wrong order, one after another.
 
@@ -227,11 +228,6 @@ class Follower {
     std::int64_t end_ns = 0;
   };
 
-  struct Target {
-    std::ptrdiff_t row = 0;  // Number of rows: the first row of the next iteration.
-    int mhz = 0;
-  };
-
   // A computation that the trainer began in this iteration.
   struct Span {
     std::ptrdiff_t row = -1;  // Row of the plan; -1: none.
@@ -248,7 +244,7 @@ class Follower {
     std::shared_ptr<const RankPlan> plan;  // The plan that was followed; null: none.
     Level level = Level::kComputation;
     bool teaches = false;  // Its times improve predictions: it ran as planned, not for comparison.
-    BusyNs told_ns = {};
+    BusyNs reported_ns = {};
     std::vector<Span> spans;
   };
 
@@ -264,7 +260,7 @@ class Follower {
   // The clock at which the rank waits for its next row; 0: none is set for that.
   int WaitingMhz() const { return plan_ && level_ == Level::kComputation ? plan_->waiting_mhz : 0; }
   void AbandonIteration();
-  static void SetBusy(const BusyNs& busy_ns, const BusyNs& told_ns, IterationRecord* record);
+  static void SetBusy(const BusyNs& busy_ns, const BusyNs& reported_ns, IterationRecord* record);
   void Keep(PastIteration past);
   void LearnTimes(const PastIteration& past, const StepTimes& times);
   void BeginRow(const ComputationId& id, std::int64_t at_ns);
@@ -284,9 +280,10 @@ class Follower {
   std::int64_t PatienceNs() const;
   int NextFirstClock() const;
   struct Ahead;
-  Target TargetNow() const;
-  Target LookAhead(Target target, std::int64_t now_ns, const LatencyRecord& latency,
-                   std::int64_t* wake_at_ns) const;
+  // Their row is the number of rows for the first one of the next iteration.
+  switching::ClockChoice ClockNow() const;
+  switching::ClockChoice LookAhead(const switching::ClockChoice& now, std::int64_t now_ns,
+                                   const LatencyRecord& latency) const;
   std::uint64_t Overtaken(std::int64_t number) const;
   void Remember(Interval call);
 
@@ -315,7 +312,7 @@ class Follower {
   std::int64_t iteration_begin_ns_ = 0;
   std::int64_t iteration_ns_ = 0;  // Length of the last one.
   BusyNs busy_ns_ = {};
-  BusyNs told_ns_ = {};             // As the trainer reported; kNotTold: not reported.
+  BusyNs reported_ns_ = {};         // As the trainer reported; kNotReported: not reported.
   std::vector<Row> rows_at_begin_;  // rows_ when this iteration began; restored if it is dropped.
   std::vector<Span> spans_;         // Computations of this iteration.
   std::deque<PastIteration> past_;  // Iterations that wait for device times; oldest first.
