@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "agent/agent.h"
-#include "agent/control.h"
 #include "agent/fake_gpu.h"
+#include "agent/protocol.h"
 #include "common/temporary_directory.h"
 
 namespace perseus::agent {

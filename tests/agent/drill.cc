@@ -17,7 +17,7 @@
 #include <thread>
 #include <utility>
 
-#include "agent/control.h"
+#include "agent/protocol.h"
 
 namespace perseus::agent {
 namespace {

@@ -23,7 +23,7 @@
 #include <string_view>
 #include <variant>
 
-#include "agent/control.h"
+#include "agent/protocol.h"
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/control.h"
+#include "agent/protocol.h"
 #include "common/temporary_directory.h"
 #include "support/mentions.h"
 

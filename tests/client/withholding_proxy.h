@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/control.h"
+#include "agent/protocol.h"
 #include "common/file_descriptor.h"
 #include "support/unix_listener.h"
 

@@ -20,7 +20,6 @@
 #include <variant>
 #include <vector>
 
-#include "agent/control.h"
 #include "agent/protocol.h"
 #include "agent/release.h"
 #include "cli/command_options.h"

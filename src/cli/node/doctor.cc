@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/control.h"
+#include "agent/protocol.h"
 #include "cli/cluster/server_examination.h"
 #include "cli/command_options.h"
 #include "cli/commands.h"

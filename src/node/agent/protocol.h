@@ -5,6 +5,7 @@
 #define PERSEUS_AGENT_PROTOCOL_H_
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,13 +14,15 @@
 #include <variant>
 #include <vector>
 
+#include "common/file_descriptor.h"
 #include "device/device.h"
 #include "perseus/result.h"
+
+namespace perseus::agent {
 
 // The protocol of the agent's Unix socket, version 1. Each message is one line of JSON; protocol.cc
 // has its table. docs/explanation/agent.md describes it for other languages. Plain values and pure
 // functions.
-namespace perseus::agent {
 
 inline constexpr int kProtocolVersion = 1;
 inline constexpr const char* kDefaultSocketPath = "/run/perseus/agent.sock";
@@ -197,6 +200,44 @@ struct RequestFault {
 tl::expected<Request, RequestFault> ParseRequest(std::string_view line);
 // Ignores unknown keys, which newer agents may send.
 Result<Answer> ParseAnswer(std::string_view line);
+
+// Connects a blocking socket. kIo: no process listens, no permission, or the listener has accepted
+// no connection within `patience` (for example, because the agent is stopped). Nor does a send take
+// longer.
+Result<FileDescriptor> ConnectUnix(const std::string& path, std::chrono::milliseconds patience);
+
+// A connection to an agent that sends one request at a time and waits for its answer. Its errors
+// name the agent. Not thread-safe.
+class Control {
+ public:
+  // Connects within `patience` and sends the request hello. kIo: no answer within `answers` (0: as
+  // `patience`), which is also the time limit of each Ask(). kDenied: the agent refuses.
+  static Result<Control> Connect(const std::string& socket_path, const std::string& name,
+                                 std::chrono::milliseconds patience,
+                                 std::chrono::milliseconds answers = {});
+
+  void set_patience(std::chrono::milliseconds patience) { patience_ = patience; }
+  const HelloAnswer& hello() const { return hello_; }
+  int descriptor() const { return socket_.get(); }
+
+  // Sends a request with the next number and waits for its answer, which may be a refusal. Drops
+  // answers to other requests. kIo: no answer came.
+  Result<Answer> Ask(Request request);
+  // The parts of Ask. Send returns the request's number.
+  Result<std::int64_t> Send(Request request);
+  Result<Answer> Receive();
+
+ private:
+  Control(std::string path, FileDescriptor socket, std::chrono::milliseconds patience)
+      : path_(std::move(path)), socket_(std::move(socket)), patience_(patience) {}
+
+  std::string path_;
+  FileDescriptor socket_;
+  std::chrono::milliseconds patience_;
+  std::string buffer_;
+  std::int64_t next_id_ = 1;
+  HelloAnswer hello_;
+};
 
 }  // namespace perseus::agent
 

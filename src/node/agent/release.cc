@@ -17,9 +17,9 @@
 #include <variant>
 #include <vector>
 
-#include "agent/control.h"
 #include "agent/gpu_worker.h"
 #include "agent/journal.h"
+#include "agent/protocol.h"
 #include "common/numbers.h"
 
 namespace perseus::agent {

@@ -17,7 +17,6 @@
 #include <variant>
 #include <vector>
 
-#include "agent/control.h"
 #include "agent/protocol.h"
 #include "common/mutex.h"
 
