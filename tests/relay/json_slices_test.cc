@@ -1,13 +1,13 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "relay/plan_hub.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "relay/plan_hub.h"
 
 namespace perseus::relay {
 namespace {

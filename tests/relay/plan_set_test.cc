@@ -1,12 +1,12 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "relay/plan_hub.h"
-
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
+
+#include "relay/plan_hub.h"
 
 namespace perseus::relay {
 namespace {
