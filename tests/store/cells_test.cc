@@ -6,40 +6,32 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace perseus::store {
 namespace {
 
-RC_GTEST_PROP(CellsTest, WhatIsWrittenIsReadBack, (const std::vector<int>& integers)) {
-  RC_ASSERT(ParseIntegers(FormatIntegers(integers)) == integers);
-  std::vector<double> numbers;
-  for (const int integer : integers) numbers.push_back(integer / 3.0);
-  RC_ASSERT(ParseNumbers(FormatNumbers(numbers)) == numbers);
-  std::vector<int> knobs;
-  std::map<int, std::int64_t> exceptions;
-  for (const int integer : integers) {
-    knobs.push_back(static_cast<int>(static_cast<unsigned>(integer) % kMaxKnobs));
-    exceptions[integer] = std::int64_t{integer} * 1'000'000'000;
-  }
-  RC_ASSERT(ParseKnobs(FormatKnobs(knobs)) == knobs);
-  RC_ASSERT(ParseExceptions(FormatExceptions(exceptions)) == exceptions);
+// What is read of the cell that a value has; none: it is refused.
+template <typename T>
+std::optional<T> ReadBack(const T& value) {
+  T read = {};
+  return ReadCell(CellOf(value), &read) ? std::optional(read) : std::nullopt;
 }
 
-TEST(CellsTest, RowsAreReadBack) {
-  const std::vector<MeasuredRow> rows = {
-      {.stage = 3, .type = ComputationType::kBackward, .clock_mhz = 1410, .time_seconds = 0.1},
-      {.stage = 0, .type = ComputationType::kBackwardWeight, .energy_joules = 1e-9, .samples = 4}};
-  const auto read = ParseRows(FormatRows(rows));
-  ASSERT_TRUE(read);
-  ASSERT_EQ(read->size(), 2);
-  EXPECT_EQ(FormatRows(*read), FormatRows(rows));
-  EXPECT_EQ((*read)[1].type, ComputationType::kBackwardWeight);
-  EXPECT_EQ((*read)[1].samples, 4);
+RC_GTEST_PROP(CellsTest, WhatIsWrittenIsReadBack, (const std::vector<int>& integers)) {
+  RC_ASSERT(ReadBack(integers) == integers);
+  std::vector<double> numbers;
+  std::map<int, std::int64_t> exceptions;
+  for (const int integer : integers) {
+    numbers.push_back(integer / 3.0);
+    exceptions[integer] = std::int64_t{integer} * 1'000'000'000;
+  }
+  RC_ASSERT(ReadBack(numbers) == numbers);
+  RC_ASSERT(ReadBack(exceptions) == exceptions);
 }
 
 RC_GTEST_PROP(CellsTest, WhatIsSaidOfARowIsReadBack, (const std::vector<int>& seeds)) {
@@ -57,34 +49,41 @@ RC_GTEST_PROP(CellsTest, WhatIsSaidOfARowIsReadBack, (const std::vector<int>& se
     if ((bits & 64U) != 0) row.joules_per_work = value;
     if ((bits & 128U) != 0) row.time_residual_std_seconds = value;
     if ((bits & 256U) != 0) row.energy_residual_std_joules = value;
+    if ((bits & 512U) != 0) row.time_sources = {0.25, -0.125};
+    row.type = static_cast<ComputationType>(bits % kNumComputationTypes);
   }
-  RC_ASSERT(ParseRows(FormatRows(rows)) == rows);
+  RC_ASSERT(ReadBack(rows) == rows);
 }
 
 TEST(CellsTest, LabelsAreReadBack) {
   const JobLabels labels = {{"example.com/cost-centre", "a.1"}, {"Team", "vision_2-b"}};
-  EXPECT_EQ(ParseLabels(FormatLabels(labels)), labels);
-  EXPECT_EQ(FormatLabels({}), "");
-  EXPECT_EQ(ParseLabels(""), JobLabels());
+  EXPECT_EQ(ReadBack(labels), labels);
+  EXPECT_EQ(CellOf(JobLabels()), "");
+  EXPECT_EQ(ReadBack(JobLabels()), JobLabels());
+}
+
+template <typename T>
+bool IsRefused(std::string_view text) {
+  T read = {};
+  return !ReadCell(text, &read);
 }
 
 TEST(CellsTest, WhatNobodyWroteIsRefused) {
-  EXPECT_FALSE(ParseIntegers("1 x"));
-  EXPECT_FALSE(ParseNumbers("1.5,2"));
-  EXPECT_FALSE(ParseKnobs("AAA"));
-  EXPECT_FALSE(ParseKnobs("A!"));
-  EXPECT_FALSE(ParseRows("0 F 1410 0.1 1"));
-  EXPECT_FALSE(ParseRows("0 X 1410 0.1 1 1"));
-  EXPECT_FALSE(ParseRows("0 F 1410 0.1 1 1 q2"));
-  EXPECT_FALSE(ParseRows("0 F 1410 0.1 1 1 t"));
-  std::optional<SweepCost> sweep;
-  EXPECT_FALSE(ParseSweep("1 2 3", &sweep));
-  EXPECT_FALSE(ParseWaiting("1410 80"));
-  EXPECT_FALSE(ParseWaiting("1410 80 x"));
-  EXPECT_FALSE(ParseExceptions("1"));
-  EXPECT_FALSE(ParseLabels("team"));
-  EXPECT_FALSE(ParseLabels("team="));
-  EXPECT_FALSE(ParseLabels("team=a team=b"));
+  EXPECT_TRUE(IsRefused<std::vector<int>>("1 x"));
+  EXPECT_TRUE(IsRefused<std::vector<double>>("1.5,2"));
+  for (const char* const rows : {"0 F 1410 0.1 1", "0 X 1410 0.1 1 1", "0 F 1410 0.1 1 1 q2",
+                                 "0 F 1410 0.1 1 1 t", "0 F 1410 0.1 1 1 x2"}) {
+    EXPECT_TRUE(IsRefused<std::vector<MeasuredRow>>(rows)) << rows;
+  }
+  EXPECT_TRUE(IsRefused<std::optional<SweepCost>>("1 2 3"));
+  EXPECT_TRUE(IsRefused<std::vector<MeasuredWaiting>>("1410 80"));
+  EXPECT_TRUE(IsRefused<std::vector<MeasuredWaiting>>("1410 80 x"));
+  using Exceptions = std::map<int, std::int64_t>;
+  EXPECT_TRUE(IsRefused<Exceptions>("1"));
+  for (const char* const labels : {"team", "team=", "team=a team=b"}) {
+    EXPECT_TRUE(IsRefused<JobLabels>(labels)) << labels;
+  }
+  EXPECT_TRUE(IsRefused<JobState>("soon"));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "common/temporary_directory.h"
-#include "server/store/schema.h"
+#include "server/store/backend.h"
 #include "server/store/store.h"
 #include "store/facts_testing.h"
 #include "store/testing_stores.h"

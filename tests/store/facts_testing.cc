@@ -180,36 +180,35 @@ std::vector<Fact> SampleFacts(const std::string& job) {
 
 std::string Described(const StoredJob& stored) {
   const JobRecord& job = stored.job;
-  std::string text =
-      fmt::format("{} {} {} {} {} {}x{}x{} {} {} [{}] {} {} {} {}\n", job.id, job.client_key,
-                  job.name, job.owner, static_cast<int>(job.origin), job.pipeline_parallel,
-                  job.data_parallel, job.tensor_parallel, job.settings_json, job.profile_csv,
-                  FormatNumbers(job.blocking_power_watts), job.target, JobStateName(job.state),
-                  job.reason, job.created_at_seconds);
-  text += fmt::format("labels {}\n", FormatLabels(job.labels));
+  std::string text = fmt::format(
+      "{} {} {} {} {} {}x{}x{} {} {} [{}] {} {} {} {}\n", job.id, job.client_key, job.name,
+      job.owner, static_cast<int>(job.origin), job.pipeline_parallel, job.data_parallel,
+      job.tensor_parallel, job.settings_json, job.profile_csv, CellOf(job.blocking_power_watts),
+      job.target, JobStateName(job.state), job.reason, job.created_at_seconds);
+  text += fmt::format("labels {}\n", CellOf(job.labels));
   for (const RankRecord& rank : stored.ranks) {
-    text += fmt::format("rank {} {} {} {} {} {} {} [{}]\n", rank.rank, rank.dp_rank, rank.pp_rank,
-                        rank.tp_rank, rank.gpu_uuid, rank.gpu_name, rank.node,
-                        FormatIntegers(rank.clocks_mhz));
+    text +=
+        fmt::format("rank {} {} {} {} {} {} {} [{}]\n", rank.rank, rank.dp_rank, rank.pp_rank,
+                    rank.tp_rank, rank.gpu_uuid, rank.gpu_name, rank.node, CellOf(rank.clocks_mhz));
   }
   for (const Measurements& measured : stored.measurements) {
     text += fmt::format("measured {} {} {} {} {} {} [{}] {} [{}] [{}]\n", measured.rank,
-                        FormatRows(measured.rows), measured.blocking_power_watts.value_or(-1),
+                        CellOf(measured.rows), measured.blocking_power_watts.value_or(-1),
                         measured.done, measured.sweep_round, measured.blocking_power_std_watts,
-                        FormatWaiting(measured.waiting), measured.counter_period_seconds,
-                        FormatSweep(measured.sweep), FormatLines(measured.notes));
+                        CellOf(measured.waiting), measured.counter_period_seconds,
+                        CellOf(measured.sweep), CellOf(measured.notes));
   }
   if (stored.curve) {
     text += fmt::format("curve {} {}\n", stored.curve->revision, stored.curve->frontier_json);
     for (const PlanRecord& plan : stored.curve->plans) {
-      text += fmt::format("plan {} {} {}\n", plan.id, plan.requested_time_seconds,
-                          FormatIntegers(plan.knobs));
+      text +=
+          fmt::format("plan {} {} {}\n", plan.id, plan.requested_time_seconds, CellOf(plan.knobs));
     }
   }
   if (stored.version) {
     text += fmt::format("version {} {} {} {} [{}]\n", stored.version->version,
                         stored.version->reason, stored.version->at_seconds, stored.version->plan,
-                        FormatExceptions(stored.version->exceptions));
+                        CellOf(stored.version->exceptions));
   }
   for (const StragglerRecord& straggler : stored.stragglers) {
     text += fmt::format("straggler {} {} {} {} {} {} {} {}\n", straggler.id,
@@ -230,7 +229,7 @@ std::string Described(const StoredJob& stored) {
   text += fmt::format("detection {}\n", job.detection_json);
   text += fmt::format("library {} {} {} {} {} [{}]\n", job.library_json, job.profile_source,
                       job.sweep_round, job.settled_round, job.next_profile_csv,
-                      FormatNumbers(job.next_blocking_power_watts));
+                      CellOf(job.next_blocking_power_watts));
   return text;
 }
 

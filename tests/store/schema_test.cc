@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/store/schema.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <soci/soci.h>

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,10 +19,67 @@
 #include "perseus/result.h"
 #include "server/store/facts.h"
 
-// All that differs between databases. The SQL of the other files is what SQLite
+namespace perseus::store {
+
+// One SQL statement with any number of values. It is sent once and has no name in the database;
+// SOCI's own `prepare` would leave named statements behind, and a pooler like PgBouncer would hand
+// them to other clients. Values are bound by reference in the order of their names in the text, so
+// they must live as long as the query. Throws what SOCI throws.
+class Query {
+ public:
+  Query(soci::session& sql, const std::string& text) : text_(text), statement_(sql) {}
+
+  template <typename T>
+  Query& Use(const T& value) {
+    statement_.exchange(soci::use(value));
+    return *this;
+  }
+  template <typename T>
+  Query& Into(T& value) {
+    statement_.exchange(soci::into(value));
+    return *this;
+  }
+  // With whether it is NULL.
+  template <typename T>
+  Query& Use(const T& value, soci::indicator& indicator) {
+    statement_.exchange(soci::use(value, indicator));
+    return *this;
+  }
+  template <typename T>
+  Query& Into(T& value, soci::indicator& indicator) {
+    statement_.exchange(soci::into(value, indicator));
+    return *this;
+  }
+
+  // Reads the next row into the variables of Into(); false: there is none.
+  bool Next() {
+    if (is_executed_) return statement_.fetch();
+    Start();
+    return statement_.execute(true);
+  }
+
+  // For statements without rows.
+  void Execute() {
+    Start();
+    statement_.execute(true);
+  }
+
+ private:
+  void Start() {
+    is_executed_ = true;
+    statement_.alloc();
+    statement_.prepare(text_, soci::details::st_one_time_query);
+    statement_.define_and_bind();
+  }
+
+  const std::string text_;
+  soci::statement statement_;
+  bool is_executed_ = false;
+};
+
+// --- All that differs between databases. The SQL of the other files is what SQLite
 // and PostgreSQL have in common: BIGINT, DOUBLE PRECISION, TEXT, ON CONFLICT,
 // RETURNING.
-namespace perseus::store {
 
 // What an exception of SOCI means for the caller.
 enum class FaultKind : std::uint8_t {
@@ -120,6 +178,43 @@ Result<std::shared_ptr<const Backend>> OpenBackend(const std::string& spec);
 std::optional<std::string> SqliteFileOf(const std::string& spec);
 // What can be said against `spec` at once, without making or locking a file or asking a database.
 Result<void> CheckSpec(const std::string& spec);
+
+// The version of the tables that this program writes.
+inline constexpr int kSchemaVersion = 1;
+
+// The table of this version, which Migrate() itself fills.
+inline constexpr std::string_view kVersionTable = "schema_version";
+
+// The names of all tables of the database, in the order in which they were made. Throws what SOCI
+// throws.
+std::vector<std::string> Tables(soci::session& sql, const Backend& backend);
+
+// Whether the database holds the tables of a store; false: it has no tables. Fails if it has the
+// tables of another program. Throws what SOCI throws.
+Result<bool> CheckIsStore(soci::session& sql, const Backend& backend);
+
+// The statements that bring the tables from one version to the next.
+using SchemaStep = std::span<const std::string_view>;
+// Those of this program, from an empty database on.
+std::span<const SchemaStep> SchemaSteps();
+
+// Creates the tables, or migrates those of an older version to the last of `steps`. The caller must
+// have begun a transaction with Backend::BeginToMigrate(). Fails, and writes nothing, if the tables
+// are newer. Throws what SOCI throws. (Tests add steps, to be a later program.)
+Result<void> Migrate(soci::session& sql, const Backend& backend,
+                     std::span<const SchemaStep> steps = SchemaSteps());
+
+// A store in one file, which one process owns. kInvalidInput: the name cannot be a file's. kIo: the
+// file is in use, cannot be opened, or belongs to another program; it is then left unchanged.
+Result<std::shared_ptr<const Backend>> OpenSqlite(const std::string& file);
+// The same errors, as far as they show without opening the database or making a file.
+Result<void> CheckSqliteFile(const std::string& file);
+
+// A store in a database of PostgreSQL 12 or later, for any number of processes,
+// directly or through PgBouncer: nothing is kept in a session from one transaction
+// to the next. `uri` is libpq's, "postgresql://USER:PASSWORD@HOST:PORT/DATABASE?...".
+// Does not connect. kInvalidInput: `uri` is not such a URI.
+Result<std::shared_ptr<const Backend>> OpenPostgresql(const std::string& uri);
 
 }  // namespace perseus::store
 

@@ -24,8 +24,6 @@
 #include <vector>
 
 #include "server/store/backend.h"
-#include "server/store/query.h"
-#include "server/store/schema.h"
 
 namespace perseus::store {
 namespace {
@@ -40,7 +38,7 @@ constexpr std::chrono::milliseconds kUsersPeriod{50};
 
 enum class Kind : std::uint8_t { kText, kInteger, kReal };
 
-struct Column {
+struct CopiedColumn {
   std::string name;
   Kind kind = Kind::kText;
 };
@@ -62,9 +60,9 @@ Kind KindOf(const std::string& type, const std::string& column) {
       fmt::format("the column {} has the type {}, which cannot be copied", column, type));
 }
 
-std::vector<Column> ColumnsOf(soci::session& sql, const Backend& backend,
-                              const std::string& table) {
-  std::vector<Column> columns;
+std::vector<CopiedColumn> ColumnsOf(soci::session& sql, const Backend& backend,
+                                    const std::string& table) {
+  std::vector<CopiedColumn> columns;
   std::string name;
   std::string type;
   Query query(sql, std::string(backend.columns()));
@@ -73,14 +71,14 @@ std::vector<Column> ColumnsOf(soci::session& sql, const Backend& backend,
   return columns;
 }
 
-std::string NamesOf(const std::vector<Column>& columns) {
+std::string NamesOfColumns(const std::vector<CopiedColumn>& columns) {
   std::vector<std::string_view> names;
   names.reserve(columns.size());
-  for (const Column& column : columns) names.push_back(column.name);
+  for (const CopiedColumn& column : columns) names.push_back(column.name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-void Into(Query* query, const std::vector<Column>& columns, Row* row) {
+void Into(Query* query, const std::vector<CopiedColumn>& columns, Row* row) {
   for (std::size_t i = 0; i < columns.size(); ++i) {
     Cell& cell = (*row)[i];
     switch (columns[i].kind) {
@@ -97,7 +95,7 @@ void Into(Query* query, const std::vector<Column>& columns, Row* row) {
   }
 }
 
-void Use(Query* query, const std::vector<Column>& columns, Row* row) {
+void Use(Query* query, const std::vector<CopiedColumn>& columns, Row* row) {
   for (std::size_t i = 0; i < columns.size(); ++i) {
     Cell& cell = (*row)[i];
     switch (columns[i].kind) {
@@ -125,7 +123,7 @@ struct Contents {
   std::int64_t rows = 0;
   std::uint64_t sum = 0;
 
-  void Add(const std::vector<Column>& columns, const Row& row) {
+  void Add(const std::vector<CopiedColumn>& columns, const Row& row) {
     std::string bytes;
     const auto append = [&](const auto& value) {
       bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -244,10 +242,10 @@ class Side {
 // Reads the rows of a table, one after the other.
 class Reader {
  public:
-  Reader(Side* side, const std::string& table, const std::vector<Column>& columns)
+  Reader(Side* side, const std::string& table, const std::vector<CopiedColumn>& columns)
       : columns_(columns),
         row_(columns.size()),
-        query_(side->sql(), fmt::format("SELECT {} FROM {}", NamesOf(columns), table)) {
+        query_(side->sql(), fmt::format("SELECT {} FROM {}", NamesOfColumns(columns), table)) {
     Into(&query_, columns_, &row_);
   }
 
@@ -260,15 +258,15 @@ class Reader {
   const Contents& contents() const { return contents_; }
 
  private:
-  const std::vector<Column>& columns_;
+  const std::vector<CopiedColumn>& columns_;
   Row row_;
   Query query_;
   Contents contents_;
 };
 
-void Insert(Side* side, const std::string& table, const std::vector<Column>& columns,
-            std::vector<Row>* rows) {
-  std::string text = fmt::format("INSERT INTO {} ({}) VALUES ", table, NamesOf(columns));
+void InsertRows(Side* side, const std::string& table, const std::vector<CopiedColumn>& columns,
+                std::vector<Row>* rows) {
+  std::string text = fmt::format("INSERT INTO {} ({}) VALUES ", table, NamesOfColumns(columns));
   std::size_t value = 0;
   for (std::size_t i = 0; i < rows->size(); ++i) {
     text += i == 0 ? "(" : ", (";
@@ -344,7 +342,7 @@ class Copier {
   }
 
   Result<CopiedTable> CopyTable(const std::string& table) {
-    std::vector<Column> columns;
+    std::vector<CopiedColumn> columns;
     auto asked = to_.Try([&] { columns = ColumnsOf(to_.sql(), to_.backend(), table); });
     if (!asked) return tl::unexpected(asked.error());
     const Result<Contents> read = CopyRows(table, columns);
@@ -389,7 +387,7 @@ class Copier {
     return run ? migrated : run;
   }
 
-  Result<Contents> CopyRows(const std::string& table, const std::vector<Column>& columns) {
+  Result<Contents> CopyRows(const std::string& table, const std::vector<CopiedColumn>& columns) {
     std::optional<Reader> reader;
     if (auto opened = from_.Try([&] { reader.emplace(&from_, table, columns); }); !opened) {
       return tl::unexpected(opened.error());
@@ -409,7 +407,7 @@ class Copier {
       });
       if (!read) return tl::unexpected(read.error());
       if (rows.empty()) break;
-      auto written = to_.Try([&] { Insert(&to_, table, columns, &rows); });
+      auto written = to_.Try([&] { InsertRows(&to_, table, columns, &rows); });
       if (!written) {
         return MakeError(written.error().code,
                          fmt::format("{}; this was the table {}, and nothing was copied",

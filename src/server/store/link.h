@@ -12,17 +12,52 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "common/mutex.h"
 #include "perseus/result.h"
 #include "server/store/backend.h"
-#include "server/store/watchdog.h"
 
 namespace perseus::store {
+
+// Shuts down sockets on which a call has waited for too long, so that the call returns with an
+// error. libpq has no time limit of its own if a database hangs while its machine still answers.
+// Thread-safe. Its thread starts with the first socket.
+class Watchdog {
+ public:
+  // Watches a socket as long as it lives. The socket must stay open that long.
+  class Watch {
+   public:
+    Watch(Watchdog* watchdog, int socket, double seconds);
+    ~Watch();
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+
+   private:
+    Watchdog* const watchdog_;
+    const int socket_;
+  };
+
+  Watchdog() = default;
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void ShutDownLateOnes();
+
+  Mutex mutex_;
+  ConditionVariable wake_;
+  std::map<int, Clock::time_point> deadlines_ PERSEUS_GUARDED_BY(mutex_);  // By socket.
+  bool stopping_ PERSEUS_GUARDED_BY(mutex_) = false;
+  std::thread thread_ PERSEUS_GUARDED_BY(mutex_);
+};
 
 // While the database is away, calls wait this long for it and then fail.
 inline constexpr double kWaitSeconds = 5;

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "server/store/postgresql.h"
+#include "server/store/backend.h"
 
 namespace perseus::store {
 

@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/store/sqlite.h"
-
 #include <fmt/format.h>
 #include <soci/sqlite3/soci-sqlite3.h>
 #include <sqlite3.h>
@@ -29,7 +27,7 @@
 #include "common/boot_clock.h"
 #include "common/file_descriptor.h"
 #include "common/mutex.h"
-#include "server/store/schema.h"
+#include "server/store/backend.h"
 
 namespace perseus::store {
 namespace {

@@ -38,13 +38,13 @@ struct Request {
 };
 
 const std::string& JobOf(const Fact& fact);
-// SQL expression: the labels of this job as the table has them; empty text: none.
-inline std::string LabelsOf(const std::string& job) {
-  return "COALESCE((SELECT labels FROM labels WHERE labels.job = " + job + "), '')";
-}
 // IsRow(): JobMarks::rows counts this fact. IsUnmarked(): no mark counts it.
 bool IsRow(const Fact& fact);
 bool IsUnmarked(const Fact& fact);
+
+// Checks whether a request can be written at all. kInvalidInput: it has no facts, is about several
+// jobs, expects a revision of a job that it creates, or has text that the database cannot store.
+Result<void> CheckRequest(const Backend& backend, const Request& request);
 
 // Writes requests about one job and returns its new marks. Several requests at once are allowed
 // only if all of them contain only ranks and measurements and expect no revision. kConflict: the
@@ -53,12 +53,6 @@ bool IsUnmarked(const Fact& fact);
 Result<JobMarks> WriteRequests(soci::session& sql, const Backend& backend,
                                std::string_view server_id, std::span<const Request* const> requests,
                                std::set<const Request*>* late);
-
-void WriteFact(soci::session& sql, const Backend& backend, std::string_view server_id,
-               const Fact& fact);
-// Writes as many ranks as possible in one statement. If a rank occurs twice, its last record
-// counts.
-void WriteRanks(soci::session& sql, const std::vector<const RankRecord*>& ranks);
 
 // Reads one job; nullopt: it does not exist. kDamaged: its cells are invalid.
 Result<std::optional<StoredJob>> ReadJob(soci::session& sql, const std::string& name,
@@ -78,9 +72,6 @@ struct ProfileQuery {
   std::string layout = {};
 };
 std::vector<ProfileRecord> ReadProfiles(soci::session& sql, const ProfileQuery& wanted);
-// Of each resolution the last row that this process wrote.
-std::vector<HistoryRow> ReadLastHistory(soci::session& sql, const std::string& server_id,
-                                        const std::string& job);
 // By job and start, summed over servers.
 std::vector<NamedHistoryRow> ReadHistory(soci::session& sql, const HistoryQuery& wanted);
 // Deletes rows of this resolution that began before `start`, the oldest first, at most so many.
