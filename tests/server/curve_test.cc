@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "perseus/plan_file.h"
-#include "server/domain/stragglers.h"
+#include "server/domain/published_plan.h"
 #include "server/planning/characterize.h"
 #include "server/planning/job_spec.h"
-#include "server/runtime/plan_texts.h"
+#include "server/runtime/plan_board.h"
 #include "server/service_testing.h"
 
 namespace perseus::server {

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "server/runtime/plan_work.h"
+#include "server/runtime/job_service.h"
 #include "server/servers_testing.h"
 
 namespace perseus::server {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/runtime/shared_clock.h"
+#include "server/runtime/job_service.h"
 
 #include <gtest/gtest.h>
 

@@ -191,7 +191,7 @@ TEST_F(StragglerTest, BeforeThereIsACurveItIsRemembered) {
 }
 
 TEST_F(StragglerTest, WhatCannotBeIsSaid) {
-  const auto failure = [&](const StragglerRequest& request) {
+  const auto failure = [&](const AddStraggler& request) {
     const auto added = sync::AddStraggler(*job_, request);
     return added ? "accepted" : added.error().message;
   };

@@ -22,8 +22,8 @@ using JobPointer = std::shared_ptr<ManagedJob>;
 inline Outcome<Answer> SetTarget(ManagedJob& job, const std::string& text) {
   return DoAndWait(job, server::SetTarget{text});
 }
-inline Outcome<std::int64_t> AddStraggler(ManagedJob& job, const StragglerRequest& request) {
-  const auto added = DoAndWait(job, server::AddStraggler{request});
+inline Outcome<std::int64_t> AddStraggler(ManagedJob& job, const server::AddStraggler& request) {
+  const auto added = DoAndWait(job, request);
   if (!added) return tl::unexpected(added.error());
   return added->straggler;
 }

@@ -130,15 +130,15 @@ constexpr Message<SetTarget> kPoint = Message<SetTarget>("Point", kPointFields).
 
 constexpr NumberRange kCounted = {.least = 0, .most = kMaxCount};
 constexpr Field kNewStragglerFields[] = {
-    Value<&StragglerRequest::pipeline>("pipeline").In(kCounted).Optional(),
-    Value<&StragglerRequest::rank>("rank").In(kCounted).Optional(),
-    Value<&StragglerRequest::node>("node").Most(256).Optional(),
-    Value<&StragglerRequest::factor>("factor").In({.least = 1}).Optional(),
-    Value<&StragglerRequest::delay_seconds>("delay_s").In(kPositive).Optional(),
-    Value<&StragglerRequest::expires_in_seconds>("expires_s").Optional().Says("Seconds from now"),
-    Value<&StragglerRequest::starts_in_seconds>("starts_s").Optional().Says("Seconds from now")};
-constexpr Message<StragglerRequest> kNewStraggler =
-    Message<StragglerRequest>(
+    Value<&AddStraggler::pipeline>("pipeline").In(kCounted).Optional(),
+    Value<&AddStraggler::rank>("rank").In(kCounted).Optional(),
+    Value<&AddStraggler::node>("node").Most(256).Optional(),
+    Value<&AddStraggler::factor>("factor").In({.least = 1}).Optional(),
+    Value<&AddStraggler::delay_seconds>("delay_s").In(kPositive).Optional(),
+    Value<&AddStraggler::expires_in_seconds>("expires_s").Optional().Says("Seconds from now"),
+    Value<&AddStraggler::starts_in_seconds>("starts_s").Optional().Says("Seconds from now")};
+constexpr Message<AddStraggler> kNewStraggler =
+    Message<AddStraggler>(
         "NewStraggler", kNewStragglerFields,
         "Exactly one of pipeline, rank and node, and one of factor and delay_s.")
         .Closed();

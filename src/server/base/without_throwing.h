@@ -13,6 +13,8 @@
 #include <tl/expected.hpp>
 #include <utility>
 
+#include "perseus/result.h"
+
 namespace perseus::server {
 
 // Returns what `work` returns, a Result or an Outcome, or an error kInternal for what it throws. So
@@ -29,6 +31,17 @@ auto WithoutThrowing(std::string_view what, const Work& work) -> decltype(work()
     error.message = fmt::format("a bug: an attempt to {} threw: {}", what, exception.what());
   }
   return tl::unexpected<Error>(std::move(error));
+}
+
+// Runs `call`, which asks a JobStore. If that throws, no callback comes, so `on_thrown` gets why.
+// `what`: see WithoutThrowing().
+template <typename Call, typename OnThrown>
+void AskStore(const char* what, const Call& call, const OnThrown& on_thrown) {
+  const Result<void> asked = WithoutThrowing(what, [&]() -> Result<void> {
+    call();
+    return {};
+  });
+  if (!asked) on_thrown(asked.error());
 }
 
 }  // namespace perseus::server

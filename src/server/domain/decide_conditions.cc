@@ -221,9 +221,9 @@ std::string KeptConditionsOf(const Situation& on, const ConditionsState& state) 
   return kept.measured.ranks() > 0 ? FormatKeptConditions(kept) : "";
 }
 
-Outcome<Draft> DecideOn(const Situation& on, const TakeConditions& command) {
+Outcome<Decision> DecideOn(const Situation& on, const TakeConditions& command) {
   const Phase& phase = on.phase();
-  Draft draft;
+  Decision draft;
   if (!phase.conditions || IsOver(phase)) return draft;
   ConditionsState state = *phase.conditions;
   const MeasuredConditions& measured = command.measured;
@@ -259,10 +259,10 @@ Outcome<Draft> DecideOn(const Situation& on, const TakeConditions& command) {
   }
   if (!is_news && !plans && !keeps) return draft;
   draft.wants_plans = plans;
-  draft.decision.facts.emplace_back(
+  draft.facts.emplace_back(
       store::ConditionsChange{.job = on.id(), .conditions_json = FormatConditionsState(state)});
   if (keeps) {
-    draft.decision.facts.emplace_back(store::ProfileConditions{
+    draft.facts.emplace_back(store::ProfileConditions{
         .job = on.id(), .profile = state.profile, .conditions_json = kept});
   }
   return draft;

@@ -14,13 +14,6 @@
 // Only for the files that implement Decide().
 namespace perseus::server {
 
-// What the rules of one command decide. Decide() then adds the plan version that follows from it.
-struct Draft {
-  Decision decision = {};
-  bool wants_plans = false;    // Ask the workers to compute the plans that the job then lacks.
-  bool looks_at_time = false;  // The plan version may change even if there are no facts.
-};
-
 // All that a decision on a command depends on.
 struct Situation {
   const JobLife& job;
@@ -33,37 +26,37 @@ struct Situation {
 };
 
 // decide_ranks.cc
-Outcome<Draft> DecideOn(const Situation& on, const RegisterRank& command);
-Outcome<Draft> DecideOn(const Situation& on, const TakeMeasurements& command);
+Outcome<Decision> DecideOn(const Situation& on, const RegisterRank& command);
+Outcome<Decision> DecideOn(const Situation& on, const TakeMeasurements& command);
 // decide_profile.cc
-Outcome<Draft> DecideOn(const Situation& on, const Advance& command);
-Outcome<Draft> DecideOn(const Situation& on, const UseProfile& command);
-Outcome<Draft> DecideOn(const Situation& on, const Reprofile& command);
-Outcome<Draft> DecideOn(const Situation& on, const CancelReprofile& command);
+Outcome<Decision> DecideOn(const Situation& on, const Advance& command);
+Outcome<Decision> DecideOn(const Situation& on, const UseProfile& command);
+Outcome<Decision> DecideOn(const Situation& on, const Reprofile& command);
+Outcome<Decision> DecideOn(const Situation& on, const CancelReprofile& command);
 // Ends the sweep. The job keeps the profile and the plans that it had before.
-Draft GiveUpSweep(const Situation& on, const std::string& reason);
+Decision GiveUpSweep(const Situation& on, const std::string& reason);
 // decide_plans.cc
-Outcome<Draft> DecideOn(const Situation& on, const AdoptPlans& command);
-Outcome<Draft> DecideOn(const Situation& on, const GiveUpPlans& command);
-Outcome<Draft> DecideOn(const Situation& on, const AskForPlans& command);
+Outcome<Decision> DecideOn(const Situation& on, const AdoptPlans& command);
+Outcome<Decision> DecideOn(const Situation& on, const GiveUpPlans& command);
+Outcome<Decision> DecideOn(const Situation& on, const AskForPlans& command);
 // decide_conditions.cc
-Outcome<Draft> DecideOn(const Situation& on, const TakeConditions& command);
+Outcome<Decision> DecideOn(const Situation& on, const TakeConditions& command);
 // What the library keeps of the job's conditions. Empty: they say too little, or less than those
 // that the job began with.
 std::string KeptConditionsOf(const Situation& on, const ConditionsState& state);
 // decide_operator.cc
-Outcome<Draft> DecideOn(const Situation& on, const SetTarget& command);
-Outcome<Draft> DecideOn(const Situation& on, const SetWatch& command);
-Outcome<Draft> DecideOn(const Situation& on, const SetLabels& command);
-Outcome<Draft> DecideOn(const Situation& on, const FinishJob& command);
-Outcome<Draft> DecideOn(const Situation& on, const DeleteJob& command);
+Outcome<Decision> DecideOn(const Situation& on, const SetTarget& command);
+Outcome<Decision> DecideOn(const Situation& on, const SetWatch& command);
+Outcome<Decision> DecideOn(const Situation& on, const SetLabels& command);
+Outcome<Decision> DecideOn(const Situation& on, const FinishJob& command);
+Outcome<Decision> DecideOn(const Situation& on, const DeleteJob& command);
 // decide_stragglers.cc
-Outcome<Draft> DecideOn(const Situation& on, const AddStraggler& command);
-Outcome<Draft> DecideOn(const Situation& on, const ClearStraggler& command);
-Outcome<Draft> DecideOn(const Situation& on, const ClearStragglers& command);
-Outcome<Draft> DecideOn(const Situation& on, const LookAtTime& command);
-Outcome<Draft> DecideOn(const Situation& on, const AnswerDetected& command);
-Outcome<Draft> DecideOn(const Situation& on, const LengthenStretches& command);
+Outcome<Decision> DecideOn(const Situation& on, const AddStraggler& command);
+Outcome<Decision> DecideOn(const Situation& on, const ClearStraggler& command);
+Outcome<Decision> DecideOn(const Situation& on, const ClearStragglers& command);
+Outcome<Decision> DecideOn(const Situation& on, const LookAtTime& command);
+Outcome<Decision> DecideOn(const Situation& on, const AnswerDetected& command);
+Outcome<Decision> DecideOn(const Situation& on, const LengthenStretches& command);
 
 inline tl::unexpected<Failure> HasFinished() {
   return Fail(FailureCode::kConflict,
@@ -73,14 +66,12 @@ inline tl::unexpected<Failure> HasFinished() {
 // An event with a sentence about the job's sweep, or about that of one rank (-1: none).
 Announcement ProfilingNews(const std::string& sentence, int rank = -1);
 
-// The profile source of a job whose own ranks measured the profile.
-
 // The work that a job in this phase needs. First plans come before better ones, so that no job
 // waits for its first plan while better plans of another are computed.
 store::WorkWanted WorkOn(const std::string& id, const Phase& phase);
 
 // For the log: the job's `what` changes from `before` to `after`.
-void Note(Draft* draft, std::string what, std::string before, std::string after);
+void Note(Decision* draft, std::string what, std::string before, std::string after);
 
 }  // namespace perseus::server
 

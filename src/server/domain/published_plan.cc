@@ -6,13 +6,104 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "server/base/failure.h"
 
 namespace perseus::server {
+
+namespace {
+
+// Maximum clocks cost a pipeline a tenth of its energy and more: they are worth it only where
+// its fastest plan is later by more than this share.
+constexpr double kLaterShare = 0.01;
+
+// What slows one pipeline: of several stragglers at one place the worst counts.
+struct Slowdown {
+  std::vector<double> factors;  // [pipeline rank]
+  double delay_seconds = 0;
+};
+
+// By pipeline. Goes over stragglers and ranks once each: a job may have ten thousand of both.
+std::map<int, Slowdown> SlowdownsOf(const Shape& shape,
+                                    const std::vector<store::StragglerRecord>& stragglers,
+                                    const std::map<int, store::RankRecord>& ranks) {
+  std::map<int, Slowdown> slowdowns;
+  // `pp_rank` -1: all of the pipeline.
+  const auto add = [&](const store::StragglerRecord& straggler, int pipeline, int pp_rank) {
+    Slowdown& slow = slowdowns[pipeline];
+    slow.factors.resize(static_cast<std::size_t>(shape.pipeline_parallel), 1.0);
+    slow.delay_seconds = std::max(slow.delay_seconds, straggler.delay_seconds);
+    for (int rank = 0; rank < shape.pipeline_parallel; ++rank) {
+      double& factor = slow.factors[static_cast<std::size_t>(rank)];
+      if (pp_rank < 0 || pp_rank == rank) factor = std::max(factor, straggler.factor);
+    }
+  };
+  std::map<std::string, store::StragglerRecord> nodes;  // The worst of each.
+  for (const store::StragglerRecord& straggler : stragglers) {
+    if (straggler.pipeline) {
+      add(straggler, *straggler.pipeline, -1);
+    } else if (straggler.rank) {
+      const auto rank = ranks.find(*straggler.rank);
+      if (rank != ranks.end()) add(straggler, rank->second.dp_rank, rank->second.pp_rank);
+    } else {
+      store::StragglerRecord& worst = nodes[straggler.node];
+      worst.factor = std::max(worst.factor, straggler.factor);
+      worst.delay_seconds = std::max(worst.delay_seconds, straggler.delay_seconds);
+    }
+  }
+  if (nodes.empty()) return slowdowns;
+  for (const auto& [number, rank] : ranks) {
+    const auto node = nodes.find(rank.node);
+    if (node != nodes.end()) add(node->second, rank.dp_rank, rank.pp_rank);
+  }
+  return slowdowns;
+}
+
+}  // namespace
+
+bool IsExpired(const store::StragglerRecord& straggler, double now_seconds) {
+  return straggler.expires_at_seconds && *straggler.expires_at_seconds <= now_seconds;
+}
+
+bool IsActive(const store::StragglerRecord& straggler, double now_seconds) {
+  return straggler.starts_at_seconds <= now_seconds && !IsExpired(straggler, now_seconds);
+}
+
+std::int64_t SlowPipelines(const Shape& shape,
+                           const std::vector<store::StragglerRecord>& stragglers,
+                           const std::map<int, store::RankRecord>& ranks) {
+  if (stragglers.empty()) return 0;
+  return static_cast<std::int64_t>(SlowdownsOf(shape, stragglers, ranks).size());
+}
+
+Assignment Assign(const Curve& curve, double target_seconds, const Shape& shape,
+                  const std::vector<store::StragglerRecord>& stragglers,
+                  const std::map<int, store::RankRecord>& ranks) {
+  Assignment assignment;
+  const CurvePlan& fastest = curve.fastest();
+  for (const auto& [pipeline, slow] : SlowdownsOf(shape, stragglers, ranks)) {
+    const double by_plan = curve.SlowedSeconds(&fastest, slow.factors);
+    const double by_clocks = curve.SlowedSeconds(nullptr, slow.factors);
+    const bool is_later = by_plan > by_clocks * (1 + kLaterShare);
+    assignment.straggler_time_seconds = std::max(
+        assignment.straggler_time_seconds, (is_later ? by_clocks : by_plan) + slow.delay_seconds);
+    assignment.straggler_baseline_seconds =
+        std::max(assignment.straggler_baseline_seconds, by_clocks + slow.delay_seconds);
+    assignment.exceptions[pipeline] = is_later ? kMaximumClocks : fastest.id;
+  }
+  const double relaxed = std::min(curve.frontier().tstar_seconds,
+                                  curve.FrontierSeconds(assignment.straggler_time_seconds));
+  assignment.for_straggler = relaxed > target_seconds;
+  assignment.plan = assignment.for_straggler
+                        ? curve.ForStraggler(assignment.straggler_time_seconds, target_seconds).id
+                        : curve.At(target_seconds).id;
+  return assignment;
+}
 
 const CurvePlan* PublishedPlan::PlanOf(int pipeline) const {
   if (curve == nullptr) return nullptr;

@@ -3,6 +3,7 @@
 
 #include "server/ops/serve.h"
 
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,15 +20,18 @@
 #include <utility>
 #include <vector>
 
+#include "common/file_descriptor.h"
 #include "common/json_text.h"
 #include "common/log.h"
 #include "common/mutex.h"
 #include "common/signal_hold.h"
 #include "http/server.h"
+#include "perseus/result.h"
 #include "server/api/api.h"
-#include "server/ops/health.h"
+#include "server/api/api_handlers.h"
+#include "server/api/messages.h"
+#include "server/base/without_throwing.h"
 #include "server/ops/metrics.h"
-#include "server/ops/opening.h"
 #include "server/ops/store_watch.h"
 #include "server/page/docs_routes.h"
 #include "server/page/page_routes.h"
@@ -35,6 +39,7 @@
 #include "server/store/store.h"
 
 namespace perseus::server {
+
 namespace {
 
 using http::Request;
@@ -42,6 +47,116 @@ using http::Responder;
 using http::Response;
 using http::Role;
 using std::chrono::milliseconds;
+
+// Runs the slow part of a start (recovery of a database, migration) on a thread of its own, so that
+// the program answers requests and obeys signals meanwhile. Thread-safe.
+class Opening {
+ public:
+  Opening() : ended_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  // Waits for the thread.
+  ~Opening() {
+    if (thread_.joinable()) thread_.join();
+  }
+  Opening(const Opening&) = delete;
+  Opening& operator=(const Opening&) = delete;
+
+  // Starts `work`, once.
+  void Start(std::function<Result<void>()> work) {
+    thread_ = std::thread([this, work = std::move(work)] {
+      Result<void> result = WithoutThrowing("start", work);
+      {
+        const MutexLock lock(mutex_);
+        outcome_ = std::move(result);
+      }
+      changed_.NotifyAll();
+      ::eventfd_write(ended_event_.get(), 1);
+    });
+  }
+
+  // To be called by `work`: one sentence about what it does now, which /readyz shows.
+  void Say(std::string sentence) {
+    const MutexLock lock(mutex_);
+    sentence_ = std::move(sentence);
+  }
+  std::string sentence() const {
+    const MutexLock lock(mutex_);
+    return sentence_;
+  }
+  bool keeps_going() const {
+    const MutexLock lock(mutex_);
+    return !cancelled_;
+  }
+
+  void Cancel() {
+    {
+      const MutexLock lock(mutex_);
+      cancelled_ = true;
+    }
+    changed_.NotifyAll();
+  }
+  // A file descriptor that becomes readable when `work` has ended.
+  int descriptor() const { return ended_event_.get(); }
+  // What `work` returned; nullopt: it still runs.
+  std::optional<Result<void>> outcome() const {
+    const MutexLock lock(mutex_);
+    return outcome_;
+  }
+  bool WaitForEnd(milliseconds patience) {
+    const auto until = std::chrono::steady_clock::now() + patience;
+    const MutexLock lock(mutex_);
+    while (!outcome_ && changed_.WaitUntil(mutex_, until)) {
+    }
+    return outcome_.has_value();
+  }
+
+ private:
+  const FileDescriptor ended_event_;
+  mutable Mutex mutex_;
+  ConditionVariable changed_;
+  std::string sentence_ PERSEUS_GUARDED_BY(mutex_) = "the server is starting";
+  bool cancelled_ PERSEUS_GUARDED_BY(mutex_) = false;
+  std::optional<Result<void>> outcome_ PERSEUS_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+// /healthz and /readyz. They need no token, and are answered even if no worker thread is free.
+http::Route HealthRoute(std::string path, std::function<http::Response()> answer) {
+  http::Route route;
+  route.method = "GET";
+  route.pattern = std::move(path);
+  route.at_least = http::Role::kNone;
+  route.is_instant = true;
+  route.handle = [answer = std::move(answer)](const http::Request&, const auto&,
+                                              const http::Responder& responder) {
+    responder.Send(answer());
+  };
+  return route;
+}
+
+http::Response Readiness(const JobService& service) {
+  if (!service.store_counters().is_failing) return JsonAnswer(200, kHealth, {"ready"});
+  // Not why: the reason names files, and who asks has shown no token.
+  return JsonAnswer(503, kHealth,
+                    {"store",
+                     "the store did not take the last facts; requests that change a job are "
+                     "answered with the reason"});
+}
+
+// The routes while the server starts.
+std::vector<http::Route> StartingRoutes(const Opening& opening) {
+  const auto answer = [&opening](int status) {
+    http::Response response = JsonAnswer(status, kHealth, {"starting", opening.sentence()});
+    if (status == 503) response.headers.emplace_back("Retry-After", "1");
+    return response;
+  };
+  return {HealthRoute("/healthz", [answer] { return answer(200); }),
+          HealthRoute("/readyz", [answer] { return answer(503); })};
+}
+
+void AddHealthRoutes(const JobService& service, std::vector<http::Route>* routes) {
+  routes->push_back(HealthRoute("/healthz", [] { return JsonAnswer(200, kHealth, {"ok"}); }));
+  routes->push_back(HealthRoute("/readyz", [&service] { return Readiness(service); }));
+}
 
 // Requests that took this long for another reason than waiting for news.
 constexpr double kSlowSeconds = 1;

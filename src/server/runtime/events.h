@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "common/mutex.h"
-#include "server/domain/event_kind.h"
+#include "server/domain/decide.h"
 #include "server/domain/schema.h"
 
 namespace perseus::server {

@@ -4,6 +4,7 @@
 #ifndef PERSEUS_SERVER_RUNTIME_JOB_SERVICE_H_
 #define PERSEUS_SERVER_RUNTIME_JOB_SERVICE_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/mutex.h"
@@ -23,14 +25,44 @@
 #include "server/planning/job_spec.h"
 #include "server/runtime/events.h"
 #include "server/runtime/managed_job.h"
-#include "server/runtime/readers.h"
 #include "server/runtime/refresher.h"
-#include "server/runtime/shared_clock.h"
 #include "server/runtime/store_gate.h"
 #include "server/runtime/worker.h"
 #include "server/store/store.h"
 
 namespace perseus::server {
+
+// The time of day of a store that several machines share: a clock that nobody sets plus
+// a measured offset, so that a step of this machine's time changes nothing. Where nothing was
+// measured, it is this machine's time. Stragglers begin and expire by it. Thread-safe.
+class SharedClock {
+ public:
+  // `local`: this machine's time of day, in seconds since 1970. `steady`: seconds of a clock that
+  // cannot be set.
+  SharedClock(std::function<double()> local, std::function<double()> steady)
+      : local_(std::move(local)), steady_(std::move(steady)) {}
+
+  double Now() const { return is_measured_ ? steady_() + offset_ : local_(); }
+
+  // Asks the store for its time. The store read its clock between call and return, so the error is
+  // at most half of that time. If that took long, the last offset stays.
+  void Measure(const std::function<Result<double>()>& ask) {
+    const double before = steady_();
+    const Result<double> there = ask();
+    const double took = steady_() - before;
+    if (!there || (is_measured_ && took > kMostSeconds)) return;
+    offset_ = *there - (before + took / 2);
+    is_measured_ = true;
+  }
+
+ private:
+  static constexpr double kMostSeconds = 0.1;
+
+  const std::function<double()> local_;
+  const std::function<double()> steady_;
+  std::atomic<double> offset_ = 0;
+  std::atomic<bool> is_measured_ = false;
+};
 
 // Whether the store has the job and cannot read it.
 inline bool IsDamaged(const Outcome<std::shared_ptr<ManagedJob>>& job) {
@@ -198,6 +230,12 @@ class JobService {
   // The first to be destroyed: its last callbacks use the others, and this store.
   const std::unique_ptr<store::Store> own_store_;
 };
+
+// Computes one planning step of the job: a first curve, a better one, or the plan for its target.
+// Waits for the store, so only planning threads may call it. Stops when `keep_going` returns false:
+// the result is not wanted any more, or another server computes it. Returns whether the step is
+// settled; false: try again soon.
+bool WorkOnPlans(ManagedJob& job, store::Store& store, const std::function<bool()>& keep_going);
 
 }  // namespace perseus::server
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "perseus/result.h"
-#include "server/domain/commands.h"
+#include "server/domain/decide.h"
 #include "server/domain/reading.h"
 #include "server/store/facts.h"
 

@@ -6,18 +6,46 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "common/json_text.h"
 #include "server/base/without_throwing.h"
-#include "server/runtime/ask_store.h"
-#include "server/runtime/tentative_change.h"
+#include "server/domain/job_life.h"
 
 namespace perseus::server {
+
+// Takes a change of the phase back, unless it is kept: what throws leaves no half of it.
+class TentativeChange {
+ public:
+  explicit TentativeChange(JobLife* life)
+      : life_(*life), before_(life->phase), marks_(life->marks) {}
+  ~TentativeChange() {
+    if (is_kept_) return;
+    life_.phase = std::move(before_);
+    life_.marks = std::move(marks_);
+  }
+  TentativeChange(const TentativeChange&) = delete;
+  TentativeChange& operator=(const TentativeChange&) = delete;
+
+  const Phase& before() const { return before_; }
+  void Keep() { is_kept_ = true; }
+
+ private:
+  JobLife& life_;
+  Phase before_;
+  store::JobMarks marks_;
+  bool is_kept_ = false;
+};
+
 namespace {
 
 using store::Fact;
@@ -426,6 +454,386 @@ void ManagedJob::Audit(const Operation& operation, const Decision& decision) {
                                      operation.caller.token_name, operation.caller.peer}] {
     context->on_change(record);
   });
+}
+
+// How a job learns what other servers wrote, and who waits for that.
+
+namespace {
+
+// Of one refresh: the job's curve, whose rows are read only where it is a new one, may be replaced
+// between the look at the marks and the reading.
+constexpr int kMostReadings = 5;
+// Of waiting for a plan, with what the waiter's owner adds.
+constexpr double kSoonSeconds = 2;
+// Between two looks at what other servers were told of iterations.
+constexpr double kIterationsSeconds = 1;
+
+}  // namespace
+
+void ManagedJob::Refresh(Refreshed done) {
+  if (!is_shared() || is_gone_) return done({});
+  const Strand::Turn turn(strand_);
+  WhenRead(std::move(done));
+}
+
+// Calls `done` after a reading that begins from now on.
+void ManagedJob::WhenRead(Refreshed done) {
+  of_next_reading_.push_back(std::move(done));
+  if (!is_reading_) StartReading();
+}
+
+void ManagedJob::StartReading() {
+  is_reading_ = true;
+  of_this_reading_ = std::exchange(of_next_reading_, {});
+  ReadOnce(board_.last_ticket(), 1);
+}
+
+void ManagedJob::ReadOnce(std::int64_t last_waiter, int readings) {
+  strand_.Then([self = shared_from_this(), known = KnownOf(life_), last_waiter, readings] {
+    const auto read = [&] {
+      self->context_->store.ReadJob(self->id(), known,
+                                    [self, last_waiter, readings](const Result<Reading>& reading) {
+                                      const Strand::Turn turn(self->strand_);
+                                      self->OnRead(reading, last_waiter, readings);
+                                    });
+    };
+    AskStore("read a job", read, [&](const Error& why) {
+      const Strand::Turn turn(self->strand_);
+      self->Tell(why.message);
+      self->OnRead(tl::unexpected(why), last_waiter, readings);
+    });
+  });
+}
+
+void ManagedJob::OnRead(const Result<Reading>& reading, std::int64_t last_waiter, int readings) {
+  if (!reading) return EndReading(tl::unexpected(reading.error()), last_waiter);
+  constexpr std::string_view kTake = "take what was read";
+  const Result<bool> fits = WithoutThrowing(kTake, [&] {
+    strand_.IsHeld();
+    return TakeReading(*reading);
+  });
+  if (!fits) {
+    NoteThrow({kTake, 0}, fits.error().message, {});
+    life_.marks.rows = 0;  // Half of them may have come.
+    return EndReading(tl::unexpected(fits.error()), last_waiter);
+  }
+  throws_.erase({kTake, 0});
+  if (!*fits && readings < kMostReadings) return ReadOnce(last_waiter, readings + 1);
+  if (!*fits) {
+    return EndReading(
+        MakeError(ErrorCode::kConflict, "other servers change the job faster than it can be read"),
+        last_waiter);
+  }
+  checked_rows_ = reading->stored.marks.rows;
+  EndReading({}, last_waiter);
+}
+
+// False: the reading is of a job that has changed since; see Absorb().
+Result<bool> ManagedJob::TakeReading(const Reading& reading) {
+  TentativeChange change(&life_);
+  const Phase& before = change.before();
+  const std::int64_t revision = life_.marks.revision;
+  const std::int64_t rows = life_.marks.rows;
+  const std::size_t measurements = life_.measurements;
+  const bool fits = Absorb(reading, &life_);
+  const Moment now = context_->now();
+  if (life_.marks.revision != revision || life_.phase.is_gone != before.is_gone) {
+    // Whoever wrote the version looked at the stragglers then; what began or expired since is news
+    // here, too, lest that server is gone.
+    looked_at_day_seconds_ = std::min(now.day_seconds, life_.phase.version.at_seconds);
+    OnPhase(before);
+  }
+  if (life_.marks.rows != rows) {
+    places_.SetAll(life_.ranks);
+    looked_at_day_seconds_.reset();  // A slow node may have one more rank.
+    if (life_.measurements != measurements) last_measured_seconds_ = now.seconds;
+  }
+  SeeMarks();
+  change.Keep();
+  return fits;
+}
+
+void ManagedJob::EndReading(const Result<void>& outcome, std::int64_t last_waiter) {
+  is_reading_ = false;
+  if (outcome) {
+    strand_.Then([self = shared_from_this(), last_waiter] { self->board_.Confirm(last_waiter); });
+  }
+  for (Refreshed& done : of_this_reading_) {
+    strand_.Then([done = std::move(done), outcome] { done(outcome); });
+  }
+  of_this_reading_.clear();
+  if (!of_next_reading_.empty()) StartReading();
+  if (outcome) AdvanceJob();
+}
+
+// Once in a while.
+bool ManagedJob::MayReadIterations() {
+  const double now = context_->now().seconds;
+  const Strand::Turn turn(strand_);
+  if (now - iterations_read_at_seconds_ < kIterationsSeconds) return false;
+  iterations_read_at_seconds_ = now;
+  return true;
+}
+
+void ManagedJob::RefreshAll(Refreshed done) {
+  if (!is_shared() || is_gone_) return done({});
+  Refresh([self = shared_from_this(), done = std::move(done)](const Result<void>& read) {
+    if (!read || !self->MayReadIterations()) return done(read);
+    // What cannot be read now is shown as it was.
+    const auto ask = [&] {
+      self->context_->store.ReadIterations(self->id(), [self, done](const auto& iterations) {
+        if (iterations) {
+          const Strand::Turn turn(self->strand_);
+          self->sums_.SetElsewhere(*iterations);
+        }
+        done({});
+      });
+    };
+    AskStore("read the sums of iterations", ask, [&](const Error&) { done({}); });
+  });
+}
+
+bool ManagedJob::IsBehind(const store::JobMarks& marks) const {
+  return marks.revision != seen_revision_ || marks.rows != seen_rows_;
+}
+
+std::int64_t ManagedJob::AwaitPlan(std::int64_t after, double seconds, PlanBoard::Waiter waiter) {
+  HearRanks();
+  const std::int64_t ticket = board_.Wait(after, seconds, std::move(waiter));
+  if (ticket == 0 || after <= board_.version()) return ticket;
+  if (!is_shared()) {
+    board_.Confirm(ticket);
+  } else if (seconds < kSoonSeconds) {
+    Refresh([](const Result<void>&) {});  // Who hardly waits is told while it does.
+  } else {
+    context_->refresh_soon(id());
+  }
+  return ticket;
+}
+
+std::optional<store::RankRecord> ManagedJob::KnownRank(int rank) const {
+  const Strand::Turn turn(strand_);
+  const auto record = life_.ranks.find(rank);
+  if (record == life_.ranks.end()) return std::nullopt;
+  return record->second;
+}
+
+void ManagedJob::FindRank(int rank, RankFound found) {
+  if (const auto place = places_.Find(rank)) return found(*place);
+  const auto none = [rank] {
+    return Fail(FailureCode::kNotFound,
+                fmt::format("rank {} is not registered; register it first", rank), "rank");
+  };
+  const bool may_be_elsewhere = is_shared() && rank >= 0 && rank < shape_.world_size();
+  if (!may_be_elsewhere) return found(none());
+  Refresh([self = shared_from_this(), rank, found = std::move(found), none](const auto& read) {
+    if (!read) return found(Unavailable(read.error()));
+    const auto place = self->places_.Find(rank);
+    found(place ? Outcome<RankPlace>(*place) : none());
+  });
+}
+
+// What time brings: the next state, stragglers that begin or expire, what is written again.
+
+namespace {
+
+// Between two writes of the sums.
+constexpr double kFlushSeconds = 1;
+constexpr double kMuchLaterSeconds = 3600;
+// Between two looks at what ranks measure of their conditions.
+constexpr double kConditionsSeconds = 2;
+
+// "7 days", "36 hours" or "90 seconds".
+std::string SpanText(double seconds) {
+  constexpr double kHour = 3'600;
+  constexpr double kDay = 24 * kHour;
+  if (std::fmod(seconds, kDay) == 0) return fmt::format("{:g} days", seconds / kDay);
+  if (std::fmod(seconds, kHour) == 0) return fmt::format("{:g} hours", seconds / kHour);
+  return fmt::format("{:g} seconds", seconds);
+}
+
+Announcement DetectionNews(const WatchEvent& event) {
+  nlohmann::ordered_json json = {
+      {"kind", event.kind}, {"iteration", event.finding.iteration}, {"sentence", event.sentence}};
+  if (event.finding.rank >= 0) json["rank"] = event.finding.rank;
+  if (event.kind != "compared" && event.kind != "lengthened") {
+    json["factor"] = event.finding.factor;
+    json["delay_iterations"] = event.finding.delay_iterations;
+  }
+  return {EventKind::kDetection, FormatCompact(json)};
+}
+
+}  // namespace
+
+void ManagedJob::Tick() {
+  const Strand::Turn turn(strand_);
+  if (life_.phase.is_gone) return;
+  const double now = context_->now().seconds;
+  if (now >= flush_at_seconds_) FlushIterations();
+  if (is_changing_) return;
+  AdvanceJob();
+  LookAtWatch();
+  LookAtConditions();
+  LookAtTimeNow();
+  if (work_again_at_seconds_ > 0 && now >= work_again_at_seconds_) {
+    work_again_at_seconds_ = 0;
+    has_given_up_ = false;
+    RunInternal(AskForPlans{});
+  }
+}
+
+Advance ManagedJob::AdvanceNow() const {
+  return {.has_given_plan = context_->has_given_plan(shape_),
+          .all_rows_known = !is_shared() || checked_rows_ == life_.marks.rows,
+          .may_reuse = !has_asked_library_,
+          .seconds_since_measured = context_->now().seconds - last_measured_seconds_};
+}
+
+void ManagedJob::AdvanceJob() {
+  if (life_.phase.is_gone || IsOver(life_.phase) || is_changing_ || is_asking_library_) return;
+  // A running job goes by its phase alone: each tick would look through its profile again.
+  if (life_.marks.revision == stays_running_at_) return;
+  RunInternal(Advance{});
+}
+
+// Instead of measuring: the newest profile of a job that is the same in all that matters.
+void ManagedJob::AskLibrary(const std::string& layout) {
+  is_asking_library_ = true;
+  strand_.Then([self = shared_from_this(), layout] {
+    const auto on_found = [self](std::optional<UseProfile> found) {
+      const Strand::Turn turn(self->strand_);
+      self->is_asking_library_ = false;
+      self->has_asked_library_ = true;
+      if (found) return self->RunInternal(*std::move(found));
+      self->AdvanceJob();
+    };
+    AskStore(
+        "reuse a profile",
+        [&] { self->context_->store.FindProfile(layout, self->record_, on_found); },
+        [&](const Error&) { on_found(std::nullopt); });
+  });
+}
+
+std::vector<store::Fact> ManagedJob::TakeIterations() {
+  const Strand::Turn turn(strand_);
+  return TakeSums();
+}
+
+// In one transaction: both count the same reports.
+std::vector<store::Fact> ManagedJob::TakeSums() {
+  std::vector<store::Fact> facts = sums_.Take();
+  for (store::Fact& row : history_.Take()) facts.push_back(std::move(row));
+  return facts;
+}
+
+void ManagedJob::FlushIterations() {
+  if (!sums_.has_news() && !history_.has_news()) return;
+  flush_at_seconds_ = context_->now().seconds + kFlushSeconds;
+  strand_.Then([self = shared_from_this(), facts = TakeSums()] {
+    const auto add = [&] {
+      self->context_->store.Add(facts, std::nullopt, {}, [self, facts](const auto& written) {
+        self->OnIterationsWritten(facts, written.has_value());
+      });
+    };
+    AskStore("write the sums of iterations", add, [self, facts](const Error&) {
+      self->OnIterationsWritten(facts, /*are_written=*/false);
+    });
+  });
+}
+
+void ManagedJob::OnIterationsWritten(const std::vector<store::Fact>& facts, bool are_written) {
+  const Strand::Turn turn(strand_);
+  if (are_written) {
+    sums_.Written(facts);
+    history_.Written(facts);
+  } else {
+    sums_.Unwritten(facts);  // Kept for the next time.
+    history_.Unwritten(facts);
+  }
+  CountUnwritten();
+}
+
+// Nobody misses those of a job that was deleted.
+void ManagedJob::CountUnwritten() {
+  if (!context_->on_unwritten) return;
+  const std::int64_t reports = is_gone_ ? 0 : sums_.unwritten_reports();
+  context_->on_unwritten(reports - std::exchange(counted_unwritten_, reports));
+}
+
+// Tells what was found, and has the plans answer it where the operator wants that.
+void ManagedJob::LookAtWatch() {
+  if (life_.phase.watch_json.empty() || IsOver(life_.phase)) return;
+  for (const WatchEvent& event : watch_.TakeEvents()) Announce(DetectionNews(event));
+  if (is_changing_) return;
+  if (const auto longer = watch_.LongerBlocks()) {
+    return RunInternal(LengthenStretches{life_.phase.watch.settings.comparison, *longer});
+  }
+  RunInternal(AnswerDetected{watch_.Wanted()});
+}
+
+// What ranks measured becomes durable, and may ask for other plans.
+void ManagedJob::LookAtConditions() {
+  const double now = context_->now().seconds;
+  const Phase& phase = life_.phase;
+  if (!phase.conditions || is_changing_ || IsOver(phase) || now < conditions_at_seconds_) return;
+  if (!conditions_.TakeNews()) return;
+  conditions_at_seconds_ = now + kConditionsSeconds;
+  RunInternal(TakeConditions{conditions_.Combined()});
+}
+
+void ManagedJob::LookAtTimeNow() {
+  if (is_changing_ || IsOver(life_.phase)) return;
+  const bool is_renumbered = life_.phase.version.version < highest_version_;
+  const bool has_stragglers = !life_.phase.stragglers.empty();
+  const bool is_due =
+      has_stragglers && (!looked_at_day_seconds_ ||
+                         HasStragglerNews(life_.phase, *looked_at_day_seconds_, context_->now()));
+  if (is_renumbered || is_due) RunInternal(LookAtTime{});
+}
+
+std::int64_t ManagedJob::ReportsOfAll() const {
+  std::int64_t reports = 0;
+  for (const store::IterationSummary& summary : sums_.All()) reports += summary.reports;
+  return reports;
+}
+
+bool ManagedJob::has_ended_itself() const {
+  const Strand::Turn turn(strand_);
+  return life_.phase.state == store::JobState::kFinished && !life_.phase.reason.empty();
+}
+
+void ManagedJob::FinishIfSilent(double seconds) {
+  const auto is_silent = [this, seconds] {
+    const Strand::Turn turn(strand_);
+    // Zeus' clients say nothing while they train.
+    return record_.origin == store::JobOrigin::kApi && !life_.phase.is_gone &&
+           life_.phase.state != store::JobState::kFinished && !life_.ranks.empty() &&
+           context_->now().seconds - heard_at_seconds_ > seconds;
+  };
+  if (!is_silent()) return;
+  RefreshAll([self = shared_from_this(), is_silent, seconds](const Result<void>& read) {
+    if (!read) return;
+    Caller caller{"--finish-silent", "", 0, {}};
+    {
+      const Strand::Turn turn(self->strand_);
+      const std::int64_t reports = self->ReportsOfAll();
+      if (std::exchange(self->heard_reports_, reports) != reports) self->HearRanks();
+      caller.if_revision = self->life_.marks.revision;
+    }
+    if (!is_silent()) return;
+    self->Do(FinishJob{fmt::format("no rank was heard of for {} (--finish-silent); a run with the "
+                                   "same client key begins anew",
+                                   SpanText(seconds))},
+             caller, [](const auto&) {});
+  });
+}
+
+bool ManagedJob::GiveUpBetterPlans(const PlanningStep& step) {
+  const Strand::Turn turn(strand_);
+  if (step.is_pending || life_.phase.built.curve == nullptr) return false;
+  has_given_up_ = true;
+  work_again_at_seconds_ = context_->now().seconds + kMuchLaterSeconds;
+  return true;
 }
 
 }  // namespace perseus::server

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/mutex.h"
 #include "server/base/failure.h"
 #include "server/detect/conditions_watch.h"
 #include "server/detect/drift_watch.h"
@@ -27,7 +28,6 @@
 #include "server/detect/rank_watch.h"
 #include "server/detect/reports.h"
 #include "server/domain/caller.h"
-#include "server/domain/commands.h"
 #include "server/domain/decide.h"
 #include "server/domain/job_life.h"
 #include "server/domain/profiling_summary.h"
@@ -35,10 +35,118 @@
 #include "server/runtime/events.h"
 #include "server/runtime/job_store.h"
 #include "server/runtime/plan_board.h"
-#include "server/runtime/rank_places.h"
-#include "server/runtime/strand.h"
+#include "server/store/facts.h"
 
 namespace perseus::server {
+
+// One state behind a mutex, and what changes of it lead to, done in their order outside of it, on
+// whichever thread came last. Whoever changes the state waits neither for a disk nor for another's
+// callback.
+class PERSEUS_CAPABILITY("strand") Strand {
+ public:
+  using Effect = std::function<void()>;
+
+  // `on_problem` is told of effects that threw.
+  explicit Strand(std::function<void(const std::string&)> on_problem)
+      : on_problem_(std::move(on_problem)) {}
+
+  // Holds the mutex as long as it lives. In the end, also when a change threw, does what was added
+  // and nobody else does already.
+  class PERSEUS_SCOPED_CAPABILITY Turn {
+   public:
+    explicit Turn(const Strand& strand) PERSEUS_ACQUIRE(strand) : strand_(strand) {
+      strand_.mutex_.Lock();
+    }
+    ~Turn() PERSEUS_RELEASE() {
+      strand_.Drain();
+      strand_.mutex_.Unlock();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    const Strand& strand_;
+  };
+
+  // Tells clang, within a lambda that is called at once, that this is a turn.
+  void IsHeld() const PERSEUS_ASSERTS(this) {}
+
+  // Within a turn: `effect` is to be done once the mutex is free.
+  void Then(Effect effect) const PERSEUS_REQUIRES(this) PERSEUS_NO_THREAD_SAFETY_ANALYSIS {
+    effects_.push_back(std::move(effect));
+  }
+
+ private:
+  void Drain() const PERSEUS_REQUIRES(mutex_) {
+    if (is_draining_) return;
+    is_draining_ = true;
+    while (!effects_.empty()) {
+      std::vector<Effect> effects = std::exchange(effects_, {});
+      const MutexUnlock unlocked(mutex_);
+      for (Effect& effect : effects) {
+        Do(effect);
+        effect = nullptr;  // What it holds may call back: it goes without the mutex.
+      }
+    }
+    is_draining_ = false;
+  }
+
+  void Do(const Effect& effect) const {
+    try {
+      effect();
+    } catch (const std::exception& exception) {
+      if (on_problem_) on_problem_(std::string("A bug: an answer threw: ") + exception.what());
+    }
+  }
+
+  const std::function<void(const std::string&)> on_problem_;
+  mutable Mutex mutex_;
+  mutable std::vector<Effect> effects_ PERSEUS_GUARDED_BY(mutex_);
+  mutable bool is_draining_ PERSEUS_GUARDED_BY(mutex_) = false;
+};
+
+// Where a rank is in its job.
+struct RankPlace {
+  int rank = 0;
+  int dp_rank = 0;
+  int pp_rank = 0;
+};
+
+// The places of a job's ranks, for those who read plans. A registered rank never moves, so one
+// number says all about it. Readers take no lock and wait for nobody.
+class RankPlaces {
+ public:
+  explicit RankPlaces(std::int64_t world_size) : places_(static_cast<std::size_t>(world_size)) {}
+
+  // Nullopt: this server knows no such rank.
+  std::optional<RankPlace> Find(int rank) const {
+    if (rank < 0 || static_cast<std::size_t>(rank) >= places_.size()) return std::nullopt;
+    const std::uint64_t place = places_[static_cast<std::size_t>(rank)];
+    if (place == 0) return std::nullopt;
+    return RankPlace{rank, static_cast<int>(place >> 32U) - 1, static_cast<int>(place & kLow)};
+  }
+
+  // One writer at a time.
+  void Set(const store::RankRecord& rank) {
+    if (rank.rank < 0 || static_cast<std::size_t>(rank.rank) >= places_.size()) return;
+    places_[static_cast<std::size_t>(rank.rank)] =
+        (static_cast<std::uint64_t>(rank.dp_rank + 1) << 32U) |
+        static_cast<std::uint32_t>(rank.pp_rank);
+  }
+  // Forgets the others.
+  void SetAll(const std::map<int, store::RankRecord>& ranks) {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      if (!ranks.contains(static_cast<int>(i))) places_[i] = 0;
+    }
+    for (const auto& [number, rank] : ranks) Set(rank);
+  }
+
+ private:
+  static constexpr std::uint64_t kLow = 0xffffffff;
+
+  // By rank: 2^32 (dp_rank + 1) + pp_rank. 0: not known.
+  std::vector<std::atomic<std::uint64_t>> places_;
+};
 
 // For the log: a durable change that somebody asked for.
 struct AuditRecord {

@@ -4,16 +4,103 @@
 #ifndef PERSEUS_SERVER_RUNTIME_STORE_GATE_H_
 #define PERSEUS_SERVER_RUNTIME_STORE_GATE_H_
 
+#include <array>
+#include <deque>
+#include <exception>
+#include <functional>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "common/mutex.h"
+#include "server/base/without_throwing.h"
 #include "server/detect/iteration_sums.h"
 #include "server/runtime/job_store.h"
-#include "server/runtime/readers.h"
 #include "server/store/store.h"
 
 namespace perseus::server {
+
+// Threads that read from the store, so that no other thread has to wait for it. Thread-safe.
+class Readers {
+ public:
+  using Task = std::function<void()>;
+
+  // `on_problem` gets a sentence about each task that throws.
+  explicit Readers(std::function<void(const std::string&)> on_problem)
+      : on_problem_(std::move(on_problem)) {
+    for (std::thread& thread : threads_) thread = std::thread([this] { Run(); });
+  }
+  Readers(const Readers&) = delete;
+  Readers& operator=(const Readers&) = delete;
+  ~Readers() { Stop(); }
+
+  // Runs `task` soon; tasks may run in any order. Does nothing after Stop().
+  void Post(Task task) {
+    {
+      const MutexLock lock(mutex_);
+      if (stopping_) return;
+      tasks_.push_back(std::move(task));
+    }
+    changed_.NotifyOne();
+  }
+
+  // Runs `work`, which returns a Result or an Outcome, and calls `done` with it. What `work` throws
+  // is an error, so `done` is called whatever happens, but after Stop(). `what`: see
+  // WithoutThrowing().
+  template <typename Work, typename Done>
+  void Read(const char* what, Work work, Done done) {
+    Post([this, what, work = std::move(work), done = std::move(done)] {
+      const auto result = WithoutThrowing(what, work);
+      using Code = decltype(result.error().code);
+      if (!result && result.error().code == Code::kInternal) Tell(result.error().message);
+      done(result);
+    });
+  }
+
+  // Waits for running tasks and drops the others.
+  void Stop() {
+    {
+      const MutexLock lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.NotifyAll();
+    for (std::thread& thread : threads_) {
+      if (thread.joinable()) thread.join();
+    }
+  }
+
+ private:
+  void Run() {
+    const MutexLock lock(mutex_);
+    while (true) {
+      while (!stopping_ && tasks_.empty()) changed_.Wait(mutex_);
+      if (stopping_) return;
+      Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      const MutexUnlock unlocked(mutex_);
+      try {
+        task();
+      } catch (const std::exception& exception) {
+        Tell(std::string("A bug: a reading threw: ") + exception.what());
+      }
+      task = nullptr;  // What it holds may call back: it goes without the lock.
+    }
+  }
+
+  void Tell(const std::string& sentence) const {
+    if (on_problem_) on_problem_(sentence);
+  }
+
+  const std::function<void(const std::string&)> on_problem_;
+  Mutex mutex_;
+  ConditionVariable changed_;
+  std::deque<Task> tasks_ PERSEUS_GUARDED_BY(mutex_);
+  bool stopping_ PERSEUS_GUARDED_BY(mutex_) = false;
+  // A reading of a large job does not keep the others waiting.
+  std::array<std::thread, 2> threads_;
+};
 
 // The JobStore of a real store. Thread-safe.
 class StoreGate : public JobStore {

@@ -77,7 +77,7 @@ class Query {
   bool is_executed_ = false;
 };
 
-// --- All that differs between databases. The SQL of the other files is what SQLite
+// All that differs between databases. The SQL of the other files is what SQLite
 // and PostgreSQL have in common: BIGINT, DOUBLE PRECISION, TEXT, ON CONFLICT,
 // RETURNING.
 

@@ -203,7 +203,7 @@ void World::AskOperator(std::size_t what) {
       });
     }
     case 1: {
-      StragglerRequest straggler{.pipeline = static_cast<int>(Below(2)),
+      AddStraggler straggler{.pipeline = static_cast<int>(Below(2)),
                                  .factor = 1 + 0.01 * static_cast<double>(1 + Below(60))};
       if (Chance(40)) straggler.expires_in_seconds = 1 + static_cast<double>(Below(50));
       if (Chance(30)) straggler.starts_in_seconds = 1 + static_cast<double>(Below(50));
@@ -212,7 +212,7 @@ void World::AskOperator(std::size_t what) {
         return written != nullptr && written->id == answer.straggler &&
                written->pipeline == straggler.pipeline && written->factor == straggler.factor;
       };
-      return Ask("a straggler", AddStraggler{straggler}, is_it,
+      return Ask("a straggler", straggler, is_it,
                  [this](const Answer& answer) { added_.push_back(answer.straggler); });
     }
     case 2: {
