@@ -9,18 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "cli/cluster/job_client_flags.h"
-#include "cli/cluster/profile_flags.h"
-#include "cli/cluster/report_flags.h"
-#include "cli/cluster/serve_flags.h"
-#include "cli/cluster/store_flags.h"
-#include "cli/cluster/top_flags.h"
+#include "cli/cluster/flags.h"
 #include "cli/demo/demo_flags.h"
 #include "cli/fleet/fleet_flags.h"
 #include "cli/framework/option_data.h"
 #include "cli/framework/server_flags.h"
 #include "cli/node/node.h"
-#include "cli/support/support_bundle_flags.h"
 #include "model/noise.h"
 #include "perseus/emulator.h"
 #include "perseus/job_file.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/cluster/report_flags.h"
+#include "cli/cluster/flags.h"
 #include "common/labels.h"
 #include "perseus/job.h"
 #include "support/mentions.h"

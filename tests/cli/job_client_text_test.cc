@@ -9,11 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "cli/cluster/conditions_text.h"
-#include "cli/cluster/event_text.h"
-#include "cli/cluster/findings_text.h"
 #include "cli/cluster/job_text.h"
-#include "cli/cluster/settings_json.h"
+#include "cli/cluster/json_values.h"
 #include "perseus/job.h"
 #include "perseus/job_file.h"
 #include "support/mentions.h"

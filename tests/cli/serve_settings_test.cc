@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/cluster/serve_flags.h"
+#include "cli/cluster/flags.h"
 #include "common/temporary_directory.h"
 #include "support/mentions.h"
 

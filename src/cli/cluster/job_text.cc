@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstddef>
 #include <ctime>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
@@ -18,12 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/cluster/conditions_text.h"
-#include "cli/cluster/findings_text.h"
-#include "cli/cluster/job_values.h"
 #include "cli/cluster/json_values.h"
-#include "cli/cluster/sweep_text.h"
-#include "cli/cluster/waiting_text.h"
 #include "cli/framework/table.h"
 #include "common/belief.h"
 #include "common/labels.h"
@@ -31,6 +27,216 @@
 #include "report/text.h"
 
 namespace perseus::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string WattsText(double watts, std::optional<double> error) {
+  return error ? fmt::format("{:.1f} +- {:.1f}", watts, *error) : fmt::format("{:.1f}", watts);
+}
+
+// By clock: those of the highest and the lowest.
+std::string ByClockText(const Json& rows) {
+  std::map<double, std::map<double, std::string>> ranks;  // By clock.
+  bool is_doubtful = false;
+  for (const Json& row : rows) {
+    const auto rank = NumberOf(row, "pp_rank");
+    const auto mhz = NumberOf(row, "frequency");
+    const auto watts = NumberOf(row, "power_w");
+    if (!rank || !mhz || !watts) continue;
+    ranks[*rank][*mhz] =
+        fmt::format("{} W at {} MHz", WattsText(*watts, NumberOf(row, "power_std_w")), *mhz);
+    is_doubtful = is_doubtful || row.value("doubtful", Json()) == true;
+  }
+  std::vector<std::string> texts;
+  texts.reserve(ranks.size());
+  for (const auto& [rank, clocks] : ranks) {
+    texts.push_back(clocks.size() == 1
+                        ? clocks.begin()->second
+                        : fmt::format("{} to {}", clocks.rbegin()->second, clocks.begin()->second));
+  }
+  if (texts.empty()) return "";
+  return fmt::format("{}, by rank of the pipeline{}", fmt::join(texts, "; "),
+                     is_doubtful ? "; some clocks are doubtful" : "");
+}
+
+}  // namespace
+
+std::string WaitingText(const Json& profiling) {
+  std::string by_clock = ByClockText(ListOf(profiling, "waiting"));
+  if (!by_clock.empty()) return by_clock;
+  std::vector<std::string> texts;
+  const Json& watts = ListOf(profiling, "blocking_power_w");
+  const Json& errors = ListOf(profiling, "blocking_power_std_w");
+  for (std::size_t i = 0; i < watts.size(); ++i) {
+    if (!watts[i].is_number()) continue;
+    const bool has_error = i < errors.size() && errors[i].is_number();
+    texts.push_back(WattsText(watts[i].get<double>(),
+                              has_error ? std::optional(errors[i].get<double>()) : std::nullopt));
+  }
+  if (texts.empty()) return "";
+  return fmt::format("{} W, by rank of the pipeline; taken as constant over the clocks",
+                     fmt::join(texts, ", "));
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+}  // namespace
+
+// What a sweep cost, against the highest clock.
+std::string SweepText(const Json& sweep) {
+  const auto seconds = NumberOf(sweep, "seconds");
+  if (!seconds) return "";
+  const double extra_seconds = NumberOf(sweep, "extra_seconds").value_or(0);
+  const double extra_joules = NumberOf(sweep, "extra_joules").value_or(0);
+  return fmt::format("{} iterations, {} and {}; against maximum clocks {}{} and {}{}",
+                     MemberText(sweep, "iterations"), FormatSeconds(*seconds),
+                     FormatJoules(NumberOf(sweep, "joules").value_or(0)),
+                     extra_seconds < 0 ? "" : "+", FormatSeconds(extra_seconds),
+                     extra_joules < 0 ? "" : "+", FormatJoules(extra_joules));
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// "job j-1f2e, measured on 2026-11-27 08:10 UTC".
+std::string FromText(const Json& from) {
+  const std::string day = DayText(from, "at");
+  return fmt::format("job {}{}", MemberText(from, "job"),
+                     day.empty() ? std::string() : fmt::format(", measured on {} UTC", day));
+}
+
+std::string PlannedText(const std::string& source, const Json& from) {
+  if (source == "library") return fmt::format("those from {}", FromText(from));
+  if (source == "assumed") return "values that are assumed until the ranks have measured enough";
+  if (source == "measured") return "what was measured";
+  if (source == "given") return "what the settings give";
+  return "no noise, and clocks that come at once";
+}
+
+std::string FigureName(const std::string& name) {
+  if (name == "rank_noise") return "noise of a rank";
+  if (name == "noise_correlation") return "correlation";
+  if (name == "rare_noise") return "rare computations take longer by";
+  if (name == "rare_noise_share") return "their share";
+  if (name == "switch_latency") return "latency";
+  if (name == "switch_stall") return "pause when the clock changes";
+  return name == "switch_latency_spread" ? "its spread" : name;
+}
+
+std::string FigureText(const std::string& name, double value) {
+  if (name == "noise_correlation") return fmt::format("{:.2f}", value);
+  constexpr double kMilli = 1e-3;
+  return name.rfind("switch_", 0) == 0 ? fmt::format("{:.1f} ms", value / kMilli)
+                                       : FormatPercent(100 * value, 2);
+}
+
+// "0.30 ms", or "0.10 to 0.40 ms".
+std::string MillisecondsText(const std::vector<double>& seconds) {
+  const auto [least, most] = std::minmax_element(seconds.begin(), seconds.end());
+  const std::string low = fmt::format("{:.2f}", 1e3 * *least);
+  const std::string high = fmt::format("{:.2f}", 1e3 * *most);
+  return low == high ? low + " ms" : low + " to " + high + " ms";
+}
+
+std::string TransfersText(const Json& transfers) {
+  std::vector<double> measured;
+  std::vector<double> planned;
+  for (const Json& transfer : transfers) {
+    if (const auto seconds = NumberOf(transfer, "measured_s")) measured.push_back(*seconds);
+    planned.push_back(NumberOf(transfer, "planned_s").value_or(0));
+  }
+  if (planned.empty()) return "";
+  return Line("", fmt::format("transfers between stages: {}; planned for {}",
+                              measured.empty() ? std::string("not measured")
+                                               : fmt::format("{} (at {} of {} boundaries)",
+                                                             MillisecondsText(measured),
+                                                             measured.size(), planned.size()),
+                              MillisecondsText(planned)));
+}
+
+// The clocks whose calls are planned to take another time than `planned_for_all`.
+std::string LatenciesText(const Json& latencies, std::optional<double> planned_for_all) {
+  std::string text;
+  for (const Json& each : latencies) {
+    const double planned = NumberOf(each, "planned_s").value_or(0);
+    if (planned == planned_for_all) continue;
+    text += fmt::format("{}{} MHz {:.1f} ms", text.empty() ? "" : ", ",
+                        MemberText(each, "clock_mhz"), 1e3 * planned);
+  }
+  return text.empty() ? text
+                      : Line("", "clocks that are planned with a latency of their own: " + text);
+}
+
+}  // namespace
+
+std::string ConditionsText(const Json& conditions) {
+  const std::string source = MemberText(conditions, "source");
+  const bool has_calls = NumberOf(conditions, "calls").value_or(0) > 0;
+  const bool is_measured = has_calls || NumberOf(conditions, "iterations").value_or(0) > 0;
+  if (source.empty() || (source == "none" && !is_measured)) return "";
+  const std::string seen = is_measured ? fmt::format("measured in {} iterations and {} clock calls",
+                                                     MemberText(conditions, "iterations"),
+                                                     MemberText(conditions, "calls"))
+                                       : std::string("not measured yet");
+  std::string text = Line("conditions", seen + "; plans are made for " +
+                                            PlannedText(source, ObjectOf(conditions, "from")));
+  for (const Json& figure : ListOf(conditions, "figures")) {
+    const std::string name = MemberText(figure, "name");
+    const double planned = NumberOf(figure, "planned").value_or(0);
+    const std::optional<double> measured = NumberOf(figure, "measured");
+    if (!measured && planned == 0) continue;
+    text += Line(
+        "",
+        fmt::format(
+            "{}: {}{}", FigureName(name),
+            measured
+                ? fmt::format("{} +- {} (by {})", FigureText(name, *measured),
+                              FigureText(name, NumberOf(figure, "measured_std").value_or(0)),
+                              CountOf(static_cast<long long>(NumberOf(figure, "ranks").value_or(0)),
+                                      "rank"))
+                : std::string("not measured"),
+            source == "none"
+                ? std::string()
+                : fmt::format("; planned for {}{}", FigureText(name, planned),
+                              MemberText(figure, "assumed") == "true"   ? " (assumed)"
+                              : MemberText(figure, "library") == "true" ? " (by that job)"
+                                                                        : "")));
+  }
+  std::optional<double> latency;
+  for (const Json& figure : ListOf(conditions, "figures")) {
+    if (MemberText(figure, "name") == "switch_latency") latency = NumberOf(figure, "planned");
+  }
+  text += LatenciesText(ListOf(conditions, "latency_at"), latency);
+  const Json& from = ObjectOf(conditions, "from");
+  if (source == "measured" && !from.empty()) {
+    text += Line("", fmt::format("the first plans were made for those from {}", FromText(from)));
+  }
+  text += TransfersText(ListOf(conditions, "transfers"));
+  if (conditions.value("changing", Json()) == true) {
+    text += Line("", "plans for what was measured are being made");
+  }
+  return text;
+}
+
+std::string KeptConditionsText(const Json& kept) {
+  if (kept.empty()) return "";
+  std::string text =
+      Line("conditions", fmt::format("from {}, in {} iterations and {} clock calls", FromText(kept),
+                                     MemberText(kept, "iterations"), MemberText(kept, "calls")));
+  for (const Json& figure : ListOf(kept, "figures")) {
+    const std::string name = MemberText(figure, "name");
+    text += Line("", fmt::format("{}: {} +- {}", FigureName(name),
+                                 FigureText(name, NumberOf(figure, "measured").value_or(0)),
+                                 FigureText(name, NumberOf(figure, "measured_std").value_or(0))));
+  }
+  return text;
+}
+
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -322,6 +528,200 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
         fmt::format("version {}: {} reports of ranks; {} from a rank's begin to its end on average",
                     MemberText(iterations, "plan_version"), MemberText(iterations, "reports"),
                     SecondsOf(iterations, "mean_s")));
+  }
+  return text;
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// "state      j-1f2e llama".
+std::string LineStart(const std::string& what, const std::string& id, const std::string& name) {
+  return fmt::format("{:<10} {}{}{}", Printable(what), id, name.empty() ? "" : " ", name);
+}
+
+// "1 of 4 have"; empty where a server of before does not say.
+std::string HowManyHave(const Json& job, const char* key) {
+  const std::string count = MemberText(job, key);
+  const std::string all = MemberText(job, "world_size");
+  return count.empty() || all.empty() ? "" : fmt::format(" ({} of {} have)", count, all);
+}
+
+std::string AwaitedText(const Json& job) {
+  const std::string state = MemberText(job, "state");
+  if (state == "finished") return "nothing: the job has finished; deleting it ends this";
+  if (HasEnded(job)) return "its trainers have ended; finishing or deleting it is next";
+  if (state == "registering") {
+    return "waits for its ranks to register" + HowManyHave(job, "ranks_registered");
+  }
+  if (state == "profiling") {
+    return "waits for its ranks to measure" + HowManyHave(job, "ranks_measured");
+  }
+  if (state == "characterizing") return "waits for its first plan, which is being made";
+  if (state == "failed") return "has no plan; waits until somebody sees to it";
+  if (HasFirstPlan(job)) return "trains; waits for better plans, which are being searched for";
+  return "trains; waits for other plans, for stragglers and for findings";
+}
+
+}  // namespace
+
+std::string AwaitedLine(const Json& job) {
+  return fmt::format("{}: {}\n", LineStart("next", MemberText(job, "id"), MemberText(job, "name")),
+                     AwaitedText(job));
+}
+
+std::string EventText(const std::string& name, const std::string& data) {
+  return fmt::format("{} {}\n", Printable(name), JsonText(data));
+}
+
+std::string JsonText(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  return json.is_discarded() ? Printable(text) : json.dump(-1, ' ', /*ensure_ascii=*/true);
+}
+
+std::string EventLine(const std::string& name, const Json& data, const Json& job) {
+  const auto part = [](const std::string& before, const std::string& value) {
+    return value.empty() ? "" : before + value;
+  };
+  std::string id = MemberText(data, "job");
+  if (id.empty()) id = MemberText(data, "id");
+  std::string text = LineStart(name, id, MemberText(job, "name"));
+  if (data.value("deleted", Json()) == true) return text + ": deleted\n";
+  text += part(": ", MemberText(data, "sentence"));
+  text += part(": straggler ", MemberText(data, "straggler_id"));
+  if (name == "job" && data.contains("labels")) {  // They changed.
+    const std::string labels = LabelsOf(data);
+    text += labels.empty() ? ": has no labels" : ": labels " + labels;
+  }
+  text += part(": ", MemberText(job, "state"));
+  text += part(", ", MemberText(job, "reason"));
+  const Json& plan = ObjectOf(job, "plan");
+  if (plan.empty()) return text + "\n";
+  text += fmt::format(", plan {} ({})", MemberText(plan, "version"), MemberText(plan, "reason"));
+  text += part(", iteration ", SecondsOf(WholeJobOf(plan), "iteration_time_s"));
+  text += part(", saving ", SavingNow(job));
+  if (const long long slow = SlowPipelines(job); slow > 0) {
+    text += ", " + CountOf(slow, "slow pipeline");
+  }
+  return text + "\n";
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Percent with its interval.
+std::string EstimateText(const Json& estimate, std::string (*format)(double, int)) {
+  const auto mean = NumberOf(estimate, "mean");
+  if (!mean) return "not known yet";
+  return fmt::format("{} (95 %: {} to {})", format(*mean, 2),
+                     format(NumberOf(estimate, "least").value_or(0), 2),
+                     format(NumberOf(estimate, "most").value_or(0), 2));
+}
+
+// What makes a measured saving doubtful.
+std::string DoubtText(const Json& realised, const Json& blocks) {
+  constexpr double kLonger = 4;  // Times.
+  if (!NumberOf(ObjectOf(realised, "saving_percent"), "mean")) return "";
+  std::string text;
+  const std::string settling = MemberText(realised, "settling");
+  const double every = kLonger * NumberOf(blocks, "every").value_or(0);
+  const double iterations = kLonger * NumberOf(blocks, "iterations").value_or(0);
+  if (settling == "goes_on") {
+    text = Line("", "a change of clocks still acts at the end of a stretch, so this is biased") +
+           Line("", "if that is still so after 8 pairs, the server makes stretches twice as long");
+  } else if (settling == "unknown") {
+    text = Line("", "stretches are too short to show effects that grow slowly, such as heat");
+    if (iterations > 0) {
+      text += Line("", fmt::format("to be sure, compare with --every {:.0f} --iterations {:.0f}",
+                                   every, iterations));
+    }
+  }
+  if (MemberText(realised, "agrees") == "false") {
+    text += Line("", "DISAGREES with what is promised: docs/how-to/savings.md says what to do");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string DetectionText(const Json& detection) {
+  if (detection.empty()) return "";
+  std::string text =
+      Line("detection",
+           fmt::format("{}: threshold {}, window {} iterations; {} ranks are watched",
+                       MemberText(detection, "mode"),
+                       FormatPercent(100 * NumberOf(detection, "threshold").value_or(0), 1),
+                       MemberText(detection, "window"), MemberText(detection, "watched_ranks")));
+  // An older server does not say so.
+  const std::string reporting = MemberText(detection, "reporting_ranks");
+  if (!reporting.empty()) {
+    text += Line("", fmt::format("{} of {} ranks report to this server", reporting,
+                                 MemberText(detection, "ranks")));
+  }
+  for (const Json& slow : ListOf(detection, "slow")) {
+    const std::string straggler = MemberText(slow, "straggler_id");
+    text +=
+        Line("slow rank",
+             fmt::format("{}: x {:.3g} since iteration {}{}{}", MemberText(slow, "rank"),
+                         NumberOf(slow, "factor").value_or(0), MemberText(slow, "since_iteration"),
+                         straggler.empty() ? "" : ", answered as straggler ", straggler));
+    text += Line("", MemberText(slow, "cause"));
+  }
+  const std::string together = MemberText(detection, "together");
+  if (!together.empty()) text += Line("", "these are " + together);
+  const double drift = NumberOf(detection, "drift_factor").value_or(1);
+  if (drift != 1) text += Line("drift", fmt::format("nearly all ranks: x {:.3g}", drift));
+  return text + Line("iterations", MemberText(detection, "iteration_cause"));
+}
+
+std::string SavingsText(const Json& savings) {
+  std::string text;
+  const bool is_estimated = MemberText(savings, "kind") == "estimated";
+  const Json& promised = ObjectOf(savings, "promised");
+  if (!IsBelievable(promised)) {
+    text += Line("promised", fmt::format("{}; perseus job show says why", kNotBelievable));
+  } else if (const auto saving = NumberOf(promised, "saving_percent")) {
+    text +=
+        Line(is_estimated ? "ESTIMATED" : "promised",
+             fmt::format("saving {}, slowdown {}, against an iteration at maximum clocks{}",
+                         FormatPercent(*saving, 2),
+                         FormatSignedPercent(NumberOf(promised, "time_percent").value_or(0), 2),
+                         is_estimated ? ": what would be saved; in shadow mode nothing is" : ""));
+    if (const auto unlocked = UnlockedOf(promised)) {
+      text +=
+          Line("", fmt::format("saving {}, slowdown {}, against one with no clock set, which is "
+                               "what a comparison measures",
+                               FormatPercent(unlocked->saving_percent, 2),
+                               FormatSignedPercent(unlocked->slowdown_percent, 2)));
+    } else if (MemberText(savings, "baseline") == "unlocked" && !is_estimated) {
+      text += Line("",
+                   "no clock set is not measured: where GPUs boost or are capped, the saving "
+                   "against it differs");
+    }
+  }
+  const std::string measured = SecondsOf(savings, "measured_at_maximum_s");
+  if (is_estimated && !measured.empty()) {
+    text += Line("measured", measured + " an iteration with no clock set");
+  }
+  const Json& blocks = ObjectOf(savings, "comparison");
+  if (!blocks.empty()) {
+    text += Line("comparison",
+                 fmt::format("of every {} iterations {} run with no clock set",
+                             MemberText(blocks, "every"), MemberText(blocks, "iterations")));
+  }
+  if (blocks.empty() && ListOf(savings, "realised").empty() && !is_estimated) {
+    text += Line("realised", "nothing was measured; compare with --every N --iterations M");
+  }
+  for (const Json& realised : ListOf(savings, "realised")) {
+    text +=
+        Line("realised",
+             fmt::format("plan {}, {} pairs: saving {}, slowdown {}",
+                         MemberText(realised, "plan_version"), MemberText(realised, "pairs"),
+                         EstimateText(ObjectOf(realised, "saving_percent"), FormatPercent),
+                         EstimateText(ObjectOf(realised, "time_percent"), FormatSignedPercent)));
+    text += DoubtText(realised, blocks);
   }
   return text;
 }

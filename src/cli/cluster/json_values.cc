@@ -8,6 +8,8 @@
 
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 #include "cli/framework/table.h"
 #include "common/printable.h"
@@ -52,6 +54,89 @@ std::string SecondsOf(const nlohmann::ordered_json& object, const char* key) {
 
 std::string Line(const char* what, const std::string& value) {
   return value.empty() ? "" : fmt::format("{:<12} {}\n", what, value);
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+}  // namespace
+
+std::string SavingOf(const Json& plan) {
+  const auto percent = NumberOf(plan, "saving_percent");
+  return percent ? FormatPercent(*percent, 2) : "";
+}
+
+const Json& WholeJobOf(const Json& plan) {
+  const Json& whole = ObjectOf(plan, "whole_job");
+  return whole.empty() ? plan : whole;
+}
+
+bool HasEnded(const Json& job) {
+  return job.value("ended", Json()) == true || MemberText(job, "state") == "finished";
+}
+
+std::string LabelsOf(const Json& job) {
+  std::string text;
+  for (const auto& [name, value] : ObjectOf(job, "labels").items()) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", Printable(name),
+                        value.is_string() ? Printable(value.get<std::string>()) : "");
+  }
+  return text;
+}
+
+std::string LabelFilter(const JobLabels& labels) {
+  std::string text;
+  for (const auto& [name, value] : labels) {
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", name, value);
+  }
+  return text;
+}
+
+std::optional<UnlockedFigures> UnlockedOf(const Json& plan) {
+  const Json& unlocked = ObjectOf(plan, "unlocked");
+  const auto seconds = NumberOf(unlocked, "iteration_time_s");
+  const auto joules = NumberOf(unlocked, "energy_j");
+  const auto slowdown = NumberOf(unlocked, "slowdown_percent");
+  const auto saving = NumberOf(unlocked, "saving_percent");
+  if (!seconds || !joules || !slowdown || !saving) return std::nullopt;
+  return UnlockedFigures{.iteration_time_seconds = *seconds,
+                         .energy_joules = *joules,
+                         .slowdown_percent = *slowdown,
+                         .saving_percent = *saving};
+}
+
+std::string StateOf(const Json& job) {
+  return MemberText(job, "state") +
+         (HasEnded(job) && MemberText(job, "state") != "finished" ? ", ended" : "");
+}
+
+bool NobodyFollows(const Json& job) { return NumberOf(job, "following") == 0 && !HasEnded(job); }
+
+bool IsBelievable(const Json& object) { return object.value("believable", Json()) != false; }
+
+std::string SavingNow(const Json& job) {
+  std::string saving = SavingOf(WholeJobOf(ObjectOf(job, "plan")));
+  if (saving.empty()) return saving;
+  if (NobodyFollows(job)) return "none now";
+  return IsBelievable(job) ? saving : "not believable";
+}
+
+bool HasFirstPlan(const Json& job) {
+  return !ObjectOf(job, "plan").empty() && job.value("refined", Json()) == false &&
+         MemberText(job, "state") != "finished";
+}
+
+long long SlowPipelines(const Json& job) {
+  for (const char* const key : {"slow_pipelines", "stragglers"}) {
+    const auto count = job.find(key);
+    if (count != job.end() && count->is_number_integer()) return count->get<long long>();
+  }
+  return static_cast<long long>(ListOf(job, "stragglers").size());
+}
+
+std::string CountText(const Json& value) {
+  return value.is_array() ? std::to_string(value.size()) : Printable(value.dump());
 }
 
 }  // namespace perseus::cli

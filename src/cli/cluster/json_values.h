@@ -8,6 +8,10 @@
 #include <optional>
 #include <string>
 
+#include "common/labels.h"
+#include "perseus/job_file.h"
+#include "perseus/plan.h"
+
 // Members of what a server answered, for people. What is missing or of another type is
 // nothing: the server may be an older one.
 namespace perseus::cli {
@@ -28,6 +32,50 @@ std::string SecondsOf(const nlohmann::ordered_json& object, const char* key);
 
 // "what         value"; empty where the value is.
 std::string Line(const char* what, const std::string& value);
+
+// What a server's answer says of a job, as lists and descriptions of jobs show it.
+
+// Of a plan's figures: "12.30 %"; empty where it has none.
+std::string SavingOf(const nlohmann::ordered_json& plan);
+
+// Of a plan: the figures of all pipelines together; a server of before says the plan's alone.
+const nlohmann::ordered_json& WholeJobOf(const nlohmann::ordered_json& plan);
+
+// Whether it is finished, or its trainers have ended; a run with the same name goes on.
+bool HasEnded(const nlohmann::ordered_json& job);
+
+// "project=x, team=vision"; empty: none.
+std::string LabelsOf(const nlohmann::ordered_json& job);
+
+// The same for a query: "project:x,team:vision".
+std::string LabelFilter(const JobLabels& labels);
+
+// A plan against iterations with no clock set; nothing where that was not measured.
+std::optional<UnlockedFigures> UnlockedOf(const nlohmann::ordered_json& plan);
+
+// "profiling"; "profiling, ended".
+std::string StateOf(const nlohmann::ordered_json& job);
+
+// Whether ranks have reported, and none of them follows the plan, which then saves nothing.
+bool NobodyFollows(const nlohmann::ordered_json& job);
+
+// Of a job, or of what its plan promises. A server of before does not say.
+bool IsBelievable(const nlohmann::ordered_json& object);
+
+// What a job saves now, as far as its plan says.
+std::string SavingNow(const nlohmann::ordered_json& job);
+
+// Whether the plan that a job follows is a first one, while a better one is searched for.
+bool HasFirstPlan(const nlohmann::ordered_json& job);
+
+// How many pipelines are slow. An older server says only how often that was reported.
+long long SlowPipelines(const nlohmann::ordered_json& job);
+
+// Of a list or of a number.
+std::string CountText(const nlohmann::ordered_json& value);
+
+// The settings as the server takes them: without those that name files.
+nlohmann::ordered_json SettingsJson(const JobFile& settings);
 
 }  // namespace perseus::cli
 

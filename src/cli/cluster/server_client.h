@@ -5,9 +5,11 @@
 #define PERSEUS_CLI_CLUSTER_SERVER_CLIENT_H_
 
 #include <array>
+#include <functional>
 #include <initializer_list>
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,6 +59,37 @@ class ServerClient {
 std::string NamesFrom(const ServerFlags& flags, std::string_view things,
                       std::initializer_list<const char*> members,
                       const std::vector<std::string>& queries = {""});
+
+// The events of a server, on standard error also that it is gone, since when, and that it is
+// back: it is asked for a sign of life where it says nothing, and connected to again.
+class ServerEvents {
+ public:
+  // `subject`: the path of the job whose events these are, or one that always answers.
+  static Result<ServerEvents> Open(ServerClient* client, const std::string& path,
+                                   std::string subject);
+
+  // The next event, however long it takes; none once nobody wants it any more, which is asked
+  // every few seconds. Error: the server refuses, as the job is deleted.
+  Result<std::optional<http::Event>> Next(const std::function<bool()>& is_wanted);
+
+ private:
+  ServerEvents(ServerClient* client, std::string path, std::string subject,
+               http::EventReader reader)
+      : client_(client),
+        path_(std::move(path)),
+        subject_(std::move(subject)),
+        reader_(std::move(reader)) {}
+
+  bool IsAlive();
+  Result<void> ComeBack(const std::string& why, const std::function<bool()>& is_wanted);
+  Result<bool> TryAgain();
+
+  ServerClient* client_;
+  std::string path_;
+  std::string subject_;
+  http::EventReader reader_;
+  std::string last_id_;
+};
 
 }  // namespace perseus::cli
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/cluster/job_values.h"
+#include "cli/cluster/json_values.h"
 #include "cli/cluster/server_client.h"
 #include "cli/command_line.h"
 #include "cli/framework/table.h"

@@ -550,7 +550,7 @@ void ListJobs(const CallPointer& call) {
 void SetStraggler(const JobPointer& job, const CallPointer& call) {
   const auto straggler = ReadBody(kNewStraggler, call->request.body);
   if (!straggler) return Send(*call, FailureResponse(straggler.error()));
-  Change(job, call, AddStraggler{*straggler},
+  Change(job, call, *straggler,
          [](const Answer& added) { return JsonAnswer(201, kStragglerSet, added); });
 }
 

@@ -1,27 +1,75 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "server/ops/serve.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstddef>
+#include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
-#include "cli/cluster/serve_flags.h"
+#include "cli/cluster/flags.h"
+#include "cli/command_options.h"
+#include "cli/commands.h"
+#include "cli/framework/terminal.h"
 #include "cli/framework/value_parsers.h"
 #include "common/file.h"
 #include "common/numbers.h"
 #include "common/tree.h"
 #include "common/tree_reader.h"
+#include "server/api/api.h"
 
 namespace perseus::cli {
+
+void AddServeCommand(CommandParser* parser, Invocation* invocation) {
+  parser->AddCommand(
+      Command::kServe, "serve",
+      "Run the server: jobs, ranks, plans, stragglers.\n\nRanks join a job and get its plan, and "
+      "every new version of the plan. If the job has no profile, the ranks measure one first. If "
+      "one pipeline becomes slow, the others get slower plans, which save energy. If the server is "
+      "killed, its jobs go on after a restart. Clients of Zeus' pipeline frequency optimizer can "
+      "use the same port. The server prints one line when it is ready, and ends on SIGTERM or "
+      "SIGINT.\n\nEvery option can also be given in the environment, as PERSEUS_SERVE_LISTEN for "
+      "--listen, or in a TOML file (--config, PERSEUS_SERVE_CONFIG), as listen = \"...\"; '-' "
+      "becomes '_'. Options win over the environment, the environment over the file.",
+      {{"for this machine only", "perseus serve --store sqlite:/var/lib/perseus/jobs.db"},
+       {"for a cluster",
+        "perseus serve --listen 0.0.0.0:7787 --token-file tokens --tls-cert cert.pem --tls-key "
+        "key.pem"},
+       {"one of several on one database",
+        "perseus serve --store postgresql://perseus@db.example/perseus"},
+       {"for clients of Zeus", "perseus serve --zeus-plan plan/plan.json"}});
+  ServeFlags* flags = &invocation->serve;
+  for (const ServeSetting& setting : ServeSettings()) {
+    const std::string name(setting.name);
+    const ValueKind kind = setting.value == "FILE"  ? ValueKind::kFile
+                           : setting.value == "DIR" ? ValueKind::kDirectory
+                                                    : ValueKind::kText;
+    parser->AddText("--" + name, std::string(setting.value), std::string(setting.help),
+                    [flags, name](const std::string& text) -> Result<void> {
+                      flags->values[name] = text;
+                      return {};
+                    },
+                    {kind, {}});
+  }
+  parser->AddFlag(&flags->openapi, "--openapi",
+                  "Print the OpenAPI document of the server's API and end.");
+  parser->AddText("--config", "FILE", "A TOML file of these options.",
+                  CommandParser::NotEmpty(&flags->config_file, "the name of the file is empty"),
+                  {ValueKind::kFile, {}});
+}
+
 namespace {
 
 using server::ServeOptions;
@@ -217,6 +265,39 @@ Result<ServeOptions> ResolveServeOptions(const ServeFlags& flags,
     }
   }
   return options;
+}
+
+namespace {
+
+// The site that the package has put beside the program: bin/perseus and share/doc/perseus/site. "":
+// it has none.
+std::string InstalledDocs() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (error) return "";
+  const fs::path folder = program.parent_path().parent_path() / "share/doc/perseus/site";
+  return fs::is_regular_file(folder / "index.html", error) ? folder.string() : "";
+}
+
+}  // namespace
+
+Result<Printout> RunServe(const ServeFlags& flags) {
+  if (flags.openapi) return Printout(server::OpenapiJson());
+  const auto environment = [](const std::string& name) -> std::optional<std::string> {
+    const char* const value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe)
+    if (value == nullptr) return std::nullopt;
+    return value;
+  };
+  Result<server::ServeOptions> options = ResolveServeOptions(flags, environment);
+  if (!options) return tl::unexpected(options.error());
+  if (options->docs_folder.empty()) options->docs_folder = InstalledDocs();
+  const Result<void> served = server::Serve(*options, [](const std::string& url) {
+    // Whoever started us waits for this line; one that went away needs none.
+    static_cast<void>(WriteStandardOutput(fmt::format("perseus serve: ready at {}\n", url)));
+  });
+  if (!served) return tl::unexpected(served.error());
+  return Printout{};
 }
 
 }  // namespace perseus::cli
