@@ -25,10 +25,8 @@ struct Situation {
   const std::string& id() const { return job.record.id; }
 };
 
-// decide_ranks.cc
 Outcome<Decision> DecideOn(const Situation& on, const RegisterRank& command);
 Outcome<Decision> DecideOn(const Situation& on, const TakeMeasurements& command);
-// decide_profile.cc
 Outcome<Decision> DecideOn(const Situation& on, const Advance& command);
 Outcome<Decision> DecideOn(const Situation& on, const UseProfile& command);
 Outcome<Decision> DecideOn(const Situation& on, const Reprofile& command);
@@ -44,13 +42,13 @@ Outcome<Decision> DecideOn(const Situation& on, const TakeConditions& command);
 // What the library keeps of the job's conditions. Empty: they say too little, or less than those
 // that the job began with.
 std::string KeptConditionsOf(const Situation& on, const ConditionsState& state);
-// decide_operator.cc
+// decide.cc
 Outcome<Decision> DecideOn(const Situation& on, const SetTarget& command);
 Outcome<Decision> DecideOn(const Situation& on, const SetWatch& command);
 Outcome<Decision> DecideOn(const Situation& on, const SetLabels& command);
 Outcome<Decision> DecideOn(const Situation& on, const FinishJob& command);
 Outcome<Decision> DecideOn(const Situation& on, const DeleteJob& command);
-// decide_stragglers.cc
+
 Outcome<Decision> DecideOn(const Situation& on, const AddStraggler& command);
 Outcome<Decision> DecideOn(const Situation& on, const ClearStraggler& command);
 Outcome<Decision> DecideOn(const Situation& on, const ClearStragglers& command);

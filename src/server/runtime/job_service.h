@@ -188,7 +188,7 @@ class JobService {
   std::string KnownKey(const std::string& client_key) const;
   std::vector<Listed> All() const;
 
-  // job_lookup.cc: jobs that other servers created and deleted.
+  // Jobs that other servers created and deleted.
   JobPointer Known(const std::string& id) const;
   JobPointer Add(LoadedJob loaded, bool ask_for_work);
   void Load(const std::string& id, bool ask_for_work, const FoundCallback& found);
