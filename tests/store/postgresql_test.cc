@@ -12,9 +12,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <fstream>
 #include <future>
-#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -217,21 +215,6 @@ TEST_P(SeveralStoresTest, AllMayMigrateAtOnce) {
   }
   for (std::future<std::string>& one : opened) EXPECT_EQ(one.get(), "");
   EXPECT_TRUE(Open()->Write(SampleFacts("a")));
-}
-
-// The first version that there was on PostgreSQL.
-TEST_P(PostgresqlTest, AStoreOfVersion3IsMigratedWithAllItHolds) {
-  std::ifstream stream("tests/store/data/version3.sql");
-  ASSERT_TRUE(stream);
-  SharedPostgres().Run(std::string{std::istreambuf_iterator<char>(stream), {}}, DatabaseName());
-  const auto store = Open();
-  ASSERT_EQ(store->ListHeads()->size(), 3);
-  EXPECT_EQ(JobOrThrow(*store, "a").job.profile_source, "measured");
-  EXPECT_EQ(JobOrThrow(*store, "a").measurements.at(0).rows.at(0).samples, 12);
-  EXPECT_EQ(JobOrThrow(*store, "b").iterations_elsewhere.size(), 2);
-  EXPECT_EQ(JobOrThrow(*store, "c").job.profile_source, "given");
-  EXPECT_TRUE(store->ListProfiles()->empty());
-  EXPECT_TRUE(store->Write(SampleFacts("d")));
 }
 
 TEST_P(PostgresqlTest, SentencesForWhatLacks) {
