@@ -266,11 +266,6 @@ TEST_F(CopyToPostgresqlTest, TheSameDatabaseByAnotherAddressIsRefused) {
   EXPECT_THAT(ErrorOf(CopyStore(to_, to_ + "&connect_timeout=9")), Mentions("same"));
 }
 
-TEST_F(CopyToPostgresqlTest, ATargetThatIsNotEmptyIsRefused) {
-  ASSERT_TRUE(CopyStore(from_, to_));
-  EXPECT_THAT(ErrorOf(CopyStore(from_, to_)), Mentions("jobs", "2", "empty"));
-}
-
 TEST_F(CopyToPostgresqlTest, WithoutRightsOrDatabaseNothingIsWritten) {
   const PostgresServer& server = SharedPostgres();
   server.Run("CREATE ROLE copier LOGIN");
@@ -279,12 +274,6 @@ TEST_F(CopyToPostgresqlTest, WithoutRightsOrDatabaseNothingIsWritten) {
               Mentions("right", "owner"));
   EXPECT_THAT(ErrorOf(CopyStore(from_, server.Uri("nowhere"))), Mentions("database", "role;"));
   EXPECT_EQ(Tables(), "0");
-}
-
-TEST_F(CopyToPostgresqlTest, ANewerStoreIsRefused) {
-  { OpenOrThrow(to_); }
-  SharedPostgres().Run("UPDATE schema_version SET version = 99", database_);
-  EXPECT_THAT(ErrorOf(CopyStore(from_, to_)), Mentions("newer", "99"));
 }
 
 // SQLite keeps what PostgreSQL refuses: text that is not UTF-8.

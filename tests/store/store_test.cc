@@ -6,21 +6,35 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <soci/soci.h>
+#include <soci/sqlite3/soci-sqlite3.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <future>
+#include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "common/boot_clock.h"
+#include "common/temporary_directory.h"
+#include "server/store/cells.h"
 #include "store/facts_testing.h"
 #include "store/testing_stores.h"
 #include "support/mentions.h"
 
 namespace perseus::store {
+
 namespace {
 
 using StoreTest = AnyStoreTest;
@@ -259,4 +273,791 @@ TEST_P(StoreTest, ThreadsShareIt) {
 }
 
 }  // namespace
+
+// What a server reads when it starts, also where a job is damaged; and what of a
+// job is kept.
+
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+
+class HeadsTest : public AnyStoreTest {};
+INSTANTIATE_TEST_SUITE_P(On, HeadsTest, ::testing::Values(Kind::kSqlite, Kind::kPostgresql),
+                         KindName);
+
+TEST_P(HeadsTest, AHeadSaysWhatTheJobSays) {
+  const auto store = Open();
+  JobRecord later = SampleJob("a");
+  later.created_at_seconds += 1;
+  later.name = "the later one";
+  ASSERT_TRUE(store->Write({later}));
+  ASSERT_TRUE(store->Write({SampleJob("b")}));
+  ASSERT_TRUE(
+      store->Write({StateChange{.job = "a", .state = JobState::kFinished, .at_seconds = 1.8e9}}));
+  const auto heads = store->ListHeads();
+  ASSERT_TRUE(heads) << heads.error().message;
+  ASSERT_EQ(heads->size(), 2);
+  EXPECT_EQ((*heads)[0].id, "b");
+  EXPECT_EQ((*heads)[0].state, JobState::kRegistering);
+  EXPECT_EQ((*heads)[0].finished_at_seconds, 0);
+  const JobHead& head = (*heads)[1];
+  const StoredJob job = JobOrThrow(*store, "a");
+  EXPECT_EQ(head.client_key, job.job.client_key);
+  EXPECT_EQ(head.name, "the later one");
+  EXPECT_EQ(head.labels, SampleJob("a").labels);
+  EXPECT_EQ(head.origin, JobOrigin::kZeus);
+  EXPECT_EQ(head.state, JobState::kFinished);
+  EXPECT_EQ(head.created_at_seconds, 1.7e9 + 1);
+  EXPECT_EQ(head.finished_at_seconds, 1.8e9);
+  EXPECT_EQ(head.marks, job.marks);
+  EXPECT_EQ(job.job.finished_at_seconds, 1.8e9);
+}
+
+TEST_P(HeadsTest, AJobIsFinishedSinceItFirstWas) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Write({SampleJob("a")}));
+  const auto change = [&](JobState state, double at) {
+    ASSERT_TRUE(store->Write({StateChange{.job = "a", .state = state, .at_seconds = at}}));
+  };
+  change(JobState::kRunning, 5);
+  EXPECT_EQ(JobOrThrow(*store, "a").job.finished_at_seconds, 0);
+  change(JobState::kFinished, 6);
+  change(JobState::kFinished, 7);
+  EXPECT_EQ(JobOrThrow(*store, "a").job.finished_at_seconds, 6);
+  change(JobState::kRunning, 8);
+  EXPECT_EQ(JobOrThrow(*store, "a").job.finished_at_seconds, 0);
+}
+
+TEST_P(HeadsTest, OfAllVersionsTheNewestAreKeptAndOfIterationsAllSums) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Write({SampleJob("a")}));
+  ASSERT_TRUE(store->Write({SampleJob("b"), PlanVersion{.job = "b", .version = 1}}));
+  // Not every number is given. In parts: all in one transaction, of which each may take 5 s, take
+  // that long on PostgreSQL when the machine is busy.
+  constexpr std::size_t kPart = 100;
+  std::vector<Fact> facts;
+  for (int version = 1; version <= kMostStoredVersions + 5; ++version) {
+    facts.push_back(PlanVersion{.job = "a", .version = 2 * version});
+    facts.push_back(IterationSummary{.job = "a", .plan_version = 2 * version, .reports = 1});
+    if (facts.size() < kPart && version < kMostStoredVersions + 5) continue;
+    const auto written = store->Write(std::exchange(facts, {}));
+    ASSERT_TRUE(written) << written.error().message;
+  }
+  const StoredJob job = JobOrThrow(*store, "a");
+  EXPECT_EQ(job.version->version, 2 * (kMostStoredVersions + 5));
+  EXPECT_EQ(job.iterations_here.size(), kMostStoredVersions + 5);
+  EXPECT_TRUE(JobOrThrow(*store, "b").version);
+  const std::string query = "SELECT COUNT(*) || ' ' || MIN(version) FROM versions WHERE job = 'a'";
+  std::string counted;
+  if (GetParam() == Kind::kSqlite) {
+    soci::session(soci::sqlite3, "dbname=\"" + spec_.substr(7) + "\"") << query,
+        soci::into(counted);
+  } else {
+    counted = SharedPostgres().Ask(query, DatabaseName());
+  }
+  EXPECT_EQ(counted, fmt::format("{} 12", kMostStoredVersions));
+}
+
+TEST_P(HeadsTest, AChangeWhoseDeadlineIsPastIsRefused) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Write({SampleJob("a")}));
+  const auto late = store->Write({TargetChange{"a", "1.1x"}}, std::nullopt, BootClock::now());
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, kTooLate);
+  EXPECT_THAT(late.error().message, AllOf(Mentions("a", "late"), Mentions("written")));
+  EXPECT_FALSE(store->counters().is_failing);
+  EXPECT_TRUE(store->Write({TargetChange{"a", "1.2x"}}, std::nullopt,
+                           BootClock::now() + std::chrono::minutes(1)));
+  EXPECT_EQ(JobOrThrow(*store, "a").job.target, "1.2x");
+  EXPECT_EQ(JobOrThrow(*store, "a").marks.revision, 2);
+}
+
+// Its client goes while the job's row is locked. Nothing was written, and the marks do not say so.
+TEST_P(HeadsTest, AChangeThatIsFoundLateLeavesTheMarksAsTheyWere) {
+  const auto store = Open();
+  ASSERT_TRUE(store->Write({SampleJob("a")}));
+  const JobMarks before = JobOrThrow(*store, "a").marks;
+  int looks = 0;
+  std::promise<Result<JobMarks>> late;
+  store->Add(
+      {TargetChange{"a", "1.1x"}},
+      [&](const Result<JobMarks>& written) { late.set_value(written); }, before.revision,
+      [&] { return ++looks == 1; });
+  const Result<JobMarks> answer = late.get_future().get();
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, kTooLate) << answer.error().message;
+  EXPECT_EQ(looks, 2);
+  EXPECT_EQ(JobOrThrow(*store, "a").marks, before);
+  EXPECT_TRUE(store->Write({TargetChange{"a", "1.2x"}}, before.revision));
+}
+
+// Its client goes while the row is being written.
+TEST_P(HeadsTest, AJobWhoseClientIsGoneIsNotThere) {
+  const auto store = Open();
+  const auto create = [&](std::function<bool()> is_wanted) {
+    // Shared: the store's thread may still be in it when its value is read.
+    const auto promise = std::make_shared<std::promise<Result<JobMarks>>>();
+    std::future<Result<JobMarks>> future = promise->get_future();
+    store->Add(
+        {SampleJob("a"), WorkWanted{.job = "a"}},
+        [promise](const Result<JobMarks>& written) { promise->set_value(written); }, std::nullopt,
+        std::move(is_wanted));
+    return future.get();
+  };
+  int looks = 0;
+  const auto late = create([&] { return ++looks == 1; });
+  EXPECT_EQ(looks, 2);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, kTooLate);
+  EXPECT_EQ(store->ListHeads()->size(), 0);
+  EXPECT_EQ(store->ListHeads()->size(), 0);
+  EXPECT_EQ(*store->ClaimWork(60), std::nullopt);
+  // Its id and its key are free.
+  EXPECT_TRUE(create({}));
+}
+
+class DamageTest : public ::testing::Test {
+ protected:
+  void Damage(const std::string& sql) const {
+    soci::session(soci::sqlite3, "dbname=" + file_) << sql;
+  }
+
+  TemporaryDirectory directory_;
+  std::string file_ = directory_.Path("store.sqlite");
+  std::vector<std::string> told_;
+  std::unique_ptr<Store> store_ = *Store::Open(
+      "sqlite:" + file_, [this](const std::string& sentence) { told_.push_back(sentence); });
+};
+
+TEST_F(DamageTest, OneDamagedCellSetsOneJobAside) {
+  for (const char* const job : {"a", "b", "c"}) ASSERT_TRUE(store_->Write(SampleFacts(job)));
+  Damage("UPDATE plans SET knobs = '!!' WHERE job = 'b'");
+  const auto b = store_->LoadJob("b");
+  ASSERT_FALSE(b);
+  EXPECT_EQ(b.error().code, kDamaged);
+  EXPECT_THAT(b.error().message, Mentions("b", "damaged:", "plans"));
+  EXPECT_THAT(b.error().message, Mentions("restore"));
+  EXPECT_TRUE(store_->LoadJob("b", Parts::kPhase));
+  EXPECT_TRUE(store_->LoadJob("c"));
+  // It can still be deleted.
+  EXPECT_TRUE(store_->Write({JobGone{"b"}}));
+  EXPECT_EQ(store_->ListHeads()->size(), 2);
+}
+
+TEST_F(DamageTest, ADamagedHeadIsLeftOutAndTold) {
+  for (const char* const job : {"a", "b", "c"}) ASSERT_TRUE(store_->Write(SampleFacts(job)));
+  Damage("UPDATE jobs SET state = 'dancing' WHERE id = 'a'");
+  Damage("UPDATE jobs SET origin = 7 WHERE id = 'c'");
+  const auto heads = store_->ListHeads();
+  ASSERT_TRUE(heads);
+  ASSERT_EQ(heads->size(), 1);
+  EXPECT_EQ(heads->front().id, "b");
+  EXPECT_THAT(told_, ElementsAre(Mentions("a", "damaged:"), Mentions("c", "damaged:")));
+  EXPECT_EQ(store_->LoadJob("c").error().code, kDamaged);
+}
+
+TEST_F(DamageTest, ATargetThatNobodyCanReadSetsItsJobAside) {
+  for (const char* const job : {"a", "b"}) ASSERT_TRUE(store_->Write(SampleFacts(job)));
+  Damage("UPDATE jobs SET target = '1.1' WHERE id = 'a'");
+  EXPECT_EQ(store_->LoadJob("a").error().code, kDamaged);
+  EXPECT_EQ(store_->LoadJob("a", Parts::kPhase).error().code, kDamaged);
+  EXPECT_THAT(store_->LoadJob("a").error().message, Mentions("a", "damaged:", "jobs"));
+  // A job without one goes by its settings.
+  Damage("UPDATE jobs SET target = '' WHERE id = 'a'");
+  EXPECT_TRUE(store_->LoadJob("a"));
+}
+
+// What is behind a long text in a row is found without reading the text.
+TEST_F(DamageTest, ListsAreReadByAnIndexInOrder) {
+  std::string plan;
+  soci::session sql(soci::sqlite3, "dbname=" + file_);
+  const soci::rowset<soci::row> rows =
+      (sql.prepare << "EXPLAIN QUERY PLAN SELECT j.id, j.name, j.state, j.created_at, "
+                      "j.finished_at, m.revision FROM jobs j CROSS JOIN marks m "
+                      "WHERE m.job = j.id ORDER BY j.created_at, j.id");
+  for (const soci::row& row : rows) plan += row.get<std::string>(3) + "\n";
+  EXPECT_THAT(plan, Mentions("SCAN", "USING", "INDEX", "jobs_by_age"));
+}
+
+}  // namespace
+
+// Revisions of jobs: what counts as a change, and who may make one.
+
+namespace {
+
+class MarksTest : public AnyStoreTest {
+ protected:
+  void SetUp() override {
+    AnyStoreTest::SetUp();
+    if (!IsSkipped()) store_ = Open();
+  }
+
+  JobMarks Written(const std::vector<Fact>& facts,
+                   std::optional<std::int64_t> expected = std::nullopt) const {
+    const Result<JobMarks> marks = store_->Write(facts, expected);
+    if (!marks) ADD_FAILURE() << marks.error().message;
+    return marks.value_or(JobMarks{});
+  }
+  Error Refused(const std::vector<Fact>& facts,
+                std::optional<std::int64_t> expected = std::nullopt) const {
+    const Result<JobMarks> marks = store_->Write(facts, expected);
+    if (!marks) return marks.error();
+    ADD_FAILURE() << "not refused";
+    return {};
+  }
+  std::vector<JobMarks> Listed() const {
+    const Result<std::vector<JobHead>> heads = store_->ListHeads();
+    std::vector<JobMarks> marks;
+    for (const JobHead& head : heads.value()) marks.push_back(head.marks);
+    return marks;
+  }
+
+  std::unique_ptr<Store> store_;
+};
+
+INSTANTIATE_TEST_SUITE_P(On, MarksTest, ::testing::Values(Kind::kSqlite, Kind::kPostgresql),
+                         KindName);
+
+TEST_P(MarksTest, FactsBumpTheMarksOfTheirKind) {
+  const JobMarks born = Written({SampleJob("a")});
+  EXPECT_EQ(born.id, "a");
+  EXPECT_GT(born.revision, 0);
+  EXPECT_EQ(born.curve, 0);
+  for (const Fact& fact : SampleFacts("a")) {
+    if (std::holds_alternative<JobRecord>(fact)) continue;
+    const JobMarks before = Listed().at(0);
+    const JobMarks after = Written({fact});
+    EXPECT_EQ(Listed().at(0), after);
+    const bool is_row =
+        std::holds_alternative<RankRecord>(fact) || std::holds_alternative<Measurements>(fact);
+    const bool is_unmarked = std::holds_alternative<IterationSummary>(fact) ||
+                             std::holds_alternative<HistoryRow>(fact) ||
+                             std::holds_alternative<WorkWanted>(fact);
+    EXPECT_EQ(after.rows, before.rows + (is_row ? 1 : 0)) << fact.index();
+    EXPECT_EQ(after.revision, before.revision + (is_row || is_unmarked ? 0 : 1)) << fact.index();
+    if (std::holds_alternative<CurveRecord>(fact)) {
+      EXPECT_EQ(after.curve, after.revision);
+    } else {
+      EXPECT_EQ(after.curve, before.curve);
+    }
+  }
+  EXPECT_EQ(JobOrThrow(*store_, "a").marks, Listed().at(0));
+}
+
+TEST_P(MarksTest, OfARequestEachGoesOnOnce) {
+  const JobMarks born = Written({SampleJob("a")});
+  const JobMarks after = Written({TargetChange{"a", "fastest"}, DetectionChange{"a", "{}"},
+                                  SampleRank("a", 0), SampleRank("a", 1)});
+  EXPECT_EQ(after.revision, born.revision + 1);
+  EXPECT_EQ(after.rows, born.rows + 1);
+}
+
+TEST_P(MarksTest, AnUnexpectedRevisionIsAConflictAndWritesNothing) {
+  const JobMarks born = Written({SampleJob("a")});
+  const JobMarks next = Written({TargetChange{"a", "1.1x"}}, born.revision);
+  EXPECT_EQ(next.revision, born.revision + 1);
+  const Error late = Refused({TargetChange{"a", "two"}, SampleRank("a", 0)}, born.revision);
+  EXPECT_EQ(late.code, ErrorCode::kConflict);
+  EXPECT_THAT(late.message, Mentions("meanwhile,"));
+  const StoredJob job = JobOrThrow(*store_, "a");
+  EXPECT_EQ(job.job.target, "1.1x");
+  EXPECT_TRUE(job.ranks.empty());
+  EXPECT_EQ(job.marks, next);
+  // A race that was lost is no failure of the store.
+  EXPECT_EQ(store_->counters().failures, 0);
+}
+
+TEST_P(MarksTest, WhatTheTablesRefuseIsAConflict) {
+  Written({SampleJob("a"), SampleRank("a", 0)});
+  EXPECT_EQ(Refused({SampleRank("nobody", 0)}).code, ErrorCode::kConflict);
+  RankRecord same_place = SampleRank("a", 9);
+  same_place.dp_rank = 0;
+  same_place.pp_rank = 0;
+  EXPECT_EQ(Refused({same_place}).code, ErrorCode::kConflict);
+  JobRecord same_key = SampleJob("b");
+  same_key.client_key = SampleJob("a").client_key;
+  EXPECT_EQ(Refused({same_key}).code, ErrorCode::kConflict);
+  EXPECT_EQ(store_->FindKey(same_key.client_key).value(), "a");
+  EXPECT_EQ(store_->FindKey("nobody's").value(), std::nullopt);
+}
+
+TEST_P(MarksTest, ARequestIsAboutOneJob) {
+  Written({SampleJob("a")});
+  Written({SampleJob("b")});
+  EXPECT_EQ(Refused({TargetChange{"a", "x"}, TargetChange{"b", "x"}}).code,
+            ErrorCode::kInvalidInput);
+  EXPECT_EQ(Refused({}).code, ErrorCode::kInvalidInput);
+}
+
+TEST_P(MarksTest, OfAJobThatIsGoneTheRevisionIsZero) {
+  const JobMarks born = Written({SampleJob("a")});
+  EXPECT_EQ(Refused({JobGone{"a"}}, born.revision + 7).code, ErrorCode::kConflict);
+  EXPECT_EQ(Written({JobGone{"a"}}, born.revision), JobMarks{.id = "a"});
+  EXPECT_EQ(Written({JobGone{"a"}}), JobMarks{.id = "a"});
+  EXPECT_EQ(Refused({TargetChange{"a", "x"}}, born.revision).code, ErrorCode::kConflict);
+  EXPECT_TRUE(Listed().empty());
+  EXPECT_EQ(store_->LoadJob("a").value(), std::nullopt);
+}
+
+TEST_P(MarksTest, OnlyThePartsThatWereAskedForAreRead) {
+  Written(SampleFacts("a"));
+  const StoredJob none = JobOrThrow(*store_, "a", Parts::kNone);
+  EXPECT_EQ(none.job.id, "a");
+  EXPECT_GT(none.marks.revision, 0);
+  EXPECT_EQ(none.job.client_key, "");
+  EXPECT_FALSE(none.curve || none.version || !none.ranks.empty() || !none.measurements.empty() ||
+               !none.stragglers.empty() || !none.iterations_here.empty());
+  const StoredJob some = JobOrThrow(*store_, "a", Parts::kRanks | Parts::kCurve);
+  EXPECT_EQ(some.ranks.size(), 2);
+  EXPECT_TRUE(some.curve);
+  EXPECT_FALSE(some.version || !some.measurements.empty() || !some.iterations_here.empty());
+}
+
+TEST_P(MarksTest, IterationsAreSummedOverServers) {
+  const IterationSummary mine = {.job = "a",
+                                 .plan_version = 2,
+                                 .reports = 3,
+                                 .total_seconds = 9,
+                                 .least_seconds = 2,
+                                 .most_seconds = 4,
+                                 .square_seconds2 = 29,
+                                 .energy_reports = 1,
+                                 .total_joules = 5,
+                                 .square_joules2 = 25};
+  Written({SampleJob("a")});
+  Written({mine});
+  Written({mine});  // Replaces what this server wrote before.
+  EXPECT_EQ(JobOrThrow(*store_, "a").iterations_here.at(0).reports, 3);
+  EXPECT_TRUE(JobOrThrow(*store_, "a").iterations_elsewhere.empty());
+  store_.reset();
+  store_ = Open();
+  IterationSummary more = mine;
+  more.reports = 2;
+  more.least_seconds = 1;
+  Written({more});
+  const StoredJob job = JobOrThrow(*store_, "a");
+  ASSERT_EQ(job.iterations_elsewhere.size(), 1);
+  EXPECT_EQ(job.iterations_elsewhere[0].reports, 3);
+  ASSERT_EQ(job.iterations_here.size(), 1);
+  EXPECT_EQ(job.iterations_here[0].reports, 2);
+  store_.reset();
+  store_ = Open();
+  const std::vector<IterationSummary> others = JobOrThrow(*store_, "a").iterations_elsewhere;
+  ASSERT_EQ(others.size(), 1);
+  EXPECT_EQ(others[0].reports, 5);
+  EXPECT_EQ(others[0].least_seconds, 1);
+  EXPECT_EQ(others[0].most_seconds, 4);
+  EXPECT_EQ(others[0].square_seconds2, 58);
+  EXPECT_EQ(others[0].energy_reports, 2);
+}
+
+TEST_P(MarksTest, ARankKeepsItsPosition) {
+  Written({SampleJob("a")});
+  RankRecord rank{.job = "a", .rank = 3, .dp_rank = 0, .pp_rank = 1};
+  Written({rank});
+  rank.node = "n9";
+  Written({rank});
+  rank.pp_rank = 0;
+  EXPECT_EQ(Refused({rank}).code, ErrorCode::kConflict);
+  const auto stored = store_->LoadJob("a", Parts::kRanks).value();
+  ASSERT_EQ(stored->ranks.size(), 1);
+  EXPECT_EQ(stored->ranks[0].pp_rank, 1);
+  EXPECT_EQ(stored->ranks[0].node, "n9");
+}
+
+TEST_P(MarksTest, TheProfileIsReadOnlyWhereItIsAskedFor) {
+  JobRecord job = SampleJob("a");
+  job.profile_csv = "text";
+  Written({job});
+  EXPECT_EQ(store_->LoadJob("a", Parts::kPhase).value()->job.profile_csv, "");
+  const Parts both = Parts::kPhase | Parts::kProfile;
+  EXPECT_EQ(store_->LoadJob("a", both).value()->job.profile_csv, "text");
+}
+
+TEST_P(MarksTest, TheTimeIsToldInSecondsOfTheDay) {
+  const double now =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  EXPECT_NEAR(store_->NowSeconds().value(), now, 60);
+}
+
+}  // namespace
+
+// What the store keeps of iterations by minute, hour and day, and for how long.
+
+namespace {
+
+constexpr std::int64_t kDay = 86'400;
+constexpr std::int64_t kToday = 20'000 * kDay;
+
+class HistoryTest : public AnyStoreTest {
+ protected:
+  void SetUp() override {
+    AnyStoreTest::SetUp();
+    if (!IsSkipped()) store_ = Open();
+  }
+
+  static HistoryRow Row(Resolution resolution, std::int64_t start, std::int64_t reports = 1) {
+    HistoryRow row = SampleHistory("a");
+    row.resolution = resolution;
+    row.start = start;
+    row.reports = reports;
+    return row;
+  }
+  void Write(const std::vector<Fact>& facts) const { ASSERT_TRUE(store_->Write(facts)); }
+  std::vector<NamedHistoryRow> Rows(Resolution resolution, const std::string& job = "",
+                                    std::int64_t since = 0,
+                                    std::int64_t until = kToday + kDay) const {
+    return store_
+        ->ListHistory({.job = job, .resolution = resolution, .since = since, .until = until})
+        .value();
+  }
+
+  std::unique_ptr<Store> store_;
+};
+
+INSTANTIATE_TEST_SUITE_P(On, HistoryTest, ::testing::Values(Kind::kSqlite, Kind::kPostgresql),
+                         KindName);
+
+TEST_P(HistoryTest, ARowIsReadAsItWasWritten) {
+  Write({SampleJob("a")});
+  const HistoryRow row = SampleHistory("a");
+  Write({row});
+  ASSERT_EQ(Rows(row.resolution).size(), 1U);
+  EXPECT_EQ(Rows(row.resolution)[0].row, row);
+  EXPECT_EQ(Rows(row.resolution)[0].name, SampleJob("a").name);
+  EXPECT_EQ(Rows(row.resolution)[0].owner, "alice");
+  EXPECT_EQ(Rows(row.resolution)[0].labels, SampleJob("a").labels);
+  EXPECT_EQ(JobOrThrow(*store_, "a").history_here, std::vector<HistoryRow>{row});
+  EXPECT_TRUE(JobOrThrow(*store_, "a", Parts::kIterations).history_here.empty());
+}
+
+TEST_P(HistoryTest, AServerReplacesItsRowAndServersAddUp) {
+  Write({SampleJob("a")});
+  Write({Row(Resolution::kDay, kToday, 3)});
+  Write({Row(Resolution::kDay, kToday, 5)});
+  EXPECT_EQ(Rows(Resolution::kDay)[0].row.reports, 5);
+  store_.reset();
+  store_ = Open();
+  EXPECT_TRUE(JobOrThrow(*store_, "a").history_here.empty());
+  Write({Row(Resolution::kDay, kToday, 2)});
+  const std::vector<NamedHistoryRow> rows = Rows(Resolution::kDay);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].row.reports, 7);
+  EXPECT_EQ(rows[0].row.joules, 2e6);
+  EXPECT_EQ(rows[0].row.ranks, 8);
+}
+
+// Of several servers, the span from the first to the last; not known where one does not know it.
+TEST_P(HistoryTest, ARowSaysFromWhenToWhen) {
+  Write({SampleJob("a")});
+  const auto row = [](double first, double last) {
+    HistoryRow each = Row(Resolution::kDay, kToday);
+    each.first_seconds = first;
+    each.last_seconds = last;
+    return each;
+  };
+  const auto first_and_last = [&] {
+    const HistoryRow all = Rows(Resolution::kDay).at(0).row;
+    return std::pair(all.first_seconds, all.last_seconds);
+  };
+  Write({row(20, 30)});
+  Write({row(20, 40)});
+  EXPECT_EQ(first_and_last(), std::pair(20.0, 40.0));
+  store_.reset();
+  store_ = Open();
+  Write({row(10, 35)});
+  EXPECT_EQ(first_and_last(), std::pair(10.0, 40.0));
+}
+
+// An iteration is as long as its slowest rank, whichever server that one reports to.
+TEST_P(HistoryTest, IterationsOfSeveralServersCountOnce) {
+  Write({SampleJob("a")});
+  const auto row = [](IterationTimes times) {
+    HistoryRow each = Row(Resolution::kDay, kToday);
+    each.times = each.measured_times = times;
+    return each;
+  };
+  const auto expect = [&](double seconds) {
+    const NamedHistoryRow all = Rows(Resolution::kDay).at(0);
+    EXPECT_EQ(all.iteration_seconds, seconds);
+    EXPECT_EQ(all.measured_iteration_seconds, seconds);
+  };
+  Write({row({})});
+  expect(0);
+  // All 8 ranks report to one server.
+  Write({row({.iterations = 4, .reports = 32, .seconds = 8})});
+  expect(2);
+  // A second one goes on in its place: the mean of all 8 iterations.
+  store_.reset();
+  store_ = Open();
+  Write({row({.iterations = 4, .reports = 32, .seconds = 4})});
+  expect(1.5);
+  // Two that each hear of 4 ranks, of the same iterations: the slowest rank's.
+  Write({JobGone{"a"}});
+  Write({SampleJob("b")});
+  const auto of_b = [&](IterationTimes times) {
+    HistoryRow each = row(times);
+    each.job = "b";
+    return each;
+  };
+  const auto seconds_of_b = [&] { return Rows(Resolution::kDay, "b").at(0).iteration_seconds; };
+  Write({of_b({.iterations = 4, .reports = 16, .seconds = 8})});
+  EXPECT_EQ(seconds_of_b(), 2);
+  store_.reset();
+  store_ = Open();
+  Write({of_b({.iterations = 4, .reports = 16, .seconds = 4})});
+  EXPECT_EQ(seconds_of_b(), 2);
+  EXPECT_EQ(Rows(Resolution::kDay, "b").at(0).row.times,
+            (IterationTimes{.iterations = 8, .reports = 32, .seconds = 12}));
+}
+
+TEST_P(HistoryTest, RowsHaveTheLabelsThatTheirJobHasNow) {
+  Write({SampleJob("a")});
+  JobRecord bare = SampleJob("b");
+  bare.labels = {};
+  Write({bare});
+  for (const char* const job : {"a", "b"}) {
+    HistoryRow row = Row(Resolution::kDay, kToday);
+    row.job = job;
+    Write({row});
+  }
+  EXPECT_EQ(Rows(Resolution::kDay).at(0).labels, SampleJob("a").labels);
+  EXPECT_TRUE(Rows(Resolution::kDay).at(1).labels.empty());
+  Write({LabelsChange{"a", {{"team", "language"}}}});
+  Write({LabelsChange{"b", {{"team", "vision"}}}});
+  EXPECT_EQ(Rows(Resolution::kDay).at(0).labels, (JobLabels{{"team", "language"}}));
+  EXPECT_EQ(Rows(Resolution::kDay).at(1).labels, (JobLabels{{"team", "vision"}}));
+  Write({LabelsChange{"b", {}}});
+  EXPECT_TRUE(Rows(Resolution::kDay).at(1).labels.empty());
+  EXPECT_TRUE(JobOrThrow(*store_, "b").job.labels.empty());
+  // They stay with the days; a job without days takes its labels along.
+  Write({JobGone{"a"}});
+  EXPECT_EQ(Rows(Resolution::kDay).at(0).labels, (JobLabels{{"team", "language"}}));
+  EXPECT_FALSE(store_->Write({LabelsChange{"a", {}}}));
+}
+
+TEST_P(HistoryTest, OnlyTheLastRowsOfAServerAreItsState) {
+  Write({SampleJob("a")});
+  Write({Row(Resolution::kMinute, kToday), Row(Resolution::kMinute, kToday + 60),
+         Row(Resolution::kHour, kToday)});
+  EXPECT_EQ(JobOrThrow(*store_, "a").history_here.size(), 2U);
+}
+
+TEST_P(HistoryTest, RowsOfOneJobAndTimeAreRead) {
+  Write({SampleJob("a")});
+  Write({SampleJob("b")});
+  HistoryRow other = Row(Resolution::kMinute, kToday);
+  other.job = "b";
+  Write({other});
+  Write({Row(Resolution::kMinute, kToday), Row(Resolution::kMinute, kToday + 60),
+         Row(Resolution::kMinute, kToday + 120)});
+  const std::vector<NamedHistoryRow> rows =
+      Rows(Resolution::kMinute, "a", kToday + 60, kToday + 120);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].row.start, kToday + 60);
+  EXPECT_EQ(Rows(Resolution::kMinute).size(), 4U);
+}
+
+TEST_P(HistoryTest, OldMinutesAndHoursAreForgottenAndDaysStay) {
+  Write({SampleJob("a")});
+  for (const Resolution resolution : {Resolution::kMinute, Resolution::kHour, Resolution::kDay}) {
+    for (const std::int64_t days : {0, 1, 2, 31, 32}) {
+      Write({Row(resolution, kToday - days * kDay)});
+    }
+  }
+  ASSERT_TRUE(store_->ForgetHistory(static_cast<double>(kToday)));
+  EXPECT_EQ(Rows(Resolution::kMinute).size(), 2U);
+  EXPECT_EQ(Rows(Resolution::kHour).size(), 4U);
+  EXPECT_EQ(Rows(Resolution::kDay).size(), 5U);
+}
+
+// More than one transaction deletes.
+TEST_P(HistoryTest, ManyRowsAreForgotten) {
+  Write({SampleJob("a")});
+  for (int i = 0; i < 3; ++i) {
+    std::vector<Fact> rows;
+    for (int j = 0; j < 400; ++j) {
+      rows.emplace_back(Row(Resolution::kMinute, 60 * (400 * i + j)));
+    }
+    Write(rows);
+  }
+  ASSERT_TRUE(store_->ForgetHistory(static_cast<double>(kToday)));
+  EXPECT_TRUE(Rows(Resolution::kMinute).empty());
+}
+
+TEST_P(HistoryTest, DaysStayWhenTheJobGoes) {
+  Write({SampleJob("a")});
+  Write({Row(Resolution::kMinute, kToday), Row(Resolution::kHour, kToday),
+         Row(Resolution::kDay, kToday)});
+  Write({JobGone{"a"}});
+  EXPECT_TRUE(Rows(Resolution::kMinute).empty());
+  EXPECT_TRUE(Rows(Resolution::kHour).empty());
+  ASSERT_EQ(Rows(Resolution::kDay).size(), 1U);
+  EXPECT_EQ(Rows(Resolution::kDay)[0].name, SampleJob("a").name);
+  // And nothing more is written of it.
+  EXPECT_FALSE(store_->Write({Row(Resolution::kDay, kToday, 9)}));
+  EXPECT_EQ(Rows(Resolution::kDay)[0].row.reports, 1);
+}
+
+constexpr double kLongSeconds = 1000;
+
+class WorkQueueTest : public AnyStoreTest {
+ protected:
+  void SetUp() override {
+    AnyStoreTest::SetUp();
+    if (IsSkipped()) return;
+    store_ = Open();
+    for (const char* const job : {"a", "b"}) {
+      ASSERT_TRUE(store_->Write({SampleJob(job), WorkWanted{job}}));
+    }
+  }
+  std::optional<std::string> Claimed(double seconds = kLongSeconds) const {
+    return store_->ClaimWork(seconds).value();
+  }
+
+  std::unique_ptr<Store> store_;
+};
+
+INSTANTIATE_TEST_SUITE_P(On, WorkQueueTest, ::testing::Values(Kind::kSqlite, Kind::kPostgresql),
+                         KindName);
+
+TEST_P(WorkQueueTest, WhoWaitedLongestComesFirstAndNobodyTwice) {
+  EXPECT_EQ(Claimed(), "a");
+  EXPECT_EQ(Claimed(), "b");
+  EXPECT_EQ(Claimed(), std::nullopt);
+}
+
+TEST_P(WorkQueueTest, WhatIsUrgentComesFirst) {
+  ASSERT_TRUE(store_->Write({WorkWanted{.job = "b", .urgent = true}}));
+  EXPECT_EQ(Claimed(), "b");
+  // It is no more when it is wanted again.
+  ASSERT_TRUE(store_->Write({WorkWanted{.job = "b"}}));
+  ASSERT_TRUE(store_->FinishWork("b"));
+  EXPECT_EQ(Claimed(), "a");
+  EXPECT_EQ(Claimed(), "b");
+}
+
+TEST_P(WorkQueueTest, EachKindIsClaimedAlone) {
+  EXPECT_EQ(store_->ClaimWork(kLongSeconds, WorkKind::kUrgent).value(), std::nullopt);
+  ASSERT_TRUE(store_->Write({WorkWanted{.job = "a", .urgent = true}}));
+  EXPECT_EQ(store_->ClaimWork(kLongSeconds, WorkKind::kOther).value(), "b");
+  EXPECT_EQ(store_->ClaimWork(kLongSeconds, WorkKind::kOther).value(), std::nullopt);
+  EXPECT_EQ(store_->ClaimWork(kLongSeconds, WorkKind::kUrgent).value(), "a");
+}
+
+TEST_P(WorkQueueTest, WhatIsDoneIsGone) {
+  EXPECT_EQ(Claimed(), "a");
+  ASSERT_TRUE(store_->FinishWork("a"));
+  EXPECT_EQ(Claimed(), "b");
+  ASSERT_TRUE(store_->FinishWork("b"));
+  EXPECT_EQ(Claimed(), std::nullopt);
+}
+
+TEST_P(WorkQueueTest, WhatIsWantedMeanwhileStays) {
+  EXPECT_EQ(Claimed(), "a");
+  ASSERT_TRUE(store_->Write({WorkWanted{"a"}}));
+  EXPECT_EQ(Claimed(), "b");
+  EXPECT_EQ(Claimed(), std::nullopt);
+  ASSERT_TRUE(store_->FinishWork("a"));
+  EXPECT_EQ(Claimed(), "a");
+  ASSERT_TRUE(store_->FinishWork("a"));
+  EXPECT_EQ(Claimed(), std::nullopt);
+}
+
+TEST_P(WorkQueueTest, ALeaseThatEndedIsTakenOver) {
+  EXPECT_EQ(Claimed(-1), "a");
+  EXPECT_EQ(Claimed(), "a");
+  EXPECT_TRUE(store_->RenewWork("a", kLongSeconds).value());
+  EXPECT_FALSE(store_->RenewWork("b", kLongSeconds).value());
+  EXPECT_EQ(Claimed(), "b");
+}
+
+TEST_P(WorkQueueTest, AJobThatGoesTakesItsWorkAlong) {
+  ASSERT_TRUE(store_->Write({JobGone{"a"}}));
+  EXPECT_EQ(Claimed(), "b");
+  EXPECT_EQ(Claimed(), std::nullopt);
+}
+
+TEST_P(WorkQueueTest, TheOnlyProcessThatDiedLeavesNoLease) {
+  if (store_->is_shared()) GTEST_SKIP() << "there may be others";
+  EXPECT_EQ(Claimed(), "a");
+  store_.reset();
+  store_ = Open();
+  EXPECT_EQ(Claimed(), "a");
+}
+
+// What is read of the cell that a value has; none: it is refused.
+template <typename T>
+std::optional<T> ReadBack(const T& value) {
+  T read = {};
+  return ReadCell(CellOf(value), &read) ? std::optional(read) : std::nullopt;
+}
+
+RC_GTEST_PROP(CellsTest, WhatIsWrittenIsReadBack, (const std::vector<int>& integers)) {
+  RC_ASSERT(ReadBack(integers) == integers);
+  std::vector<double> numbers;
+  std::map<int, std::int64_t> exceptions;
+  for (const int integer : integers) {
+    numbers.push_back(integer / 3.0);
+    exceptions[integer] = std::int64_t{integer} * 1'000'000'000;
+  }
+  RC_ASSERT(ReadBack(numbers) == numbers);
+  RC_ASSERT(ReadBack(exceptions) == exceptions);
+}
+
+RC_GTEST_PROP(CellsTest, WhatIsSaidOfARowIsReadBack, (const std::vector<int>& seeds)) {
+  std::vector<MeasuredRow> rows;
+  for (const int seed : seeds) {
+    const auto bits = static_cast<unsigned>(seed);
+    const double value = seed / 7.0;
+    MeasuredRow& row = rows.emplace_back(MeasuredRow{.clock_mhz = 1410, .time_seconds = value});
+    if ((bits & 1U) != 0) row.time_std_seconds = value;
+    if ((bits & 2U) != 0) row.energy_std_joules = -value;
+    row.throttled = (bits & 4U) != 0;
+    if ((bits & 8U) != 0) row.temperature_celsius = value;
+    if ((bits & 16U) != 0) row.work = value;
+    if ((bits & 32U) != 0) row.seconds_per_work = value;
+    if ((bits & 64U) != 0) row.joules_per_work = value;
+    if ((bits & 128U) != 0) row.time_residual_std_seconds = value;
+    if ((bits & 256U) != 0) row.energy_residual_std_joules = value;
+    if ((bits & 512U) != 0) row.time_sources = {0.25, -0.125};
+    row.type = static_cast<ComputationType>(bits % kNumComputationTypes);
+  }
+  RC_ASSERT(ReadBack(rows) == rows);
+}
+
+TEST(CellsTest, LabelsAreReadBack) {
+  const JobLabels labels = {{"example.com/cost-centre", "a.1"}, {"Team", "vision_2-b"}};
+  EXPECT_EQ(ReadBack(labels), labels);
+  EXPECT_EQ(CellOf(JobLabels()), "");
+  EXPECT_EQ(ReadBack(JobLabels()), JobLabels());
+}
+
+template <typename T>
+bool IsRefused(std::string_view text) {
+  T read = {};
+  return !ReadCell(text, &read);
+}
+
+TEST(CellsTest, WhatNobodyWroteIsRefused) {
+  EXPECT_TRUE(IsRefused<std::vector<int>>("1 x"));
+  EXPECT_TRUE(IsRefused<std::vector<double>>("1.5,2"));
+  for (const char* const rows : {"0 F 1410 0.1 1", "0 X 1410 0.1 1 1", "0 F 1410 0.1 1 1 q2",
+                                 "0 F 1410 0.1 1 1 t", "0 F 1410 0.1 1 1 x2"}) {
+    EXPECT_TRUE(IsRefused<std::vector<MeasuredRow>>(rows)) << rows;
+  }
+  EXPECT_TRUE(IsRefused<std::optional<SweepCost>>("1 2 3"));
+  EXPECT_TRUE(IsRefused<std::vector<MeasuredWaiting>>("1410 80"));
+  EXPECT_TRUE(IsRefused<std::vector<MeasuredWaiting>>("1410 80 x"));
+  using Exceptions = std::map<int, std::int64_t>;
+  EXPECT_TRUE(IsRefused<Exceptions>("1"));
+  for (const char* const labels : {"team", "team=", "team=a team=b"}) {
+    EXPECT_TRUE(IsRefused<JobLabels>(labels)) << labels;
+  }
+  EXPECT_TRUE(IsRefused<JobState>("soon"));
+}
+
+}  // namespace
+
 }  // namespace perseus::store
