@@ -541,7 +541,7 @@ std::string LineStart(const std::string& what, const std::string& id, const std:
   return fmt::format("{:<10} {}{}{}", Printable(what), id, name.empty() ? "" : " ", name);
 }
 
-// "1 of 4 have"; empty where a server of before does not say.
+// "1 of 4 have"; empty where the server does not say.
 std::string HowManyHave(const Json& job, const char* key) {
   const std::string count = MemberText(job, key);
   const std::string all = MemberText(job, "world_size");
@@ -654,7 +654,6 @@ std::string DetectionText(const Json& detection) {
                        MemberText(detection, "mode"),
                        FormatPercent(100 * NumberOf(detection, "threshold").value_or(0), 1),
                        MemberText(detection, "window"), MemberText(detection, "watched_ranks")));
-  // An older server does not say so.
   const std::string reporting = MemberText(detection, "reporting_ranks");
   if (!reporting.empty()) {
     text += Line("", fmt::format("{} of {} ranks report to this server", reporting,

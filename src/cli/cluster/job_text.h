@@ -13,7 +13,7 @@
 namespace perseus::cli {
 
 // What a server says of jobs, for people. Members that are missing are shown as
-// nothing: the server may be an older one.
+// nothing.
 std::string JobTable(const nlohmann::ordered_json& jobs, const Style& style);
 // `now_seconds`: time of day.
 std::string JobText(const nlohmann::ordered_json& job, const Style& style, double now_seconds);

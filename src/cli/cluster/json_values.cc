@@ -56,27 +56,22 @@ std::string Line(const char* what, const std::string& value) {
   return value.empty() ? "" : fmt::format("{:<12} {}\n", what, value);
 }
 
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-}  // namespace
-
-std::string SavingOf(const Json& plan) {
+std::string SavingOf(const nlohmann::ordered_json& plan) {
   const auto percent = NumberOf(plan, "saving_percent");
   return percent ? FormatPercent(*percent, 2) : "";
 }
 
-const Json& WholeJobOf(const Json& plan) {
-  const Json& whole = ObjectOf(plan, "whole_job");
+const nlohmann::ordered_json& WholeJobOf(const nlohmann::ordered_json& plan) {
+  const nlohmann::ordered_json& whole = ObjectOf(plan, "whole_job");
   return whole.empty() ? plan : whole;
 }
 
-bool HasEnded(const Json& job) {
-  return job.value("ended", Json()) == true || MemberText(job, "state") == "finished";
+bool HasEnded(const nlohmann::ordered_json& job) {
+  return job.value("ended", nlohmann::ordered_json()) == true ||
+         MemberText(job, "state") == "finished";
 }
 
-std::string LabelsOf(const Json& job) {
+std::string LabelsOf(const nlohmann::ordered_json& job) {
   std::string text;
   for (const auto& [name, value] : ObjectOf(job, "labels").items()) {
     text += fmt::format("{}{}={}", text.empty() ? "" : ", ", Printable(name),
@@ -93,8 +88,8 @@ std::string LabelFilter(const JobLabels& labels) {
   return text;
 }
 
-std::optional<UnlockedFigures> UnlockedOf(const Json& plan) {
-  const Json& unlocked = ObjectOf(plan, "unlocked");
+std::optional<UnlockedFigures> UnlockedOf(const nlohmann::ordered_json& plan) {
+  const nlohmann::ordered_json& unlocked = ObjectOf(plan, "unlocked");
   const auto seconds = NumberOf(unlocked, "iteration_time_s");
   const auto joules = NumberOf(unlocked, "energy_j");
   const auto slowdown = NumberOf(unlocked, "slowdown_percent");
@@ -106,28 +101,33 @@ std::optional<UnlockedFigures> UnlockedOf(const Json& plan) {
                          .saving_percent = *saving};
 }
 
-std::string StateOf(const Json& job) {
+std::string StateOf(const nlohmann::ordered_json& job) {
   return MemberText(job, "state") +
          (HasEnded(job) && MemberText(job, "state") != "finished" ? ", ended" : "");
 }
 
-bool NobodyFollows(const Json& job) { return NumberOf(job, "following") == 0 && !HasEnded(job); }
+bool NobodyFollows(const nlohmann::ordered_json& job) {
+  return NumberOf(job, "following") == 0 && !HasEnded(job);
+}
 
-bool IsBelievable(const Json& object) { return object.value("believable", Json()) != false; }
+bool IsBelievable(const nlohmann::ordered_json& object) {
+  return object.value("believable", nlohmann::ordered_json()) != false;
+}
 
-std::string SavingNow(const Json& job) {
+std::string SavingNow(const nlohmann::ordered_json& job) {
   std::string saving = SavingOf(WholeJobOf(ObjectOf(job, "plan")));
   if (saving.empty()) return saving;
   if (NobodyFollows(job)) return "none now";
   return IsBelievable(job) ? saving : "not believable";
 }
 
-bool HasFirstPlan(const Json& job) {
-  return !ObjectOf(job, "plan").empty() && job.value("refined", Json()) == false &&
+bool HasFirstPlan(const nlohmann::ordered_json& job) {
+  return !ObjectOf(job, "plan").empty() &&
+         job.value("refined", nlohmann::ordered_json()) == false &&
          MemberText(job, "state") != "finished";
 }
 
-long long SlowPipelines(const Json& job) {
+long long SlowPipelines(const nlohmann::ordered_json& job) {
   for (const char* const key : {"slow_pipelines", "stragglers"}) {
     const auto count = job.find(key);
     if (count != job.end() && count->is_number_integer()) return count->get<long long>();
@@ -135,7 +135,7 @@ long long SlowPipelines(const Json& job) {
   return static_cast<long long>(ListOf(job, "stragglers").size());
 }
 
-std::string CountText(const Json& value) {
+std::string CountText(const nlohmann::ordered_json& value) {
   return value.is_array() ? std::to_string(value.size()) : Printable(value.dump());
 }
 

@@ -13,7 +13,7 @@
 #include "perseus/plan.h"
 
 // Members of what a server answered, for people. What is missing or of another type is
-// nothing: the server may be an older one.
+// nothing.
 namespace perseus::cli {
 
 // What a server names may hold anything, and goes to a terminal.
@@ -38,7 +38,7 @@ std::string Line(const char* what, const std::string& value);
 // Of a plan's figures: "12.30 %"; empty where it has none.
 std::string SavingOf(const nlohmann::ordered_json& plan);
 
-// Of a plan: the figures of all pipelines together; a server of before says the plan's alone.
+// Of a plan: the figures of all pipelines together.
 const nlohmann::ordered_json& WholeJobOf(const nlohmann::ordered_json& plan);
 
 // Whether it is finished, or its trainers have ended; a run with the same name goes on.
@@ -59,7 +59,7 @@ std::string StateOf(const nlohmann::ordered_json& job);
 // Whether ranks have reported, and none of them follows the plan, which then saves nothing.
 bool NobodyFollows(const nlohmann::ordered_json& job);
 
-// Of a job, or of what its plan promises. A server of before does not say.
+// Of a job, or of what its plan promises.
 bool IsBelievable(const nlohmann::ordered_json& object);
 
 // What a job saves now, as far as its plan says.
@@ -68,7 +68,7 @@ std::string SavingNow(const nlohmann::ordered_json& job);
 // Whether the plan that a job follows is a first one, while a better one is searched for.
 bool HasFirstPlan(const nlohmann::ordered_json& job);
 
-// How many pipelines are slow. An older server says only how often that was reported.
+// How many pipelines are slow.
 long long SlowPipelines(const nlohmann::ordered_json& job);
 
 // Of a list or of a number.
