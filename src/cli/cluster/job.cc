@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "perseus/job.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
