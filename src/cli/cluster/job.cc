@@ -1,6 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "perseus/job.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,7 +35,6 @@
 #include "http/target.h"
 #include "job/job_fields.h"
 #include "job/setting_text.h"
-#include "perseus/job.h"
 #include "perseus/job_file.h"
 #include "wire/routes.h"
 

@@ -138,9 +138,8 @@ constexpr Field kNewStragglerFields[] = {
     Value<&AddStraggler::expires_in_seconds>("expires_s").Optional().Says("Seconds from now"),
     Value<&AddStraggler::starts_in_seconds>("starts_s").Optional().Says("Seconds from now")};
 constexpr Message<AddStraggler> kNewStraggler =
-    Message<AddStraggler>(
-        "NewStraggler", kNewStragglerFields,
-        "Exactly one of pipeline, rank and node, and one of factor and delay_s.")
+    Message<AddStraggler>("NewStraggler", kNewStragglerFields,
+                          "Exactly one of pipeline, rank and node, and one of factor and delay_s.")
         .Closed();
 
 constexpr NumberRange kThresholds = {.least = kLeastThreshold, .most = kMostThreshold};
