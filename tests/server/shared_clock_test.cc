@@ -1,11 +1,10 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/runtime/job_service.h"
-
 #include <gtest/gtest.h>
 
 #include "perseus/result.h"
+#include "server/runtime/job_service.h"
 
 namespace perseus::server {
 namespace {

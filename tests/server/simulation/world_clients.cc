@@ -204,7 +204,7 @@ void World::AskOperator(std::size_t what) {
     }
     case 1: {
       AddStraggler straggler{.pipeline = static_cast<int>(Below(2)),
-                                 .factor = 1 + 0.01 * static_cast<double>(1 + Below(60))};
+                             .factor = 1 + 0.01 * static_cast<double>(1 + Below(60))};
       if (Chance(40)) straggler.expires_in_seconds = 1 + static_cast<double>(Below(50));
       if (Chance(30)) straggler.starts_in_seconds = 1 + static_cast<double>(Below(50));
       const auto is_it = [straggler](const Fact& fact, const Answer& answer) {
