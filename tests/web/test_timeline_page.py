@@ -35,8 +35,12 @@ def differing(page: Any, one: int, other: int) -> float:
     """Return the share of pixels in which two pictures differ."""
     share: float = page.locator(".lanes").evaluate_all(
         """(all, [a, b]) => {
-        const pixels = (each) => each.getContext('2d')
-            .getImageData(0, 0, each.width, each.height).data;
+        const pixels = (each) => {
+            const copy = new OffscreenCanvas(each.width, each.height)
+                .getContext('2d', {willReadFrequently: true});
+            copy.drawImage(each, 0, 0);
+            return copy.getImageData(0, 0, each.width, each.height).data;
+        };
         const [one, other] = [pixels(all[a]), pixels(all[b])];
         if (one.length !== other.length) return 1;
         let count = 0;
