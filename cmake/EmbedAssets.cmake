@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Writes OUTPUT, a C++ file that holds each of ASSETS as a string:
-# cmake -DASSETS=a.css;b.js -DROOM=report -DHEADER=report/assets.h -DOUTPUT=assets.cc -P EmbedAssets.cmake
+# cmake -DASSETS=a.css;b.js -DNAMESPACE=report -DHEADER=report/assets.h -DOUTPUT=assets.cc -P EmbedAssets.cmake
 
 # Compilers need not accept longer literals, so the text goes in as pieces. What these come to is
 # more than C++ asks of compilers, and Clang says so.
@@ -11,7 +11,7 @@ set(piece_length 8000)
 set(code "// Made by EmbedAssets.cmake.\n#include \"${HEADER}\"\n")
 string(APPEND code "\n#pragma GCC diagnostic push\n"
                    "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n"
-                   "\nnamespace perseus::${ROOM} {\n")
+                   "\nnamespace perseus::${NAMESPACE} {\n")
 foreach(asset IN LISTS ASSETS)
   file(READ "${asset}" text)
   if(text MATCHES "[^\t\n -~]")
@@ -37,5 +37,5 @@ foreach(asset IN LISTS ASSETS)
   endwhile()
   string(APPEND code ";\n}\n")
 endforeach()
-string(APPEND code "\n}  // namespace perseus::${ROOM}\n\n#pragma GCC diagnostic pop\n")
+string(APPEND code "\n}  // namespace perseus::${NAMESPACE}\n\n#pragma GCC diagnostic pop\n")
 file(WRITE "${OUTPUT}" "${code}")

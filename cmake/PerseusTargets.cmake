@@ -3,7 +3,7 @@
 
 # Each layer is a root of includes: a module is named without its layer, but for those of the server.
 set(PERSEUS_SOURCE_ROOTS "${PROJECT_SOURCE_DIR}/src")
-foreach(layer IN ITEMS base planner lab view node training)
+foreach(layer IN ITEMS base planner view node training)
   list(APPEND PERSEUS_SOURCE_ROOTS "${PROJECT_SOURCE_DIR}/src/${layer}")
 endforeach()
 
@@ -41,43 +41,43 @@ if(PERSEUS_BUILD_FUZZERS)
   target_link_options(perseus_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# The objects of one room (a folder of src/): the target perseus_NAME_room.
+# The objects of one module (a folder of src/): the target perseus_NAME_module.
 # Only what include/perseus/ declares is visible outside of a shared library.
-# perseus_add_room(NAME [COLD] SOURCES file... [DEPENDS library...])
-# COLD: what takes time lies in other rooms. At -O1 this one takes little more than half as long to
+# perseus_add_module(NAME [COLD] SOURCES file... [DEPENDS library...])
+# COLD: what takes time lies in other modules. At -O1 this one takes little more than half as long to
 # compile as at -O3.
-function(perseus_add_room name)
-  cmake_parse_arguments(PARSE_ARGV 1 ROOM "COLD" "" "SOURCES;DEPENDS")
-  add_library(perseus_${name}_room OBJECT ${ROOM_SOURCES})
-  set_target_properties(perseus_${name}_room PROPERTIES POSITION_INDEPENDENT_CODE ON
+function(perseus_add_module name)
+  cmake_parse_arguments(PARSE_ARGV 1 MODULE "COLD" "" "SOURCES;DEPENDS")
+  add_library(perseus_${name}_module OBJECT ${MODULE_SOURCES})
+  set_target_properties(perseus_${name}_module PROPERTIES POSITION_INDEPENDENT_CODE ON
                         CXX_EXTENSIONS OFF CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
                         UNITY_BUILD ${PERSEUS_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 0)
   # A linker that is asked to (--gc-sections) leaves out what a program never calls.
-  target_compile_options(perseus_${name}_room PRIVATE -ffunction-sections -fdata-sections)
-  if(ROOM_COLD)
-    target_compile_options(perseus_${name}_room PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(perseus_${name}_module PRIVATE -ffunction-sections -fdata-sections)
+  if(MODULE_COLD)
+    target_compile_options(perseus_${name}_module PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
   if(NOT BUILD_SHARED_LIBS)
-    target_compile_definitions(perseus_${name}_room PRIVATE PERSEUS_STATIC)
+    target_compile_definitions(perseus_${name}_module PRIVATE PERSEUS_STATIC)
   endif()
-  target_include_directories(perseus_${name}_room PUBLIC "${PROJECT_SOURCE_DIR}/include"
+  target_include_directories(perseus_${name}_module PUBLIC "${PROJECT_SOURCE_DIR}/include"
                              PRIVATE ${PERSEUS_SOURCE_ROOTS})
-  target_link_libraries(perseus_${name}_room PUBLIC tl::expected
-                        PRIVATE perseus_options ${ROOM_DEPENDS})
+  target_link_libraries(perseus_${name}_module PUBLIC tl::expected
+                        PRIVATE perseus_options ${MODULE_DEPENDS})
 endfunction()
 
-# A library of whole rooms, perseus::NAME. `ROOMS` are its own; with the rooms
+# A library of whole modules, perseus::NAME. `MODULES` are its own; with the modules
 # of `BELOW`, libraries that it builds upon, they are all that it needs. Static
-# libraries link those below. A shared one holds their rooms itself: what rooms
+# libraries link those below. A shared one holds their modules itself: what modules
 # share among each other stays hidden, and who links one library loads one.
 # perseus_NAME_archive is the static one in either case: for programs of this
 # repository, which use private functions, too.
-# perseus_add_library(NAME ROOMS room... [BELOW name...] [PRIVATE library...])
+# perseus_add_library(NAME MODULES module... [BELOW name...] [PRIVATE library...])
 function(perseus_add_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 LIBRARY "" "" "ROOMS;BELOW;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 1 LIBRARY "" "" "MODULES;BELOW;PRIVATE")
   set(own)
-  foreach(room IN LISTS LIBRARY_ROOMS)
-    list(APPEND own $<TARGET_OBJECTS:perseus_${room}_room>)
+  foreach(module IN LISTS LIBRARY_MODULES)
+    list(APPEND own $<TARGET_OBJECTS:perseus_${module}_module>)
   endforeach()
   set(all ${own})
   set(private ${LIBRARY_PRIVATE})
@@ -130,7 +130,7 @@ function(perseus_use_archives variable)
   set(${variable} ${${variable}} PARENT_SCOPE)
 endfunction()
 
-# One test binary per room, run from the root of the repository, test by test; but
+# One test binary per module, run from the root of the repository, test by test; but
 # for those that FILTER (of --gtest_filter) leaves out.
 # HOT: its own code takes time when it runs, so that -O1 pays. The others compile in two thirds of
 # that time at -O0; the modules that are tested keep their own level.
@@ -139,7 +139,7 @@ function(perseus_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 TEST "HOT" "FILTER" "SOURCES;LIBRARIES")
   perseus_use_archives(TEST_LIBRARIES)
   add_executable(${name}_test ${TEST_SOURCES})
-  # As one file where rooms are: most of what a test's file costs is its headers.
+  # As one file where modules are: most of what a test's file costs is its headers.
   set_target_properties(${name}_test PROPERTIES CXX_EXTENSIONS OFF
                         UNITY_BUILD ${PERSEUS_UNITY_BUILD} UNITY_BUILD_BATCH_SIZE 0)
   target_include_directories(${name}_test PRIVATE ${PERSEUS_SOURCE_ROOTS}

@@ -54,13 +54,13 @@ checked() {
   fi
 }
 
-# sanitized PRESET ROOM...: builds the tests of these rooms and passes them.
+# sanitized PRESET MODULE...: builds the tests of these modules and passes them.
 sanitized() {
   local preset=$1 names targets arguments=()
   shift
   names=$(IFS='|' && printf '%s' "$*")
   targets=("${@/%/_test}")
-  # The example that a test of this room runs.
+  # The example that a test of this module runs.
   if [[ " $* " == *' job '* ]]; then targets+=(plan_a_job); fi
   if [[ $preset == fuzz ]]; then arguments+=("-DCMAKE_CXX_COMPILER=clang++$(llvm_suffix)"); fi
   configure "$preset" "${arguments[@]}"
@@ -83,9 +83,9 @@ if setarch "$(uname -m)" -R true 2>/dev/null; then
 fi
 export UBSAN_OPTIONS=print_stacktrace=1
 
-# touched_rooms COUNT: the folders of src/ that are compiled as one and that the last
+# touched_modules COUNT: the folders of src/ that are compiled as one and that the last
 # COUNT commits touched; all in a copy without git.
-touched_rooms() {
+touched_modules() {
   local folder
   { git log -n "$1" --format= --name-only -- src 2>/dev/null || find src -type f; } |
     sed -n -E "s,/[^/]*\\.(cc|h)$,,p" | sort -u |
@@ -95,7 +95,7 @@ touched_rooms() {
     done | sort -u
 }
 
-# tidy FOLDER...: clang-tidy on what is in these folders. Room by room, as they are compiled: file by
+# tidy FOLDER...: clang-tidy on what is in these folders. Module by module, as they are compiled: file by
 # file takes five times as long, and so do the tests. CONTRIBUTING.md has the command for that.
 tidy() {
   local llvm folders

@@ -228,7 +228,7 @@ def parts(build: Path) -> tuple[str, list[str]]:
         capture_output=True,
         text=True,
     ).stdout.splitlines()
-    compile_one = next(c for c in commands if "perseus_server_room.dir/Unity/unity_domain" in c)
+    compile_one = next(c for c in commands if "perseus_server_module.dir/Unity/unity_domain" in c)
     link = next(c for c in commands if "-o tests/server/server_test " in c)
     return compile_one, [
         part for part in link.split(" && ") if "-o tests/server/server_test" in part
