@@ -339,6 +339,6 @@ def test_ranks_and_begins() -> None:
     ranked = perseus.Dag(operations, [(0, 1)], ranks=[0, 0, 1], begins=[0, 0, 1])
     assert plain.choose(3).cost == 5
     assert (ranked.choose(4).cost, ranked.frontier.fastest_seconds) == (2, 4)
-    for wrong in ({"ranks": [0, 0]}, {"ranks": [0, 0, 3]}, {"begins": [0, 0, -1]}):
+    for ranks, begins in (([0, 0], None), ([0, 0, 3], None), (None, [0, 0, -1])):
         with pytest.raises(perseus.PlannerError):
-            perseus.Dag(operations, [(0, 1)], **wrong)
+            perseus.Dag(operations, [(0, 1)], ranks=ranks, begins=begins)
