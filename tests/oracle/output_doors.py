@@ -229,6 +229,8 @@ def _settings(flags: list[str]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for flag, value in zip(flags[::2], flags[1::2], strict=True):
         key = flag.removeprefix("--").replace("-", "_")
+        if key == "set":
+            key, _, value = value.partition("=")
         try:
             settings[key] = json.loads(f"[{value}]" if "," in value else value)
         except json.JSONDecodeError:

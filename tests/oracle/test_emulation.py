@@ -254,7 +254,7 @@ def test_an_error_in_calls_is_found(
 ) -> None:
     """The same of calls ahead of time."""
     del emulating_program
-    made = random_emulation(0, tmp_path, "quiet", "perseus")
+    made = random_emulation(1, tmp_path, "quiet", "perseus")  # Its plan changes clocks.
     scenario = made.scenario
     scenario.iterations, scenario.ahead, scenario.computation_noise = 5, "predicted", 0.03
     scenario.latency = made.pipeline.options[0][0].time * 0.3
