@@ -41,8 +41,8 @@ def test_alarms_are_on_metrics_that_there_are() -> None:
     files = [
         "src/server/ops/metrics.cc",
         "src/base/metrics/process.cc",
-        "src/cli/node/agent_metrics.cc",
-        "src/cli/node/relay_metrics.cc",
+        "src/cli/node/agent.cc",
+        "src/cli/node/relay.cc",
     ]
     source = "".join((ROOT / file).read_text() for file in files)
     reference = (ROOT / "docs/reference/metrics.md").read_text()

@@ -512,15 +512,15 @@ std::string StragglerText(const store::StragglerRecord& straggler) {
 
 }  // namespace
 
-Outcome<Decision> DecideOn(const Situation& on, const AddStraggler& request) {
+Outcome<Decision> DecideOn(const Situation& on, const AddStraggler& command) {
   const int places =
-      (request.pipeline ? 1 : 0) + (request.rank ? 1 : 0) + (request.node.empty() ? 0 : 1);
+      (command.pipeline ? 1 : 0) + (command.rank ? 1 : 0) + (command.node.empty() ? 0 : 1);
   if (places != 1) {
     return Fail(FailureCode::kInvalid,
                 "a straggler is one of 'pipeline', 'rank' and 'node'; give exactly one");
   }
-  if (auto good = CheckSize(request); !good) return tl::unexpected(good.error());
-  if (auto good = CheckPlace(on.job, request); !good) return tl::unexpected(good.error());
+  if (auto good = CheckSize(command); !good) return tl::unexpected(good.error());
+  if (auto good = CheckPlace(on.job, command); !good) return tl::unexpected(good.error());
   const Phase& phase = on.phase();
   if (phase.state == store::JobState::kFinished) return HasFinished();
   if (phase.stragglers.size() >= kMostStragglers) {
@@ -530,14 +530,14 @@ Outcome<Decision> DecideOn(const Situation& on, const AddStraggler& request) {
   const double now = PlanningDaySeconds(phase, on.now);
   store::StragglerRecord straggler{.job = on.id(),
                                    .id = phase.last_straggler + 1,
-                                   .pipeline = request.pipeline,
-                                   .rank = request.rank,
-                                   .node = request.node,
-                                   .factor = request.factor,
-                                   .delay_seconds = request.delay_seconds,
-                                   .starts_at_seconds = now + request.starts_in_seconds};
-  if (request.expires_in_seconds) {
-    straggler.expires_at_seconds = now + *request.expires_in_seconds;
+                                   .pipeline = command.pipeline,
+                                   .rank = command.rank,
+                                   .node = command.node,
+                                   .factor = command.factor,
+                                   .delay_seconds = command.delay_seconds,
+                                   .starts_at_seconds = now + command.starts_in_seconds};
+  if (command.expires_in_seconds) {
+    straggler.expires_at_seconds = now + *command.expires_in_seconds;
   }
   Decision draft;
   draft.straggler = straggler.id;
