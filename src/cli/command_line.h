@@ -45,7 +45,7 @@ enum class Command : std::uint8_t {
   kMan,
 };
 
-// What describes a job: the file that was named, and what the flags say.
+// The description of a job: the named file, and the flags over it.
 struct JobFlags {
   std::string input;  // Profile or job file.
   JobFile overrides;  // Each field that is set wins over the file's.
@@ -86,7 +86,7 @@ struct DiffFlags {
   bool json = false;
 };
 
-// What `emulate` asks beyond the job.
+// The flags of `emulate` beyond the job.
 struct EmulateFlags {
   // Pipelines and target come from the job, what is an option of its own below.
   EmulationSpec spec;
@@ -131,8 +131,7 @@ struct Invocation {
   ManFlags man;
 };
 
-// What the arguments ask for: to run a command, or to print a text (help or
-// version) and end.
+// The request of the arguments: to run a command, or to print a text (help or version) and end.
 struct ParsedCommandLine {
   std::optional<std::string> text;
   Invocation invocation;

@@ -36,7 +36,7 @@ void AddReportCommand(CommandParser* parser, Invocation* invocation);
 void AddCompletionCommand(CommandParser* parser, Invocation* invocation);
 void AddManCommand(CommandParser* parser, Invocation* invocation);
 
-// What the clients of a server share. `server_help` says what --server is for.
+// Options of all clients of a server. `server_help`: the help of --server.
 void AddServerOptions(CommandParser* parser, ServerFlags* flags,
                       const std::string& server_help =
                           "The server: http://HOST:PORT, https://HOST:PORT or "
@@ -48,12 +48,12 @@ void AddNodeOptions(CommandParser* parser, std::string* driver, std::string* age
 // --label NAME=VALUE, which may be given several times.
 void AddLabelOption(CommandParser* parser, JobLabels* labels, const std::string& help);
 
-// What commands share. `dp_help` says what --dp does.
+// Options that commands share. `dp_help`: the help of --dp.
 void AddPipelineOptions(CommandParser* parser, JobFlags* job, const std::string& dp_help);
 void AddPlanOptions(CommandParser* parser, JobFlags* job, const std::string& effort_help);
 // Noise and late clocks: a job's conditions.
 void AddConditionOptions(CommandParser* parser, JobFlags* job);
-// What of a plan under conditions may be given up for what.
+// Trade-offs of a plan under conditions.
 void AddRobustOptions(CommandParser* parser, JobFlags* job);
 void AddSolverOptions(CommandParser* parser, JobFlags* job);
 

@@ -20,7 +20,7 @@
 
 namespace perseus::cli {
 
-// What was given to `job`, the client of a server.
+// The flags of `job`, the client of a server.
 struct JobClientFlags {
   std::string action;  // "straggler set"
   std::string job;
@@ -67,7 +67,7 @@ struct JobClientFlags {
   std::string output_file;
 };
 
-// What was given to `profile`, the client of a server's profile library.
+// The flags of `profile`, the client of a server's profile library.
 struct ProfileFlags {
   std::string action;  // "compare"
   std::string profile;
@@ -89,7 +89,6 @@ Result<When> ParseWhen(std::string_view text);
 // The name in "label:NAME" or "label:NAME,day"; empty: there is none.
 std::string LabelOfBy(std::string_view by);
 
-// What was given to `report`.
 struct ReportFlags {
   std::string action;  // "energy"
   When since = {.day_seconds = {}, .ago_seconds = 30 * 86'400.0};
@@ -104,7 +103,7 @@ struct ReportFlags {
   ServerFlags server;
 };
 
-// What was given to `serve` as flags: values by the name of the setting.
+// The flags of `serve`: values by the name of the setting.
 struct ServeFlags {
   bool openapi = false;  // Print the description of the API, and serve nothing.
   std::string config_file;
@@ -127,14 +126,13 @@ using EnvironmentLookup = std::function<std::optional<std::string>(const std::st
 Result<server::ServeOptions> ResolveServeOptions(const ServeFlags& flags,
                                                  const EnvironmentLookup& environment);
 
-// What was given to `store`. Stores are named as `serve --store` names them.
+// The flags of `store`. Stores are named as `serve --store` names them.
 struct StoreFlags {
   std::string action;  // "copy"
   std::string from;
   std::string to;
 };
 
-// What was given to `top`.
 struct TopFlags {
   ServerFlags server;
   std::string sort = "watts";
@@ -145,7 +143,6 @@ struct TopFlags {
   bool json = false;
 };
 
-// What was given to `support-bundle`.
 struct SupportBundleFlags {
   std::string output_file;
   ServerFlags server;

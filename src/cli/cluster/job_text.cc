@@ -86,7 +86,7 @@ using Json = nlohmann::ordered_json;
 
 }  // namespace
 
-// What a sweep cost, against the highest clock.
+// The cost of a sweep against the highest clock.
 std::string SweepText(const Json& sweep) {
   const auto seconds = NumberOf(sweep, "seconds");
   if (!seconds) return "";
@@ -279,7 +279,7 @@ std::string Counted(const std::string& count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == "1" ? "" : "s");
 }
 
-// What two complaints have in common that differ in numbers or names of GPUs alone.
+// The common text of complaints that differ in numbers or names of GPUs alone.
 std::string KindOf(const std::string& complaint) {
   std::istringstream words(complaint);
   std::string kind;
@@ -289,7 +289,7 @@ std::string KindOf(const std::string& complaint) {
   return kind;
 }
 
-// What ranks complain of: each kind of complaint once, with its ranks.
+// The ranks' complaints: each kind once, with its ranks.
 std::string TroubleText(const Json& job) {
   constexpr std::size_t kMostComplaints = 5;
   constexpr std::size_t kMostRanks = 8;
@@ -620,7 +620,7 @@ std::string EstimateText(const Json& estimate, std::string (*format)(double, int
                      format(NumberOf(estimate, "most").value_or(0), 2));
 }
 
-// What makes a measured saving doubtful.
+// Reasons to doubt a measured saving.
 std::string DoubtText(const Json& realised, const Json& blocks) {
   constexpr double kLonger = 4;  // Times.
   if (!NumberOf(ObjectOf(realised, "saving_percent"), "mean")) return "";

@@ -12,32 +12,30 @@
 
 namespace perseus::cli {
 
-// What a server says of jobs, for people. Members that are missing are shown as
-// nothing.
+// Texts of a server's jobs, for people. Missing members are shown as nothing.
 std::string JobTable(const nlohmann::ordered_json& jobs, const Style& style);
 // `now_seconds`: time of day.
 std::string JobText(const nlohmann::ordered_json& job, const Style& style, double now_seconds);
 
-// What is odd about the delay of a straggler of this job that lasts many of its iterations; empty
-// where nothing is.
+// A warning if the delay of a straggler lasts many iterations of this job; else empty.
 std::string LongDelayText(double delay_seconds, const nlohmann::ordered_json& job);
 
 // Above a job that the client key of a new one was found to be of.
 // `labels`: those that were given for the new one.
 std::string KnownJobText(const nlohmann::ordered_json& job, const JobLabels& labels = {});
 
-// What a job measured of noise, latency and transfers, and what its plans are made for; empty where
-// that is nothing.
+// The noise, latency and transfers that a job measured, and the conditions of its plans; empty:
+// none.
 std::string ConditionsText(const nlohmann::ordered_json& conditions);
 
-// What jobs measured of noise and latency with a profile; empty where none did.
+// The noise and latency that jobs measured with a profile; empty: none did.
 std::string KeptConditionsText(const nlohmann::ordered_json& kept);
 
-// What happened, in a line, and how the job now is (`job` may be empty).
+// The event in a line, and the job's present state (`job` may be empty).
 std::string EventLine(const std::string& name, const nlohmann::ordered_json& data,
                       const nlohmann::ordered_json& job);
 
-// What happens next to a job, as a line of what is watched.
+// The next step of a job, as a line of `watch`.
 std::string AwaitedLine(const nlohmann::ordered_json& job);
 
 // Answers and events as they came, safe to show on a terminal: what is no ASCII is
@@ -45,15 +43,15 @@ std::string AwaitedLine(const nlohmann::ordered_json& job);
 std::string JsonText(const std::string& text);
 std::string EventText(const std::string& name, const std::string& data);
 
-// What a server found by what ranks report: of GET .../detection and .../savings.
+// The server's findings from ranks' reports: of GET .../detection and .../savings.
 std::string DetectionText(const nlohmann::ordered_json& detection);
 std::string SavingsText(const nlohmann::ordered_json& savings);
 
-// What GPUs that wait draw, by what a job's or a profile's sweep found, and whether it is taken as
-// constant over the clocks. Empty: no rank measured it.
+// The power of waiting GPUs, by a job's or a profile's sweep, and whether it is taken as constant
+// over the clocks. Empty: no rank measured it.
 std::string WaitingText(const nlohmann::ordered_json& profiling);
 
-// What a job's or a profile's sweep cost, against the highest clock; empty where nobody says.
+// The cost of a job's or a profile's sweep against the highest clock; empty: unknown.
 std::string SweepText(const nlohmann::ordered_json& sweep);
 
 }  // namespace perseus::cli

@@ -16,7 +16,7 @@
 // nothing.
 namespace perseus::cli {
 
-// What a server names may hold anything, and goes to a terminal.
+// A member's text, safe for a terminal: a server's names may hold anything.
 std::string MemberText(const nlohmann::ordered_json& object, const char* key);
 std::optional<double> NumberOf(const nlohmann::ordered_json& object, const char* key);
 // These live as long as `object`, or forever.
@@ -33,7 +33,7 @@ std::string SecondsOf(const nlohmann::ordered_json& object, const char* key);
 // "what         value"; empty where the value is.
 std::string Line(const char* what, const std::string& value);
 
-// What a server's answer says of a job, as lists and descriptions of jobs show it.
+// Parts of a server's answer on a job, as lists and descriptions of jobs show them.
 
 // Of a plan's figures: "12.30 %"; empty where it has none.
 std::string SavingOf(const nlohmann::ordered_json& plan);
@@ -62,7 +62,7 @@ bool NobodyFollows(const nlohmann::ordered_json& job);
 // Of a job, or of what its plan promises.
 bool IsBelievable(const nlohmann::ordered_json& object);
 
-// What a job saves now, as far as its plan says.
+// The present saving of a job by its plan.
 std::string SavingNow(const nlohmann::ordered_json& job);
 
 // Whether the plan that a job follows is a first one, while a better one is searched for.

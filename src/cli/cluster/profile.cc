@@ -223,7 +223,7 @@ std::string ProfileTableText(const Json& profiles, const Style& style) {
   return table.Format(style.rule());
 }
 
-// What each computation costs at its highest clock, and at its cheapest.
+// The cost of each computation at its highest clock, and at its cheapest.
 std::string RowsText(const Profile& profile, const Style& style) {
   Table table(
       {"stage", "computation", "clocks", "time ms", "+- ms", "energy J", "+- J", "cheapest"},
@@ -247,7 +247,7 @@ std::string RowsText(const Profile& profile, const Style& style) {
          "\n";
 }
 
-// What each computation costs with no clock set. Empty: that was not measured.
+// The cost of each computation with no clock set. Empty: not measured.
 std::string UnlockedText(const Profile& profile, const Style& style) {
   if (profile.unlocked.empty()) return "";
   Table table(

@@ -202,7 +202,7 @@ std::vector<Column> ColumnsOf(const ReportFlags& flags) {
   return columns;
 }
 
-// What rows are told apart by, also where there is none. A job's name and user stand beside it.
+// Columns that tell rows apart, also without rows. A job's name and user stand beside it.
 std::vector<std::string> GroupsOf(const ReportFlags& flags) {
   const std::string by = "," + flags.by + ",";
   const bool is_by_job = by.find(",job,") != std::string::npos;
@@ -233,7 +233,7 @@ std::string CellText(const Column& column, const Json& row) {
                          : WithThousands(*value, column.decimals);
 }
 
-// Whoever may create a job chooses names. A spreadsheet must not take one for a formula.
+// A CSV cell. Creators of jobs choose names: a spreadsheet must not take one for a formula.
 std::string Quoted(std::string text) {
   if (!text.empty() && std::string_view("=+-@").find(text.front()) != std::string_view::npos) {
     text.insert(0, 1, '\'');

@@ -293,7 +293,7 @@ Result<Printout> RunServe(const ServeFlags& flags) {
   if (!options) return tl::unexpected(options.error());
   if (options->docs_folder.empty()) options->docs_folder = InstalledDocs();
   const Result<void> served = server::Serve(*options, [](const std::string& url) {
-    // Whoever started us waits for this line; one that went away needs none.
+    // Report readiness; a failed write (a reader that has gone) is no error.
     static_cast<void>(WriteStandardOutput(fmt::format("perseus serve: ready at {}\n", url)));
   });
   if (!served) return tl::unexpected(served.error());

@@ -53,9 +53,9 @@ class ServerClient {
   std::string token_file_;  // Where the token came from; "": none is sent.
 };
 
-// What the things of a server ("jobs") are called by, a line each, for a shell that completes a
-// word: asked once for each of `queries`, for a second at most; nothing of a server that does not
-// answer. What a shell would take for more than a name is left out.
+// Names of a server's things ("jobs"), a line each, for a shell that completes a word: asked once
+// for each of `queries`, for a second at most; empty if the server does not answer. Omits names
+// that a shell would have to quote.
 std::string NamesFrom(const ServerFlags& flags, std::string_view things,
                       std::initializer_list<const char*> members,
                       const std::vector<std::string>& queries = {""});

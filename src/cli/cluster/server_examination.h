@@ -14,7 +14,7 @@
 
 namespace perseus::cli {
 
-// What was found of a server and its jobs. A plain value.
+// The findings on a server and its jobs. A plain value.
 struct ServerExamination {
   std::string server;   // As asked for.
   std::string version;  // Of the server; empty: it did not say.

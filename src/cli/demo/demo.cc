@@ -399,7 +399,7 @@ class Demonstration {
     return {};
   }
 
-  // What a round came to, once every rank has said what it saw.
+  // The figures of a round, once every rank has written its sample.
   DemoRound RoundAt(std::uint32_t round) const {
     DemoRound seen;
     const SharedMemory& memory = *memory_;
@@ -498,7 +498,7 @@ class Demonstration {
     }
   }
 
-  // What happened and the plan that was followed, for who wants to look closer.
+  // Keeps the rounds and the followed plan in files, for a closer look.
   Result<void> Keep() {
     std::string csv = "part,number,straggler,plan_version,time,energy\n";
     for (const DemoRound& round : result_.rounds) {

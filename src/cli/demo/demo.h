@@ -39,7 +39,7 @@ struct DemoRound {
   std::array<int, kRanks> clocks_mhz = {};
 };
 
-// What the server's detection found, for DemoPlan::detect.
+// A finding of the server's detection, for DemoPlan::detect.
 struct DemoFinding {
   std::string kind;   // "straggler", "recovered", ...
   int iteration = 0;  // Of those under the plan.
@@ -52,7 +52,7 @@ struct DemoResult {
   std::vector<DemoFinding> findings;
 };
 
-// What happens, as it happens.
+// Receives events as they happen.
 struct DemoWatcher {
   std::function<void(const std::string& sentence)> says;
   std::function<void(const DemoRound& round)> sees;

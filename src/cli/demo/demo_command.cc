@@ -270,7 +270,7 @@ namespace {
 using demo::DemoResult;
 using demo::DemoRound;
 
-// What is written while the demonstration runs.
+// Writes the progress of the running demonstration.
 class LiveView {
  public:
   explicit LiveView(const Style& style) : style_(style), is_terminal_(isatty(STDOUT_FILENO) == 1) {}

@@ -35,7 +35,7 @@ bool IsBaseline(const demo::DemoRound& round);
 // One iteration in a line, compared with the baseline of its condition.
 std::string DemoRow(const demo::DemoRound& round, const RoundFigures& baseline);
 
-// What came of it all: a table and facts, the first of which is whether to believe them.
+// The results: a table and facts, the first of which is whether to believe them.
 std::string DemoSummary(const demo::DemoResult& result);
 
 // How long the server took to find the straggler, and that it was over; "" where it did not look.

@@ -86,7 +86,7 @@ struct CloseClient {
 };
 using ClientPointer = std::unique_ptr<perseus_client, CloseClient>;
 
-// What a computation costs on the modelled GPU, from the profile.
+// The costs of a computation on the modelled GPU, from the profile.
 device::Kernel KernelOf(const Profile& profile, const OptionTable& table) {
   device::Kernel kernel;
   for (const Option& option : table.options) {

@@ -38,7 +38,7 @@ inline constexpr int kRanks = kPipelines * kStages;  // rank = pipeline * kStage
 inline constexpr int kMicrobatches = 8;
 inline constexpr int kMaxRounds = 1024;
 
-// What the demonstration runs, iteration after iteration ("rounds").
+// The parts of the demonstration, iteration after iteration ("rounds").
 enum class Part : std::uint32_t {
   kBaseline,           // No client: clocks are the driver's.
   kBaselineStraggler,  // Likewise, with the straggler.
@@ -80,7 +80,7 @@ struct SharedMemory {
   std::atomic<std::uint32_t> with_plan;     // Ranks that follow a plan.
   std::atomic<std::int32_t> first_planned;  // Round; -1: not known yet.
 
-  // What each rank saw at the end of a round, complete for rounds below `sampled`.
+  // A rank's measurements at the end of a round, complete for rounds below `sampled`.
   struct Sample {
     double seconds;  // When the last rank had ended.
     double joules;

@@ -15,7 +15,7 @@
 
 namespace perseus::cli {
 
-// What `perseus fleet plan` says.
+// The answer of `perseus fleet plan`.
 struct FleetSummary {
   fleet::Site site;
   fleet::FleetPlan plan;
@@ -26,8 +26,8 @@ struct FleetSummary {
 std::string FormatFleet(const FleetSummary& summary, const Style& style);
 std::string FormatFleetJson(const FleetSummary& summary);
 
-// Where no division fits: one sentence for the worst limit, and as JSON that sentence and all
-// limits.
+// The error if no division fits: one sentence for the worst limit, and as JSON that sentence and
+// all limits.
 Error ShortageError(const fleet::Site& site, const std::vector<PowerShortage>& shortages);
 std::string FormatShortagesJson(const fleet::Site& site,
                                 const std::vector<PowerShortage>& shortages,

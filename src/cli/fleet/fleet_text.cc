@@ -23,13 +23,13 @@
 #include "plan/named_times.h"
 #include "report/text.h"
 
-// What `perseus fleet plan` says, as text and as JSON (docs/reference/files.md).
+// The answer of `perseus fleet plan`, as text and as JSON (docs/reference/files.md).
 namespace perseus::cli {
 namespace {
 
 constexpr double kWattsPerKilowatt = 1000;
 
-// What keeps a job from being faster, as far as its plan is concerned.
+// The limit of a job's speed, as far as its plan is concerned.
 enum class HeldBy : std::uint8_t {
   kNothing,    // It is as fast as its clocks allow.
   kStraggler,  // It is as fast as its late pipeline.
@@ -70,7 +70,7 @@ Holder HolderOf(const fleet::Site& site, const FleetAnswer& answer, std::size_t 
   return {HeldBy::kLimit, 0};
 }
 
-// What the whole site would draw at the meter with all clocks at maximum.
+// The power of the whole site at the meter with all clocks at maximum.
 double FullSpeedWatts(const fleet::Site& site) {
   double watts = 0;
   for (std::size_t j = 0; j < site.models.size(); ++j) {

@@ -249,7 +249,7 @@ CommandData CommandParser::DescribeNode(const Node& node) const {
 
 CommandData CommandParser::Describe() const { return DescribeNode(*root_); }
 
-// What the first words name: they end before an option, or where no action follows.
+// Finds the command of the first words, up to an option or a command without actions.
 Result<CommandParser::Node*> CommandParser::Find(const std::vector<std::string>& words) const {
   Node* node = root_.get();
   for (std::size_t k = 0; !node->children.empty(); ++k) {

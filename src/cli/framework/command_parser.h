@@ -39,7 +39,7 @@ struct ParsedArguments {
 // last.
 class CommandParser {
  public:
-  // What a shell completes the value of an option with.
+  // Data for a shell's completion of an option's value.
   struct Details {
     ValueKind kind = ValueKind::kText;
     std::vector<std::string> choices;
@@ -90,8 +90,8 @@ class CommandParser {
             {kind, {}});
   }
 
-  // What an option does with its text, where that is not empty: keeps it, or keeps all of several.
-  // `empty`: the sentence where it is.
+  // Setters that keep a text, or append it to a list, unless it is empty. `empty`: the error's
+  // sentence if it is.
   template <typename Target>
   static Set NotEmpty(Target* target, const char* empty = "the value is empty") {
     return [target, empty](const std::string& text) -> Result<void> {

@@ -11,7 +11,7 @@
 
 namespace perseus::cli {
 
-// What a value of an option can be completed with in a shell.
+// The kind of an option's value, for a shell's completion.
 enum class ValueKind : std::uint8_t { kNone, kText, kChoice, kFile, kDirectory, kJob, kProfile };
 
 // The command line as plain data: the one source of --help, the man page and
@@ -46,7 +46,7 @@ struct CommandData {
   std::vector<CommandData> commands;  // Where there are any: one of them is given, too.
 };
 
-// What --help prints, or --help-all: `all` of the options.
+// The text of --help, or of --help-all: `all` of the options.
 std::string FormatHelp(const CommandData& command, int columns, bool all = false);
 
 // A man page (section 1) in roff.

@@ -270,7 +270,7 @@ void AppendBashCases(std::string* out, const CommandData& command) {
       Join(AllNames(command)), other.empty() ? "COMPREPLY=()" : other);
 }
 
-// What is typed of a command that has more words than its own.
+// Appends the words of each command below `command`.
 void AppendPrefixes(const CommandData& command, std::vector<std::string>* words) {
   for (const CommandData& each : command.commands) {
     words->push_back(ShellQuoted(WordsOf(each)));
@@ -493,7 +493,7 @@ void AppendExamples(std::string* out, const CommandData& command) {
   }
 }
 
-// What follows perseus(1) of each command: what holds for all.
+// The end of perseus(1): sections that hold for all commands.
 constexpr std::string_view kForAll =
     ".SH ENVIRONMENT\n"
     ".TP\n\\fBNO_COLOR\\fR\nNo colour on the terminal when this is set and not empty.\n"

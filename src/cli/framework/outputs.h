@@ -12,7 +12,7 @@
 
 namespace perseus::cli {
 
-// What a command prints, and where it has written files, if it has.
+// A command's printed text, and the place of its written files, if any.
 struct Printout {
   std::string text;
   std::string written;      // A file or folder; empty: none.

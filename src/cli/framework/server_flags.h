@@ -15,7 +15,7 @@ struct ServerFlags {
   std::string ca_file;     // To trust; or PERSEUS_CA_FILE, or the system's.
 };
 
-// What is empty as the environment has it.
+// Fills empty flags from the environment.
 ServerFlags WithEnvironment(ServerFlags flags);
 
 }  // namespace perseus::cli

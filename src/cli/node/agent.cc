@@ -217,7 +217,7 @@ Result<Printout> DescribeRelease(const agent::ReleaseAllAnswer& answer) {
   return Printout(fmt::format("{} given back.\n", CountOf(answer.released, "clock")));
 }
 
-// What a command says to whoever finds no agent.
+// Adds the remedy to the error that no agent answers.
 std::string WithRemedy(const std::string& no_agent) {
   return fmt::format("{}{} 'sudo perseus agent run' starts one, and --socket names another",
                      no_agent, no_agent.ends_with('?') ? "" : ";");
@@ -328,7 +328,7 @@ void AddSocketOption(CommandParser* parser, AgentFlags* flags, const std::string
                   CommandParser::NotEmpty(&flags->socket), {ValueKind::kFile, {}});
 }
 
-// What one agent is told apart from another by.
+// Options that distinguish one agent from another.
 void AddPlaceOptions(CommandParser* parser, AgentFlags* flags) {
   AddDriverOption(parser, flags);
   AddSocketOption(parser, flags, "The agent's", agent::kDefaultSocketPath);

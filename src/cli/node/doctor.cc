@@ -110,7 +110,7 @@ struct ExaminedGpu {
   CounterReads counter;
 };
 
-// What was found on a node. A plain value.
+// The findings on a node. A plain value.
 struct Examination {
   std::string driver;  // As asked for.
   std::vector<ExaminedGpu> gpus;
@@ -319,7 +319,7 @@ std::string GpuTable(const Examination& examination, const Style& style) {
                   CounterText(gpu.counter), WattsText(gpu.counter.reading_watts),
                   WattsText(conditions.power_limit_watts)});
   }
-  // What the table's numbers are, for who sees them for the first time.
+  // Explain the table's columns to a first reader.
   const std::string notes = fmt::format(
       "Clocks: those that a plan can choose from. Counter: the energy counter, read {} times, "
       "every {}; a measurement should span many of its steps. Power and limit: now.",

@@ -21,7 +21,7 @@ namespace perseus::cli {
 
 struct Printout;
 
-// What `agent` is asked for. Empty: the agent's own default.
+// The flags of `agent`. Empty: the agent's own default.
 struct AgentFlags {
   std::string action;  // run, status, release, relay
 
@@ -66,15 +66,15 @@ inline constexpr const char* kDefaultRelaySocket = "/run/perseus-relay/server.so
 // `perseus agent relay`.
 Result<Printout> RunRelay(const AgentFlags& flags, const agent::AccessList& access);
 
-// What the agent at `socket` says of itself. `name` is what it calls who asks.
+// Asks the agent at `socket` for its status. `name`: the asker's name.
 Result<agent::StatusAnswer> AskAgentStatus(const std::string& socket, const std::string& name);
 
 // The same as JSON (perseus agent status --json).
 std::string AgentStatusJson(const agent::StatusAnswer& status);
 
-// What `perseus doctor --json` says of this node. Looks at it for about flags.seconds, and changes
-// nothing on a GPU. What is missing is a finding, not an error. Errors: kCancelled (by a signal,
-// which is delivered after the return).
+// The answer of `perseus doctor --json` on this node. Looks at it for about flags.seconds, and
+// changes nothing on a GPU. A missing part is a finding, not an error. Errors: kCancelled (by a
+// signal, which is delivered after the return).
 Result<std::string> NodeJson(const DoctorFlags& flags);
 
 }  // namespace perseus::cli

@@ -23,7 +23,7 @@
 namespace perseus::cli {
 namespace {
 
-// What a relay counts, for Prometheus. `now_seconds`: time of day.
+// Metrics of a relay's counts, for Prometheus. `now_seconds`: time of day.
 metrics::Families RelayFamilies(const relay::Relay::Counts& counts, double now_seconds) {
   metrics::Families families = {metrics::BuildInfo("perseus_relay_build_info")};
   const auto counter = [&](const char* name, const char* help, auto value) {
@@ -87,7 +87,7 @@ Result<Printout> RunRelay(const AgentFlags& flags, const agent::AccessList& acce
       },
       log);
   if (!file) return tl::unexpected(file.error());
-  // Whoever started us waits for this line; one that went away needs none.
+  // Report readiness; a failed write (a reader that has gone) is no error.
   static_cast<void>(
       WriteStandardOutput(fmt::format("perseus agent relay: ready at {}\n", (*relay)->url())));
   pollfd stop = {signals.descriptor(), POLLIN, 0};

@@ -156,7 +156,7 @@ class OwnFigures {
     // A share of nothing.
     if (std::abs(made_.baseline_joules) <= made_.rounding) return {};
     const double saving = 100 * (made_.baseline_joules - made_.joules) / made_.baseline_joules;
-    // What rounding of both energies makes of a share.
+    // Rounding error of the share, by both energies.
     const double ratio = std::abs(made_.joules / made_.baseline_joules);
     const double error = 100 * (1 + ratio) * made_.rounding / std::abs(made_.baseline_joules);
     if (!(std::abs(plan_.saving_percent - saving) <= kPoints + error)) {
@@ -209,10 +209,10 @@ Result<void> CheckScheduleName(const PlanDocument& plan, const Schedule& schedul
                   plan.schedule, kWasChanged));
 }
 
-// What the plan says of itself, against what its own computations make: a file may have been
-// edited since it was written. `start_seconds` as replayed, in the order of ranks and computations.
-// Figures under conditions (`expected`) cannot be made from the file: late clocks need the costs of
-// clocks that the plan does not use.
+// Checks the plan's own figures against its computations: a file may have been edited since it was
+// written. `start_seconds` as replayed, in the order of ranks and computations. Figures under
+// conditions (`expected`) cannot be made from the file: late clocks need the costs of clocks that
+// the plan does not use.
 Result<void> CheckOwnFigures(const PlanDocument& plan, const ExplainInput& input,
                              const std::vector<std::vector<double>>& start_seconds,
                              const std::string& path) {
@@ -222,7 +222,7 @@ Result<void> CheckOwnFigures(const PlanDocument& plan, const ExplainInput& input
   return figures.CheckStarts(start_seconds);
 }
 
-// What waiting draws in both plans beyond the least, from what the file says of its ranks.
+// Adds the energy of waiting in both plans beyond the least, from the file's ranks.
 Result<void> AddDearerWaiting(const PlanDocument& plan, const PipelineDag& dag,
                               const std::vector<const Knob*>& baseline_knobs, const Timing& before,
                               const Timing& after, const std::string& path, ExplainInput* input) {

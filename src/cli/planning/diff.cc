@@ -348,7 +348,7 @@ bool SameProfile(const PlanDocument& before, const PlanDocument& after) {
   return before.profile_sha256 == after.profile_sha256;
 }
 
-// What is not the same of what the plans were made for.
+// Differences between the inputs of the two plans.
 std::string Differences(const PlanDiff& diff, const PlanDocument& before, const PlanDocument& after,
                         const Style& style) {
   std::string out;

@@ -12,7 +12,7 @@
 #include "perseus/plan_document.h"
 #include "perseus/result.h"
 
-// What changes from one plan of a job to another one.
+// Changes from one plan of a job to another one.
 namespace perseus::cli {
 
 // One of the two, as it was named. The plan is not owned.

@@ -88,7 +88,7 @@ std::string CriticalText(const Explanation& explanation, const PlanDocument& pla
   return "";
 }
 
-// What the plan was made for; empty where that is nothing but the profile's times.
+// The plan's conditions in words; empty: it has none.
 std::string ConditionsText(const PlanDocument& plan, const Style& style) {
   if (!plan.conditions) return "";
   std::string text = fmt::format("As the file says, the plan was made to hold under conditions: {}",
@@ -207,7 +207,7 @@ std::string ExplainJson(const Explanation& explanation, const PlanDocument& plan
   }
   json["notes"] = Json::parse(formats::NotesJson(plan.notes));
   if (!plan.profile_modelled.empty()) json["profile_modelled"] = plan.profile_modelled;
-  // What is not made from the plan's computations.
+  // Fields taken from the file unchecked.
   Json unchecked = Json::array();
   if (plan.conditions) unchecked.push_back("conditions");
   if (plan.expected) unchecked.push_back("expected");

@@ -42,14 +42,14 @@ tl::unexpected<Error> InFlags(Error error, const JobFile& settings) {
   return tl::unexpected<Error>(std::move(error));
 }
 
-// What a field that must be given is, for whoever does not know it yet.
+// Explains a required field to a new user.
 std::string_view MeaningOf(std::string_view key) {
   if (key == "schedule") return " (1f1b, gpipe, ...: 'perseus plan --help' has all)";
   if (key == "microbatches") return " (of one iteration)";
   return key == "blocking_power" ? " (watts of a GPU that waits)" : "";
 }
 
-// What must be known and is not, in one sentence with an example.
+// Refuses a job with missing fields, in one sentence with an example.
 Result<void> CheckComplete(const JobFile& settings, const Profile& profile,
                            const std::string& input, std::string_view command) {
   std::vector<std::string> missing;

@@ -25,13 +25,13 @@ std::string FlagOfField(std::string_view key);
 // How a command line says that what is implausible is meant: "give --accept-implausible".
 std::string AcceptingFlag();
 
-// What the flags say of the job.
+// The job's fields that the flags set.
 JobFile Overrides(const JobFlags& flags);
 
 // The job file, where there is one, with the flags over it.
 Result<JobFile> MergeSettings(const JobFlags& flags);
 
-// What the job is read from.
+// The input files of the job.
 std::vector<InputFile> InputsOf(const JobFlags& flags, const JobFile& settings);
 
 // Reads and costs what the settings name; errors speak of flags. `command`

@@ -394,7 +394,7 @@ std::vector<PlanPoint> TablePoints(const Frontier& frontier, double baseline_sec
                                    std::vector<std::string>* beyond_tstar) {
   std::vector<PlanPoint> points;
   for (const plan::NamedTime& time : plan::NamedTimes(frontier, baseline_seconds)) {
-    // What was asked for is always answered.
+    // Always answer the chosen time.
     if (plan::IsBeyondTStar(frontier, time) && !SameTime(time.seconds, chosen_seconds)) {
       beyond_tstar->emplace_back(time.label);
     } else {
@@ -554,7 +554,7 @@ std::string ComparedHow(const HeldPlan& held) {
                      FormatSignedPercent(held.on_paper.slowdown_percent, 3));
 }
 
-// What the conditions cost.
+// States the cost of the conditions.
 std::string Cost(const HeldPlan& held) {
   const RobustPlan& robust = held.robust;
   const double paper = Rounded(held.on_paper.net_saving_percent);
@@ -566,7 +566,7 @@ std::string Cost(const HeldPlan& held) {
   if (here >= paper) return fmt::format("{}, no more than this one{}.", without, both);
   std::string text =
       fmt::format("{}, and this one saves {}{}.", without, FormatPercent(here, 2), both);
-  // Where nothing is known but what a plan without conditions saves, or less than was found.
+  // Omit a bound that excludes nothing, or that the plan already reaches.
   if (most >= paper || most <= here) return text;
   return fmt::format("{} {}, no plan can save more than {}{}.", text,
                      robust.conditions.noise.any() ? "With this noise" : "Whatever the latency",
@@ -659,7 +659,7 @@ std::string PriceOfCalls(const HeldPlan& held) {
       {expected.clock_calls, expected.energy_joules}, " an iteration of a pipeline");
 }
 
-// What the plan comes to where conditions are not those of the middle.
+// States the plan's figures at the corners of the conditions' ranges.
 std::string Corners(const HeldPlan& held) {
   return fmt::format(
       "these figures are of the middle of the conditions' ranges. At their corners, the plan saves "
@@ -747,8 +747,8 @@ void CompareOnPaper(const Planner& planner, double seconds, const PlanConstraint
   held->at_own_time = true;
 }
 
-// What clocks that are asked for in other modes would save, by a sixteenth of the search: what
-// it finds is the least that they save.
+// Tries the other modes of clock calls, by a sixteenth of the search: the saving found is a lower
+// bound.
 Result<void> TryOtherCalls(const Job& job, const Planner& planner, double seconds, double effort,
                            ProgressLine* progress, HeldPlan* held) {
   constexpr double kShare = 1.0 / 16;

@@ -28,7 +28,7 @@
 
 namespace perseus::cli {
 
-// What the plan that holds comes to where clocks are asked for at another time.
+// Figures of the plan that holds with clock calls at another time.
 struct OtherCallMode {
   CallAhead call_ahead = CallAhead::kNone;
   ExpectedFigures expected;
@@ -49,8 +49,8 @@ struct HeldPlan {
   ExpectedFigures paper;  // Of robust.paper_plan.
   ExpectedFigures baseline;
   int paper_changes = 0;  // Of robust.paper_plan, as --max-changes counts them.
-  // What robust.plan is compared with: robust.paper_plan, or, where that is faster, a plan for the
-  // time that robust.plan takes.
+  // The plan to compare robust.plan with: robust.paper_plan, or, where that is faster, a plan for
+  // the time that robust.plan takes.
   PaperPlan on_paper;
   bool at_own_time = false;                       // The latter.
   JobFile settings;                               // For the names of what they say.
@@ -65,8 +65,7 @@ Result<HeldPlan> PlanThatHolds(const Job& job, const Planner& planner, double se
 Result<RobustPlan> SearchThatHolds(const Job& job, const Planner& planner, double seconds,
                                    double effort, bool with_bound, ProgressLine* progress);
 
-// What is given up against the paper plan and why, and what the emulator says.
-// Lines of `perseus plan`.
+// States the loss against the paper plan, why, and the emulator's figures. Lines of `perseus plan`.
 std::string FormatHeldPlan(const HeldPlan& held, const Style& style);
 // The same for a report, a sentence each.
 std::vector<std::string> HeldPlanNotes(const HeldPlan& held);
@@ -79,7 +78,7 @@ struct PlanPoint {
   std::optional<Plan> plan;  // Absent where the constraints allow none.
 };
 
-// What `perseus plan` says. The pointers are not owned.
+// The answer of `perseus plan`. The pointers are not owned.
 struct PlanSummary {
   const Profile* profile = nullptr;
   const CostedPipeline* pipeline = nullptr;
@@ -124,22 +123,22 @@ using report::SameTime;
 // Whether the frontier's certified error is more than that of rounding.
 bool IsCoarse(const Frontier& frontier);
 
-// What savings are measured against: "all clocks at maximum", where knobs are clocks.
+// The baseline of savings: "all clocks at maximum", where knobs are clocks.
 std::string BaselineText(const Profile& profile);
 
 std::string FormatPlanSummary(const PlanSummary& summary, const Style& style);
 
-// What was read, for the top of `plan` and `frontier`.
+// Describes the input, for the top of `plan` and `frontier`.
 std::string FormatInput(const Profile& profile, const CostedPipeline& pipeline, int virtual_stages,
                         double split_ratio, const Style& style);
 
-// What was found odd in the input, for the place before the figures; "" where nothing was.
+// Notes on odd input, for the place before the figures; "": none.
 std::string FormatNotes(const std::vector<Note>& notes, const Style& style);
 
 // The same to standard error: for answers that have no place for notes.
 void WriteNotes(const std::vector<Note>& notes);
 
-// Where a file's figures cannot be believed: its notes, what to do, and exit code 2.
+// The refusal of unbelievable figures: the file's notes, the remedy, and exit code 2.
 Printout InsteadOfFigures(std::string notes, const Style& style);
 
 // How figures of this pipeline are to be read: several stages a rank, fused computations.
@@ -163,14 +162,14 @@ struct CalledRun {
   double joules = 0;
 };
 
-// What the price of a change makes of the clock calls, those at maximum clocks included: two
-// sentences. `name` is the flag or the key that states it; `of_what` follows the calls' number
-// (" an iteration of a pipeline").
+// States the price of changes over all clock calls, those at maximum clocks included: two
+// sentences. `name` is the flag or the key that states it; `of_what` follows the calls' number ("
+// an iteration of a pipeline").
 std::string PriceOfChangesText(double change_joules, std::string_view name,
                                const CalledRun& baseline, const CalledRun& run,
                                std::string_view of_what);
 
-// What disturbs the job, in words: one sentence.
+// The disturbances of the job, in words: one sentence.
 std::string ScenarioInWords(const EmulationSpec& spec);
 
 }  // namespace perseus::cli

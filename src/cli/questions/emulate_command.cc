@@ -53,7 +53,7 @@ namespace {
 constexpr std::string_view kMaxClocks = "max-clocks";
 constexpr std::string_view kPerseus = "perseus";
 
-// What `perseus emulate` says. The pointers are not owned.
+// The answer of `perseus emulate`. The pointers are not owned.
 struct EmulationSummary {
   const Profile* profile = nullptr;
   const CostedPipeline* pipeline = nullptr;
@@ -409,7 +409,7 @@ Result<void> CheckFlags(const Invocation& invocation) {
   return {};
 }
 
-// What the emulator would find as well, but after the frontier was computed.
+// Finds bad stragglers before the frontier is computed.
 Result<void> CheckStragglers(const EmulationSpec& spec, const CostedPipeline& pipeline) {
   const PipelineDag& dag = pipeline.dag;
   if (spec.random_stragglers.share_of_gpus_per_day > 0) {

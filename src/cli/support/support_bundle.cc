@@ -45,7 +45,7 @@ constexpr std::array<std::string_view, 16> kWords = {
     "origin", "driver_version", "architecture", "resolution"};
 // An object whose names people choose.
 constexpr std::string_view kLabels = "labels";
-// Where one of these is in the environment, its name is told, never its value.
+// Environment variables that begin so are named, without values.
 constexpr std::array<std::string_view, 5> kBeginnings = {"PERSEUS_", "CUDA_", "NVIDIA_", "SLURM_",
                                                          "NCCL_"};
 // Of one job.
@@ -161,7 +161,7 @@ void AddServer(const SupportBundleFlags& flags, Bundle* bundle) {
                               client ? examination.error().message : client.error().message);
   }
   bundle->Add("server", ServerExaminationJson(*examination));
-  // Where the server does not answer, the others would only wait, too.
+  // Stop without an answer: the other requests would only wait, too.
   const auto health = client->Text("GET", "/healthz");
   bundle->Add("health", health);
   if (!health) return;

@@ -148,8 +148,8 @@ class Connection {
   std::string unsent_;
 };
 
-// What an event of epoll is about: a session's socket or process (its number,
-// times two, plus which), or one of these.
+// Keys of epoll events: a session's socket or process (its number, times two, plus which), or one
+// of these.
 constexpr std::uint64_t kListenKey = 0;
 constexpr std::uint64_t kMailKey = 1;
 constexpr std::uint64_t kStopKey = std::numeric_limits<std::uint64_t>::max();

@@ -80,8 +80,7 @@ struct WorkerSettings {
   std::chrono::nanoseconds retry_most = std::chrono::seconds(5);
 };
 
-// What a worker uses. It is shared with the worker's thread, which outlives the worker if the
-// driver never returns.
+// Objects of a worker, shared with its thread, which outlives it if the driver never returns.
 struct WorkerContext {
   std::shared_ptr<device::Driver> driver;
   std::shared_ptr<Journal> journal;

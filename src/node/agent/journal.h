@@ -14,7 +14,7 @@
 #include "common/mutex.h"
 #include "perseus/result.h"
 
-// What outlives an agent that is killed: its journal, and its claims on GPUs.
+// State that outlives a killed agent: its journal, and its claims on GPUs.
 namespace perseus::agent {
 
 // Makes the folder of the file `path` if it is missing. If this process is root, fails if other

@@ -222,7 +222,7 @@ const auto& TableOf(const ConditionsAnswer&) { return kConditionsAnswer; }
 const auto& TableOf(const StatusAnswer&) { return kStatusAnswer; }
 const auto& TableOf(const ReleaseAllAnswer&) { return kReleaseAllAnswer; }
 
-// What all answers begin with.
+// The common head of all answers.
 struct AnswerHead {
   std::optional<std::int64_t> id;
   std::string op;  // Empty: none.

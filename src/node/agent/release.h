@@ -43,7 +43,7 @@ Result<ReleaseAllAnswer> ReleaseDirectly(const std::shared_ptr<device::Driver>& 
                                          const std::string& journal_path, const ReleaseScope& scope,
                                          std::chrono::milliseconds patience);
 
-// What an agent takes over from the one before it.
+// State that an agent takes over from its predecessor.
 struct Takeover {
   std::unique_ptr<Journal> journal;
   // For each GPU of the driver:

@@ -419,7 +419,7 @@ class Service {
   }
 
   bool IsSilent(const Client& client, Clock::time_point now) const {
-    // Who waits for an answer of ours need not speak.
+    // A client that waits for an answer need not speak.
     return client.is_silent ||
            (client.in_flight == 0 && now - client.heard >= settings_.max_silence);
   }

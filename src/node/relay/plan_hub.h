@@ -54,7 +54,7 @@ class PlanSet {
   std::shared_ptr<const std::string> BodyOf(int rank) const;
 
  private:
-  // Where a plan is in the text, and where its member "ranks" is.
+  // The places of a plan and of its member "ranks" in the text.
   struct Place {
     std::size_t begin = 0, end = 0;
     std::size_t ranks_begin = 0, ranks_end = 0;
@@ -145,7 +145,7 @@ class PlanHub {
   };
   using JobPointer = std::shared_ptr<Job>;
 
-  // What they decide to answer is sent without the lock.
+  // Callers send the answers of these without the lock.
   void Park(const JobPointer& job, Rank* rank, const PlanQuestion& question,
             const http::Responder& responder) PERSEUS_REQUIRES(mutex_);
   void StartFetch(const JobPointer& job, Answers* answers) PERSEUS_REQUIRES(mutex_);

@@ -52,7 +52,7 @@ void AskForPlan(PlanHub* hub, const Request& request, const Parameters& paramete
   hub->Ask({parameters[0], rank, after, std::min(wait, kMostWaitSeconds)}, responder);
 }
 
-// Where the server has it: the same method, the same path.
+// The path at the server: the same as here.
 std::string TargetOf(std::string_view pattern, const Parameters& parameters) {
   std::string target;
   std::size_t next = 0;
@@ -125,7 +125,7 @@ Result<void> CheckAddress(const ServerAddress& address) {
 constexpr std::size_t kMostBatchBytes = std::size_t{256} << 10;
 constexpr std::size_t kMostBatchReports = 64;
 
-// What stands between the brackets of an array.
+// The text between the brackets of an array.
 std::string_view InsideOf(std::string_view array) { return array.substr(1, array.size() - 2); }
 
 // The server's answer to one of those whose reports were joined: what is wrong with any of them is
@@ -452,7 +452,7 @@ class Relay::Impl {
     return routes;
   }
 
-  // What is not its user's does not exist for it.
+  // Refuses other users than the job's owner, as if there were no job.
   http::Handler OfOwner(http::Handler handle) {
     return [this, handle = std::move(handle)](const Request& request, const Parameters& parameters,
                                               const Responder& responder) {
@@ -482,7 +482,7 @@ class Relay::Impl {
     if (!is_sent) responder.Send(TooManyRequests());
   }
 
-  // What comes of it is for ServerHealth, and for the log, alone.
+  // Probes the server; only ServerHealth and the log use the answer.
   void Probe() {
     if (health_.wants_probe()) {
       forwarder_->Send({"GET", "/healthz", ""}, [](const Result<http::Response>&) {});

@@ -33,7 +33,7 @@ namespace {
 constexpr std::string_view kAgentSocket = "/run/perseus/agent.sock";  // Clients' default.
 constexpr std::string_view kUnix = "unix:";
 
-// What the line of plugstack.conf says.
+// The line of plugstack.conf.
 struct Settings {
   std::string server = "unix:/run/perseus-relay/server.sock";
   std::string token_file;
@@ -139,8 +139,7 @@ void SetDefault(spank_t spank, const char* name, const std::string& value) {
 
 extern "C" {
 
-// What SPANK_PLUGIN defines, but visible to Slurm's loader: in C++, constants are not by
-// themselves.
+// Declare the constants of SPANK_PLUGIN extern: C++ would hide them from Slurm's loader.
 extern const char plugin_name[];
 extern const char plugin_type[];
 extern const unsigned int plugin_version;

@@ -48,7 +48,7 @@ using perseus::client::ClientSettings;
 using perseus::client::Event;
 using perseus::client::EventKind;
 
-// What the network threads get at least to leave, beside what the driver took.
+// The least time for the network threads to end, after the clock thread.
 constexpr std::int64_t kLeastLeaveNs = 500'000'000;
 
 Result<std::shared_ptr<perseus::http::Client>> MakeHttp(const ClientSettings& settings) {
@@ -342,7 +342,7 @@ perseus_status Closed(char** message) {
   return PERSEUS_CLOSED;
 }
 
-// Where no status is returned: last_error() says what is wrong.
+// Refuses a call that returns no status: last_error() says why.
 int Refuse(perseus_client* client, const std::string& sentence) {
   client->state->Complain(sentence);
   return 0;
@@ -416,7 +416,7 @@ void perseus_step_begin(perseus_client* client, int64_t iteration) {
                                         "from any number above",
                                         iteration));
     });
-    // What follows is of no iteration.
+    // Later events belong to no iteration.
     perseus_step_abandon(client);
     return;
   }

@@ -49,7 +49,7 @@ class Connection {
     const MutexLock lock(mutex_);
     if (const Result<void> open = Reopen(); !open) return tl::unexpected(open.error());
     if (!leased_.contains(request.gpu)) {
-      // Who never set a clock, or lost it with the connection, has none to give back.
+      // A client without a lease has no clock to give back.
       if (request.operation == agent::Operation::kRelease) return agent::Answer{};
       if (lost_.contains(request.gpu)) {
         return MakeError(ErrorCode::kDenied,

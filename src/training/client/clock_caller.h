@@ -18,7 +18,7 @@
 
 namespace perseus::client {
 
-// What a node's agent says, for the server: the server never hears the agent itself.
+// The report of a node's agent, for the server, which never hears the agent itself.
 struct AgentWord {
   std::string version;                 // Of its program. Empty: the agent does not say.
   std::vector<std::string> conflicts;  // What acts against the clock of this client's GPU.
@@ -48,7 +48,7 @@ class AgentDriver : public device::Driver {
 // The socket of a device "agent:SOCKET"; none: another device.
 std::optional<std::string> AgentSocketOf(const std::string& device);
 
-// What the agent says of itself and of a GPU, by UUID. It is asked over a connection of its own, so
+// Asks the agent for its word on itself and on a GPU, by UUID, over a connection of its own, so
 // that no clock call waits for the answer, which takes a few seconds at most.
 Result<AgentWord> AskAgent(const std::string& socket, const std::string& name,
                            const std::string& gpu);

@@ -292,6 +292,8 @@ class ClockThread {
     return std::min(wake_at_ns, now_ns + std::clamp(poll_ns, kShortestPollNs, kLongestPollNs));
   }
 
+  // Sets the clock that the sweep wants, or none while the trainer sends no events. Returns when to
+  // decide again.
   std::int64_t Sweep(std::int64_t now_ns) {
     const bool quiet = now_ns >= follower_.rest_at_ns();
     SetSweepClock(now_ns, quiet);
@@ -319,9 +321,7 @@ class ClockThread {
     return std::min(now_ns + kSweepPollNs, follower_.rest_at_ns());
   }
 
-  // Sets the clock that the sweep wants, or none while the trainer sends no events. Returns when to
-  // decide again.
-  // Where the server has asked for a profile (again) since the last sweep began.
+  // Begins a sweep if the server has asked for a profile since the last one began.
   void BeginSweep() {
     const SharedState::ProfileWish wish = state_->profile_wish();
     if (!wish.is_wanted) {
@@ -396,7 +396,7 @@ class ClockThread {
     follower_.CallFailed(outcome.begin_ns, outcome.effective_ns);
     refusal_ = outcome.error;
     if (mhz == 0) next_release_ns_ = outcome.effective_ns + kSecondNs;
-    // Where none is set, why they are not set is the one thing to be said.
+    // Without a set clock, keep the older complaint: why none can be set.
     if (mhz == 0 && !holds_clock_) return false;
     state_->Complain(
         (mhz == 0 ? "the clock was not given back: " : "the clock was not set: ") + outcome.error,

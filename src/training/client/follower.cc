@@ -97,7 +97,7 @@ bool MatchesComputation(const ComputationId& planned, const ComputationId& seen)
          (seen.microbatch < 0 || seen.microbatch == planned.microbatch);
 }
 
-// Where clock calls cost too much.
+// The fallback for costly clock calls.
 std::string_view WhatItDoesAt(Level level) {
   if (level == Level::kPhase) return "keeps one clock for each phase of an iteration";
   return level == Level::kStage ? "keeps one clock for the whole iteration" : "sets no clock";
@@ -168,7 +168,7 @@ void Follower::Adopt() {
 }
 
 void Follower::LearnFrom(const RankPlan* old, const std::vector<Row>& old_rows) {
-  // What was measured under the old plan corrects what the new one promises.
+  // Correct the new plan's promises by measurements under the old one.
   const bool same = old && SameOrder(*old, *plan_);
   double planned = 0;
   double measured = 0;
@@ -542,8 +542,8 @@ int Follower::NextFirstClock() const {
   return offers ? ClocksAtLevel(*offered_, level_).front() : 0;
 }
 
-// What should be in effect at this moment: the running row's clock, or, where
-// nothing runs that a clock could slow, that of the next.
+// The clock that should be in effect now: the running row's, or, if nothing runs that a clock could
+// slow, the next row's.
 switching::ClockChoice Follower::ClockNow() const {
   const auto size = std::ssize(clocks_);
   const bool running = in_iteration_ && open_ > 0 && row_ >= 0;
@@ -557,7 +557,7 @@ switching::ClockChoice Follower::ClockNow() const {
   return choice(size, first != 0 ? first : clock_mhz_);
 }
 
-// What is expected of this iteration, nanoseconds, as LookAhead() asks for it.
+// Forecast of this iteration in nanoseconds, for LookAhead().
 struct Follower::Ahead {
   const Follower& self;
   const LatencyRecord& latency;
@@ -644,7 +644,7 @@ Follower::Decision Follower::Decide(std::int64_t now_ns, const LatencyRecord& la
 // Iterations that ended: those whose device times may still come, and those that
 // do not count.
 
-// What the trainer told of a type is the last word.
+// Times from the trainer overrule the measured ones.
 void Follower::SetBusy(const BusyNs& busy_ns, const BusyNs& reported_ns, IterationRecord* record) {
   record->busy_seconds = 0;
   for (std::size_t type = 0; type < busy_ns.size(); ++type) {

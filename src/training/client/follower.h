@@ -200,7 +200,7 @@ class Follower {
   static constexpr std::int64_t kTimelineEvery = 10;
   std::optional<RankTimeline> TakeTimeline(std::int64_t iteration);
 
-  // What the times of the newest iterations say of noise; none: too few.
+  // The noise in the times of the newest iterations; none: too few.
   std::optional<NoiseFigures> Noise() const { return noise_.Figures(); }
 
  private:

@@ -157,10 +157,10 @@ namespace {
 constexpr std::size_t kLeastPairs = 8;
 constexpr std::size_t kLeastDifferences = 2;  // Of a pair.
 constexpr std::size_t kGroups = 20;           // Of the jackknife.
-// What is so many deviations off is no noise. Of 100,000 normal draws, less than one is.
+// Deviations beyond noise: of 100,000 normal draws, less than one is so far off.
 constexpr double kOutlier = 5;
-// What stands out counts up to this. Measured on an H100 without a power cap, 1.5 % of computations
-// stand out, and none by more than 11 % (docs/evidence/gpu.md).
+// Outliers count up to this. Measured on an H100 without a power cap, 1.5 % of computations stand
+// out, and none by more than 11 % (docs/evidence/gpu.md).
 constexpr double kMostRare = 0.2;
 // A pair whose own spread is so many times the usual one holds more than noise.
 constexpr double kOddSpread = 4;
@@ -168,8 +168,8 @@ constexpr double kDeviationsOfMad = 1.4826;  // Of a normal distribution.
 constexpr double kLeastScale = 1e-6;         // Steps of the clock that times are read from.
 constexpr double kMostCorrelation = 0.98;
 constexpr double kCorrelationStep = 0.02;
-// What is left of a correlation at the greatest distance in an iteration: with more, it cannot be
-// told from what the whole iteration shares, and counts as that.
+// The greatest correlation left at the farthest distance in an iteration: a higher one cannot be
+// told from noise of the whole iteration, and counts as that.
 constexpr double kLeastDecay = 0.3;
 
 }  // namespace

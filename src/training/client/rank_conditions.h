@@ -98,15 +98,14 @@ class LatencyRecord {
   std::array<std::uint64_t, PERSEUS_LATENCY_BUCKETS> buckets_ = {};
 };
 
-// What the times of a rank's computations say of noise. Variances are relative to the time
-// (1e-4 = (1 %)^2) and without bias: below 0 where there is too little noise to tell.
+// The noise in the times of a rank's computations. Variances are relative to the time (1e-4 = (1
+// %)^2) and without bias: below 0 where there is too little noise to tell.
 struct NoiseFigures {
   Estimated variance;                    // Drawn for each computation,
   Estimated rank_variance;               // and for all of an iteration together.
   std::optional<Estimated> correlation;  // From one computation to the next; none: not to be told.
-  // What computations add that now and then take much longer (or shorter), and how many of all
-  // these are; not in `variance`. What one is off counts up to a fifth of its time: a pause is no
-  // noise.
+  // The variance added by the few computations that take much longer (or shorter), and their share
+  // of all; not in `variance`. A deviation counts up to a fifth of the time: a pause is no noise.
   Estimated rare_variance;
   Estimated rare_share;
   std::int64_t iterations = 0;

@@ -72,8 +72,8 @@ std::string TextOr(const TreeCursor& object, std::string_view key) {
 // If fused, the forward is first.
 bool IsForward(const PlanRow& row) { return row.id.type == ComputationType::kForward; }
 
-// Where the steady phase begins (the first computation that is no forward) and where it ends (after
-// the last forward): the warm-up is before, the cool-down after it.
+// The begin of the steady phase (the first computation that is no forward) and its end (after the
+// last forward): the warm-up is before, the cool-down after it.
 std::pair<std::size_t, std::size_t> SteadyRows(const std::vector<PlanRow>& rows) {
   const auto first = std::find_if(rows.begin(), rows.end(),
                                   [](const PlanRow& row) { return !IsForward(row) || row.fused; });

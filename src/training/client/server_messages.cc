@@ -32,7 +32,7 @@ constexpr int kMostMhz = 100'000;
 constexpr std::size_t kQuoted = 200;  // Bytes of an answer that a sentence shows.
 constexpr std::size_t kMostSentenceBytes = 65'536;
 
-// What the server is told.
+// Messages to the server.
 
 struct RankMessage {
   ClientSettings settings;
@@ -339,7 +339,7 @@ std::optional<std::string_view> ClocksName(Clocks clocks, const ClientSettings& 
   return std::nullopt;
 }
 
-// What the server answers.
+// Answers of the server.
 
 // A string, or a whole number in digits.
 std::string IdText(const TreeCursor& value) {

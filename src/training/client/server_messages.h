@@ -48,7 +48,7 @@ std::string FormatIterations(const ClientSettings& settings,
                              const std::vector<IterationReport>& reports,
                              const perseus_client_stats& stats, const std::string& error,
                              const std::optional<AgentWord>& agent);
-// What the server finds wrong with this client, in the answer to that; "": nothing, or it is an
+// The server's complaint about this client, in the answer to that; "": none, or the server is an
 // older one.
 std::string ParseTrouble(std::string_view json, const std::string& client_id);
 

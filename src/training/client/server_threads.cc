@@ -189,7 +189,7 @@ class PlanPoller {
     if (state_->stopping()) return next;
     state_->CountServerError();
     const std::string& server = state_->settings().server;
-    // Where it cannot be reached, the sentence names it already.
+    // Name the server unless the sentence does already.
     state_->Complain(what.find(server) != std::string::npos
                          ? what
                          : fmt::format("the server {}: {}", server, what),

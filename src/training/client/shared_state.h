@@ -39,7 +39,7 @@ class Tally {
   // Some events are not to be counted: their iteration is left out.
   void Skip() { is_counting_ = false; }
 
-  // What the last two iterations ran; none: not known yet.
+  // The counts of two equal iterations in a row; none: not known yet.
   const std::optional<ComputationCounts>& counts() const { return counts_; }
 
  private:
@@ -85,11 +85,11 @@ struct IterationReport {
   std::optional<double> joules;  // None: the counter did not move, or cannot be read.
   // Times of computations under a plan, since the last report that had any.
   std::vector<KindTimes> kinds;
-  // What iterations run, where there is no plan yet and it is known.
+  // Computations of an iteration, if known, while there is no plan.
   std::optional<ComputationCounts> ran;
   // When its computations ran, once in a while.
   std::optional<RankTimeline> timeline;
-  // What the rank has measured of its conditions, once in a while.
+  // The rank's measurements of its conditions, once in a while.
   std::optional<RankConditions> conditions;
 };
 
@@ -160,7 +160,7 @@ class SharedState {
   const TickSource& ticks() const { return ticks_; }
   Outbox& outbox() { return outbox_; }
 
-  // What a problem is about.
+  // The subject of a problem.
   enum class About : std::uint8_t { kDevice, kServer, kPlan, kOrder, kJob, kOther };
   // Records a problem. The same sentence is recorded only once in a row.
   void Complain(const std::string& sentence, About about = About::kOther);

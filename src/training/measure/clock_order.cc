@@ -92,8 +92,8 @@ std::vector<ClockOrder::Curve> ClockOrder::CurvesOf(
 
 ClockOrder::Ends ClockOrder::EndsOf(const std::vector<Curve>& curves) const {
   const std::size_t all = clocks_mhz_.size();
-  // Where the lowest clocks of a curve begin at which energy has risen, less `share` of what
-  // waiting draws. The end of all clocks: it has not, or at too few of them.
+  // The index from which on, to the lowest clock, a curve's energy has risen, less `share` of the
+  // energy of waiting. `all`: it has not, or at too few clocks.
   const auto risen_from = [&](const Curve& curve, double share) {
     const std::vector<Point>& points = curve.points;
     const auto effective = [&](const Point& point) {
@@ -169,7 +169,7 @@ std::optional<std::size_t> ClockOrder::Refinement(const std::vector<Curve>& curv
   return most->first;
 }
 
-// What the first pass leaves out.
+// Queues the clocks that the first pass leaves out.
 void ClockOrder::QueueTheRest() {
   const std::size_t all = clocks_mhz_.size();
   for (std::size_t pass = 1; pass < kCoarseStride; ++pass) {

@@ -47,8 +47,8 @@ class ClockOrder {
   static constexpr double kLeastShare = 0.4;
   static constexpr std::size_t kCoarseStride = 4;
   static constexpr double kRoughJump = 0.01;
-  // What a waiting rank draws if that was not measured: a share of what it draws while it computes
-  // at the highest clock.
+  // The assumed power of a waiting rank if it was not measured: a share of its power while it
+  // computes at the highest clock.
   static constexpr double kAssumedWaiting = 0.25;
 
   // `clocks_mhz`: ascending, not empty.

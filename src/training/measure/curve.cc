@@ -223,7 +223,7 @@ std::vector<std::pair<double, CurvePrior>> PriorsOf(CurvePrior base, double bend
       priors.emplace_back(0, base);
       if (!drifts) continue;
       for (CurvePrior prior : with_drift) {
-        // What all curves have in common at a clock is its jump or its visits' error.
+        // A deviation common to all curves at a clock is its jump or its visits' error.
         if (jumps_are_shared && !prior.is_shared) continue;
         prior.jump = jump;
         prior.jumps_are_shared = jumps_are_shared;

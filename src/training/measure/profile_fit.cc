@@ -210,7 +210,7 @@ std::vector<int> ThrottledClocks(const std::vector<Estimate>& rows) {
 
 namespace {
 
-// What a value is asked for: the power of a kind at a clock, whatever the visits to it were like.
+// A value to fit: the power of a kind at a clock, whatever the visits to it were like.
 struct Target {
   int mhz = 0;
   CurvePoint point;  // Its curve is the kind.
@@ -326,7 +326,7 @@ class Problem {
       prior_log_determinant +=
           factor.LogDeterminant() + 2 * static_cast<double>(count) * std::log(scale_);
     }
-    // What the stretches add. Residuals are taken about the prior's mean.
+    // Add the stretches. Residuals are taken about the prior's mean.
     std::vector<double> right(unknowns_);
     double squares = 0;
     double log_determinant = 0;
@@ -667,7 +667,7 @@ FittedTimes FitTimes(const std::vector<ClockRecord>& records, const std::vector<
   return fitted;
 }
 
-// What was measured of a kind at a clock, in all its visits.
+// The measurements of a kind at a clock, in all its visits.
 struct Measured {
   std::int64_t samples = 0;
   TimeSummary time;  // Of the last visit.

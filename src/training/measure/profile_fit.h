@@ -44,7 +44,7 @@ constexpr std::size_t NumColumns(std::size_t kinds) { return kFirstKindColumn + 
 inline constexpr std::array<double, 7> kPowerSpreads = {0.003, 0.007, 0.015, 0.03,
                                                         0.05,  0.08,  0.15};
 
-// What is known of a kind before its energy is fitted.
+// Facts of a kind before its energy is fitted.
 struct KindScale {
   double mean_seconds = 0;
   double mean_work = 0;  // 0: all computations of the kind count as equal.
@@ -80,7 +80,7 @@ StretchFit FitStretches(const std::vector<std::vector<Iteration>>& windows,
                         const std::vector<Tick>& ticks, const std::vector<KindScale>& scales,
                         const CounterHabit& habit = {});
 
-// What was seen in one visit to a clock.
+// The observations of one visit to a clock.
 struct Visit {
   std::vector<std::vector<Iteration>> windows;
   std::vector<Tick> ticks;

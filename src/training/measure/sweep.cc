@@ -44,7 +44,7 @@ void Sweep::Leave(const std::vector<int>& clocks_mhz) {
   EndIfAllIsMeasured();
 }
 
-// What a card does whose clocks cannot be set was measured as its highest clock.
+// At the driver's clocks, the highest clock's record is the unlocked one.
 void Sweep::EndIfAllIsMeasured() {
   if (clock_mhz() != 0) return;
   ended_ = unlocked_ || !settings_.unlocked || left_unlocked_ || at_driver_clocks_;
@@ -279,8 +279,8 @@ void Sweep::GoBack(const ProfileFit& fit) {
   again_.erase(std::unique(again_.begin(), again_.end()), again_.end());
 }
 
-// Where the card did not say so, times and powers do. Returns the highest measured clock that the
-// card follows.
+// Marks throttled clocks by times and powers, if the card did not report them. Returns the highest
+// measured clock that the card follows.
 int Sweep::MarkThrottled() {
   std::vector<Estimate> rows = FitProfile(kinds_, records_, false).rows;
   std::erase_if(rows, [](const Estimate& row) { return row.mhz == kUnlockedMhz; });
@@ -328,7 +328,7 @@ void Sweep::Finish() {
         fmt::format("the energy counter measures only {:.0f} % of the time; energies are less sure",
                     100 * habit_.duty));
   }
-  // What was left out there is no more on the curve than what was measured.
+  // Predict only clocks below this: throttled ones are off the curve.
   const int follows_mhz = MarkThrottled();
   if (settings_.order.coarse && !order_.rough() && records_.size() >= kFewestToPredict) {
     for (const int mhz : order_.PassedOver()) {

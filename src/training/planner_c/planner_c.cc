@@ -83,7 +83,7 @@ inline ProgressFunction ToldAs(const Progress& progress) {
 
 }  // namespace perseus::planner_c
 
-// What the pointers of perseus/planner_c.h point to.
+// The types behind the pointers of perseus/planner_c.h.
 namespace perseus::planner_c {
 
 struct FrontierColumns {
@@ -142,7 +142,7 @@ struct perseus_planner {
 struct perseus_plan {
   perseus::PlanDocument document;
   perseus::planner_c::PlanColumns columns;
-  // What a report is made of; a plan that was read has none.
+  // The source of reports; a plan that was read has none.
   std::shared_ptr<const perseus::planner_c::PlannedJob> job = {};
   perseus::JobFile settings = {};
   std::optional<perseus::JobPlan> made = {};  // Without its document, which is above.
@@ -1014,8 +1014,8 @@ void AddPrecedences(const perseus_dag& dag, const std::vector<int>& computation_
   }
 }
 
-// Where ranks are not given, a computation goes on that of the first that it waits for and nothing
-// else follows yet: the search looks at neighbours on a rank together.
+// Adds ranks. Without given ones, a computation goes on that of the first that it waits for and
+// nothing else follows yet: the search looks at neighbours on a rank together.
 void AddRanks(const perseus_dag& dag, PipelineDag* out) {
   std::vector<bool> followed(out->computations.size(), false);
   if (dag.rank != nullptr) {

@@ -236,7 +236,7 @@ class NvmlGpu : public Gpu {
   }
 
   Result<double> PowerWatts() override {
-    // Where the card has it, the power now: the older function averages over up to a second.
+    // Prefer the power now: the older function averages over up to a second.
     if (has_instant_power_) {
       const Result<std::optional<double>> now = ReadField(nvml::kFieldPowerInstant);
       if (!now) return tl::unexpected(now.error());
@@ -420,7 +420,7 @@ class NvmlGpu : public Gpu {
   std::atomic<bool> has_instant_power_ = true;  // Until the card says otherwise.
 };
 
-// What the NVIDIA kernel module asks of who sets clocks.
+// The NVIDIA kernel module's condition for setting clocks.
 bool HasCapabilitySysAdmin() {
   __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> data = {};
@@ -457,8 +457,8 @@ class NvmlDriver : public Driver {
   const std::vector<std::unique_ptr<Gpu>>& gpus() const override { return gpus_; }
   std::vector<std::string> faults() const override { return faults_; }
 
-  // What a call has shown counts more than the capability, which a container may
-  // have without the driver honouring it.
+  // The result of a call counts more than the capability, which a container may have without the
+  // driver honouring it.
   Result<bool> MaySetClocks() override {
     bool granted = false;
     for (const NvmlGpu* gpu : nvml_gpus_) {

@@ -33,7 +33,7 @@ constexpr std::array<char, 16> kMagic = {'p', 'e', 'r', 's', 'e', 'u', 's',
                                          ' ', 'g', 'p', 'u', 's', '\n'};
 constexpr std::uint32_t kVersion = 4;
 constexpr std::int64_t kNanoseconds = 1'000'000'000;
-// Nobody holds the mutex for more than microseconds, unless it was stopped.
+// A process holds the mutex for microseconds, unless it was stopped.
 constexpr std::int64_t kMutexSeconds = 10;
 
 static_assert(std::is_trivially_copyable_v<SharedHeader>);
@@ -124,7 +124,7 @@ Result<void*> Map(const std::string& path, const FileDescriptor& file, std::size
   return memory;
 }
 
-// What is wrong with a mapped file; empty: nothing.
+// The fault of a mapped file; empty: none.
 std::string FaultOf(const SharedHeader& header, std::size_t bytes) {
   if (header.magic != kMagic) return "is no file of simulated GPUs";
   if (header.version != kVersion) {
@@ -288,7 +288,7 @@ int LockWithPatience(pthread_mutex_t* mutex) {
 Result<GpuHold> GpuHold::Take(const SimulatedFile& file, int gpu) {
   SharedGpu& shared = file.shared(gpu);
   const int error = LockWithPatience(&shared.mutex);
-  // Who had it died. What it had not committed does not count.
+  // Take over from a dead holder. Its uncommitted changes do not count.
   if (error == EOWNERDEAD) pthread_mutex_consistent(&shared.mutex);
   if (error != 0 && error != EOWNERDEAD) {
     return MakeError(ErrorCode::kIo,

@@ -34,7 +34,7 @@ struct alignas(64) SharedGpu {
   // Read and written without the mutex.
   std::atomic<std::uint32_t> refuse_sets;  // Calls that set clocks lack the right.
   std::atomic<std::uint32_t> lost;         // Every call fails.
-  // What others set through NVML, kept to be read back. No effect on the model.
+  // Settings of others through NVML, kept to be read back. No effect on the model.
   std::atomic<std::uint32_t> power_limit_milliwatts;  // 0: the card has none.
   std::atomic<std::uint32_t> persistence;
   std::atomic<std::uint32_t> memory_clock_mhz;  // Locked; 0: released.
@@ -114,7 +114,7 @@ class GpuHold {
   // Makes state() that of an earlier time: `seconds`, or as near to it as no
   // change of the GPU came later and no kernel ran.
   void GoBack(double seconds);
-  // Where the next kernel is written before it begins; not in use.
+  // The unused slot: the next kernel is written there before it begins.
   int FreeSlot() const { return 1 - state_.kernel_slot; }
   ModelKernel& free_kernel();
   // Makes state() the GPU's state and wakes who waits for changes.

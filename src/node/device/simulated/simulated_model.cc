@@ -137,12 +137,12 @@ double RequestClock(const ModelGpu& gpu, int clock, ModelState* state, double fr
   const double draw = WordHash(gpu.seed).With(++state->calls).StandardDraw();
   const double settles =
       end + std::max(0.0, gpu.SettleSecondsOf(target) + gpu.settle_spread_seconds * draw);
-  // What was asked for before and would come later never comes.
+  // Drop earlier calls that would take effect later.
   while (state->pending_count > 0 &&
          state->pending[static_cast<std::size_t>(state->pending_count - 1)].at_seconds > settles) {
     --state->pending_count;
   }
-  // Where more are on their way than fit, the newest takes the place of the last.
+  // Replace the last pending clock by the newest if there is no room for more.
   state->pending_count = std::min(state->pending_count + 1, kMaxPendingClocks);
   state->pending[static_cast<std::size_t>(state->pending_count - 1)] = {settles, target};
   state->stalled_until_seconds =

@@ -10,9 +10,9 @@
 
 namespace perseus::device {
 
-// What a simulated GPU does over time, as pure functions of the time: no clock
-// is read here, nothing sleeps. All types are plain bytes, to be kept in a file
-// that processes share. Time is in seconds since the file was made.
+// The model of a simulated GPU over time, as pure functions of the time: no clock is read here,
+// nothing sleeps. All types are plain bytes, to be kept in a file that processes share. Time is in
+// seconds since the file was made.
 
 inline constexpr int kMaxSimulatedClocks = 256;
 // The clocks that can be locked, and the one at which the card runs while none is.
@@ -21,7 +21,7 @@ inline constexpr int kMaxPendingClocks = 16;
 inline constexpr int kKeptKernels = 16;
 inline constexpr int kKeptCounts = 64;  // Readings of the counter that are not shown yet.
 
-// What does not change.
+// The constants of a GPU.
 struct ModelGpu {
   std::int32_t clock_count = 0;
   std::array<std::int32_t, kMaxSimulatedClocks> clocks_mhz = {};  // Ascending.

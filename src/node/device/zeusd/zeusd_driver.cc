@@ -144,7 +144,7 @@ Result<HttpAnswer> AskUnixHttp(const std::string& socket_path, const std::string
   return Exchange(socket_path, deadline_seconds).Run(request);
 }
 
-// What /discover says.
+// The answer to /discover.
 struct Discovery {
   std::vector<std::string> gpu_names;  // By zeusd's number.
   bool controls_gpus = false;
