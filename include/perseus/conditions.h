@@ -14,8 +14,8 @@
 #include "perseus/export.h"
 #include "perseus/result.h"
 
-// What real GPUs do to a plan: times that vary, clocks that come late, changes
-// that cost. docs/explanation/emulation.md defines every quantity.
+// Effects of real GPUs on a plan: times that vary, clocks that come late, changes that cost.
+// docs/explanation/emulation.md defines every quantity.
 PERSEUS_EXPORT_BEGIN
 namespace perseus {
 inline namespace v0 {
@@ -43,7 +43,7 @@ struct TimeNoise {
   friend bool operator==(const TimeNoise&, const TimeNoise&) = default;
 };
 
-// What a condition may be: from `least` to `most`. A plain number is a range of one value.
+// The values of a condition: from `least` to `most`. A plain number is a range of one value.
 struct ValueRange {
   double least = 0;
   double most = 0;
@@ -75,7 +75,7 @@ struct ClockLatency {
   friend bool operator==(const ClockLatency&, const ClockLatency&) = default;
 };
 
-// What a change of clock costs. A rank has one call under way at a time. Clocks that are wanted
+// The cost of a change of clock. A rank has one call under way at a time. Clocks that are wanted
 // meanwhile wait for it, and only the newest of them is then called for.
 struct ClockSwitching {
   // From the call until the new clock is in effect. Meanwhile work goes on at the old clock.
@@ -127,8 +127,8 @@ struct Conditions {
   // At most this many changes of clock in one iteration of one pipeline, all ranks together.
   // Without: any number.
   std::optional<std::int64_t> max_changes = {};
-  // Where the profile states standard errors (CostedPipeline::errors): the plan also holds if times
-  // of lowered clocks are off as they say, drawn once per job.
+  // Count the profile's standard errors (CostedPipeline::errors): the plan also holds if times of
+  // lowered clocks are off by them, drawn once per job.
   bool profile_errors = true;
   // A plan keeps to max_slowdown at each corner of these ranges.
   ConditionRanges ranges = {};

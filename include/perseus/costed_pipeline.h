@@ -39,7 +39,7 @@ struct CostSpec {
   // Share of `backward` that is the input gradient, where a schedule needs I
   // and W and the profile has only B.
   double split_ratio = 0.5;
-  // Where microbatches differ.
+  // Factors of microbatches that differ.
   Work work = {};
 };
 
@@ -89,7 +89,7 @@ struct CostedPipeline {
   bool knobs_are_numbers = true;
   std::vector<CostTable> tables = {};
   std::vector<int> table_of = {};  // [computation] -> table
-  // What the GPUs of a rank draw together while they wait. Where that depends on their clock, the
+  // Power of all GPUs of a rank together while they wait. Where that depends on their clock, the
   // least of it.
   std::vector<double> rank_blocking_power_watts = {};
   double total_blocking_power_watts = 0;
@@ -97,7 +97,7 @@ struct CostedPipeline {
   std::vector<std::vector<double>> rank_waiting_watts = {};
   int tensor_parallel = 1;
   double split_ratio = 0.5;  // CostSpec::split_ratio
-  // What was found in the profile and in the costs, such as rows that the schedule does not use.
+  // Findings in the profile and in the costs, such as rows that the schedule does not use.
   std::vector<Note> notes = {};
   std::string modelled = {};              // Profile::modelled.
   std::vector<OptionErrors> errors = {};  // Profile::errors.
@@ -111,7 +111,7 @@ struct CostedPipeline {
   std::uint64_t Fingerprint() const;
 
   bool waiting_depends_on_clock() const { return !rank_waiting_watts.empty(); }
-  // What waiting at a knob draws beyond rank_blocking_power_watts. 0 where it is constant.
+  // Power of waiting at a knob beyond rank_blocking_power_watts. 0 where it is constant.
   double DearerWatts(int rank, int knob) const {
     if (rank_waiting_watts.empty()) return 0;
     const auto r = static_cast<std::size_t>(rank);

@@ -23,7 +23,7 @@ PERSEUS_EXPORT_BEGIN
 namespace perseus {
 inline namespace v0 {
 
-// What one policy or plan makes of the emulated job.
+// The emulated job under one policy or plan.
 struct PolicyRow {
   std::string policy = {};  // Name, with its granularity where it has one.
   double time_seconds = 0;  // All iterations.

@@ -54,7 +54,7 @@ struct RandomStragglers {
   double value = 1.2;
 };
 
-// Who moves the pipelines along the frontier.
+// The control plane, which moves the pipelines along the frontier.
 struct ControlPlane {
   // False: nobody reacts, even where the policy could.
   bool reacts = true;
@@ -66,7 +66,7 @@ struct ControlPlane {
 struct EmulationSpec {
   int pipelines = 1;
   std::int64_t iterations = 1;  // At most 10,000,000.
-  // What the pipelines plan for while nobody straggles.
+  // Iteration time that the pipelines plan for while none straggles.
   double target_seconds = 0;
   TimeNoise noise = {};
   ClockSwitching switching = {};
@@ -85,8 +85,8 @@ struct EmulationSpec {
   int timeline_pipelines = 4;
 };
 
-// Where energy went, in joules (definitions: docs/explanation/emulation.md). The four add
-// up to all of it.
+// Parts of the energy, in joules (definitions: docs/explanation/emulation.md). The four add up to
+// all of it.
 struct EnergySplit {
   double useful_joules = 0;
   double intrinsic_bloat_joules = 0;  // Computations off the critical path ran too fast.
@@ -171,9 +171,9 @@ struct EmulateUnderSpec {
   ProgressFunction progress = {};  // Called between seeds.
 };
 
-// What each plan comes to if all pipelines run it under the conditions and nobody straggles: the
-// figures that plan.json calls `expected`. Five emulations of up to 200 iterations, with seeds that
-// no search for plans uses. Errors: as Emulate(). Deterministic; thread-safe.
+// The figures of each plan if all pipelines run it under the conditions and none straggles:
+// `expected` of plan.json. Five emulations of up to 200 iterations, with seeds that no search for
+// plans uses. Errors: as Emulate(). Deterministic; thread-safe.
 Result<std::vector<ExpectedFigures>> EmulateUnder(const Planner& planner,
                                                   const std::vector<const Plan*>& plans,
                                                   const EmulateUnderSpec& under);

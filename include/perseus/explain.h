@@ -18,8 +18,7 @@ PERSEUS_EXPORT_BEGIN
 namespace perseus {
 inline namespace v0 {
 
-// What an explanation needs to know of one computation, at its highest clock (baseline) and as
-// planned.
+// One computation, at its highest clock (baseline) and as planned.
 struct ExplainedComputation {
   std::string type = {};  // "forward", ..., "forward+backward" where fused.
   int stage = 0;          // The forward's, where fused.
@@ -38,12 +37,12 @@ struct ExplainInput {
   double total_blocking_power_watts = 0;  // Of all ranks.
   double baseline_iteration_seconds = 0;
   double iteration_seconds = 0;
-  // What waiting draws beyond these blocking powers, where it depends on the clock.
+  // Energy of waiting beyond these blocking powers, where it depends on the clock.
   double baseline_dearer_waiting_joules = 0;
   double dearer_waiting_joules = 0;
 };
 
-// What one group of computations adds to the saving.
+// The part of one group of computations in the saving.
 struct SavingShare {
   std::string label = {};  // "0" (stage), "forward", "warm-up"
   int computations = 0;

@@ -82,7 +82,7 @@ struct PowerNode {
 struct PowerSite {
   std::vector<PowerNode> nodes = {PowerNode{}};
   std::vector<FleetJob> jobs = {};
-  // What the meter sees for a watt at the GPUs (power usage effectiveness). Limits are the meter's.
+  // Watts at the meter for a watt at the GPUs (power usage effectiveness). Limits are the meter's.
   double meter_factor = 1;
 };
 
@@ -95,7 +95,7 @@ enum class FleetObjective {
   kMaxMinTenants
 };
 
-// What one job gets. Watts are those of the job: GPUs and fixed_watts, before meter_factor.
+// The share of one job. Watts are those of the job: GPUs and fixed_watts, before meter_factor.
 struct JobShare {
   double time_seconds = 0;           // Of an iteration; infinite where the job only waits.
   double iterations_per_second = 0;  // 0 where the job only waits.
@@ -108,9 +108,9 @@ struct JobShare {
 
 struct NodeShare {
   double watts = 0;  // At the meter of this node.
-  // What one more watt of this limit adds to the objective; 0 where the limit does not bind. Of the
-  // fair objectives: to the ratio of those that this limit holds back. 0 in what real plans reach,
-  // where jobs have some.
+  // Gain of the objective by one more watt of this limit; 0 where the limit does not bind. Of the
+  // fair objectives: gain of the ratio of those that this limit holds back. 0 in the division that
+  // real plans reach, where jobs have some.
   double price_per_watt = 0;
 };
 

@@ -116,7 +116,7 @@ struct TimeCostFrontier {
 Result<TimeCostFrontier> SolveFrontier(const TimeCostProblem& problem,
                                        const FrontierOptions& options);
 
-// What the cost of a whole frontier depends on.
+// The size of a problem, on which the cost of a whole frontier depends.
 struct FrontierSize {
   double activities = 0;
   double precedences = 0;
@@ -138,9 +138,9 @@ struct FrontierEstimate {
 // One pass over the problem; builds nothing. Errors: as SolveFrontier(), but for cycles.
 Result<FrontierSize> SizeOf(const TimeCostProblem& problem, double slope_quantum);
 
-// What SolveFrontier() will take for a whole frontier, to be known before it starts. Fitted to
-// pipelines (docs/explanation/solver.md): there the true work is within a factor of 3. For other
-// graphs it may be far off.
+// The cost of SolveFrontier() for a whole frontier, estimated before it starts. Fitted to pipelines
+// (docs/explanation/solver.md): there the true work is within a factor of 3. For other graphs it
+// may be far off.
 FrontierEstimate EstimateFrontier(const FrontierSize& size);
 
 // The lower convex hulls after rounding to the solver's integer grid: one list per curve, fastest

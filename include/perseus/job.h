@@ -64,7 +64,7 @@ struct Job {
   FixedTimes fixed = {};
   CostSpec costs = {};
   CostedPipeline pipeline = {};
-  // What the checks of profile and job have found. None is "impossible": that is an error.
+  // Findings of the checks of profile and job. None is "impossible": that is an error.
   std::vector<Note> notes = {};
 
   // Reads and costs the job that `path` describes: a job file, or else a
@@ -78,8 +78,8 @@ struct Job {
   // messages name the schedule by it. Neither a name nor a text may be set.
   static Result<Job> Make(Profile profile, const Schedule& schedule, JobFile settings);
 
-  // What the settings say of constraints, target, effort and pipelines, or the default. `otherwise`
-  // is the default of the effort.
+  // Constraints, target, effort and pipelines of the settings, or the default. `otherwise` is the
+  // default of the effort.
   PlanConstraints Constraints() const;
   PlanTarget Target() const { return settings.at.value_or(PlanTarget{}); }
   double Effort(double otherwise = 1) const { return settings.effort.value_or(otherwise); }
@@ -105,8 +105,8 @@ struct Job {
   // The job's notes, and one more if this time is beyond T*.
   std::vector<Note> NotesAt(const Frontier& frontier, double seconds) const;
 
-  // What plan.json says of a plan that a planner of this job made. `constraints` are those of the
-  // plan; without them, the job's. Errors: a planner of another job, another planner's plan.
+  // The content of plan.json for a plan that a planner of this job made. `constraints` are those of
+  // the plan; without them, the job's. Errors: a planner of another job, another planner's plan.
   Result<PlanDocument> Document(const Planner& planner, const perseus::Plan& plan) const;
   Result<PlanDocument> Document(const Planner& planner, const perseus::Plan& plan,
                                 const PlanConstraints& constraints) const;
@@ -131,7 +131,7 @@ Result<JobFile> LoadSettings(const std::string& path, const JobFile& overrides);
 // How these settings want their profile read.
 ProfileOptions ProfileOptionsOf(const JobFile& settings);
 
-// What these settings say of constraints. What they leave out has its default.
+// Constraints of these settings. Those that they leave out have their defaults.
 PlanConstraints ConstraintsOf(const JobFile& settings);
 
 // Whether these settings have any condition.

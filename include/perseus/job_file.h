@@ -55,7 +55,7 @@ struct JobFile {
   std::optional<std::string> profile = {};   // Path.
   std::optional<std::string> baseline = {};  // See ProfileOptions.
   std::optional<bool> strict = {};           // See ProfileOptions.
-  // What is implausible is meant: it counts as odd.
+  // Implausible values are meant: they count as odd.
   std::optional<bool> accept_implausible = {};
   // Only one of the next three.
   std::optional<std::string> schedule = {};       // Canonical name.
@@ -109,8 +109,7 @@ struct JobFile {
   std::optional<CallAhead> call_ahead = {};
   std::optional<bool> profile_errors = {};
 
-  // Where the value of each key is in the file, for errors that are found later. Empty without a
-  // file.
+  // Places of the keys' values in the file, for errors that are found later. Empty without a file.
   std::map<std::string, JobPlace, std::less<>> places = {};
 };
 

@@ -28,7 +28,7 @@ enum class Severity : std::uint8_t {
 std::string_view SeverityName(Severity severity);  // "odd", "implausible", "impossible"
 std::optional<Severity> ParseSeverity(std::string_view name);
 
-// What a check of a profile or of a job has found.
+// A finding of a check of a profile or of a job.
 struct Note {
   Severity severity = Severity::kOdd;
   std::string text = {};    // One sentence, without a full stop.

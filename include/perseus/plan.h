@@ -44,7 +44,7 @@ struct Frontier {
   // Step of the slopes in the coarse mode; 0 when exact.
   double slope_quantum_watts = 0;
 
-  // What the pipeline's GPUs draw together while they wait.
+  // Power of all the pipeline's GPUs together while they wait.
   double total_blocking_power_watts = 0;
 
   // The lower bound at `seconds`: linear between points; beyond the last, GPUs wait at blocking
@@ -145,7 +145,7 @@ struct Plan : PlanFigures {
   std::vector<CostOption> options;  // [computation]
   // Matters only where what a rank draws while it waits depends on its clock.
   Waiting waiting = Waiting::kSetClock;
-  // Where it was asked for: Planner::AddDiscreteBound().
+  // The bound of Planner::AddDiscreteBound(), if it was asked for.
   std::optional<DiscreteBound> discrete_bound;
   // CostedPipeline::Fingerprint() of the pipeline that it was made for; 0: not said.
   std::uint64_t pipeline = 0;
@@ -165,7 +165,7 @@ struct KnobChanges {
   int within = 0;  // Between computations of the iteration: Plan::knob_changes.
   int back = 0;    // From a rank's last computation to its first of the next iteration.
 
-  // What Conditions::max_changes and ChangePricePoint count.
+  // The count for Conditions::max_changes and ChangePricePoint.
   int all() const { return within + back; }
 };
 // Counts changes, from one knob or option for each computation of `dag`. Errors: another number of
@@ -174,7 +174,7 @@ Result<KnobChanges> CountKnobChanges(const PipelineDag& dag, std::span<const int
 Result<KnobChanges> CountKnobChanges(const PipelineDag& dag,
                                      const std::vector<CostOption>& options);
 
-// Where on the frontier a plan should be.
+// The wanted place of a plan on the frontier.
 struct PlanTarget {
   enum class Kind : std::uint8_t { kBaselineFactor, kSeconds, kEconomic, kFastest, kTStar };
   Kind kind = Kind::kBaselineFactor;

@@ -26,7 +26,7 @@ PERSEUS_EXPORT_BEGIN
 namespace perseus {
 inline namespace v0 {
 
-// What one computation, or two that run fused, costs in the baseline.
+// The cost of one computation, or of two that run fused, in the baseline.
 struct BaselineCost {
   int stage = 0;
   ComputationType type = ComputationType::kForward;
@@ -52,7 +52,7 @@ struct PlannedComputation {
   double fused_work = 1;
 };
 
-// What a GPU of a rank draws while it waits at a clock.
+// Power that a GPU of a rank draws while it waits at a clock.
 struct PlannedWaiting {
   Knob knob = {};
   double watts = 0;
@@ -77,8 +77,8 @@ struct PlanBaseline {
   std::vector<BaselineCost> costs = {};  // One per kind of computation and amount of work.
 };
 
-// What a plan comes to under its conditions, by emulation: means over all iterations and seeds.
-// Each "spread" is the standard deviation between seeds.
+// Figures of a plan under its conditions, by emulation: means over all iterations and seeds. Each
+// "spread" is the standard deviation between seeds.
 struct ExpectedFigures {
   double iteration_time_seconds = 0;  // Of the job.
   double iteration_time_spread_seconds = 0;
@@ -89,7 +89,7 @@ struct ExpectedFigures {
   double slowdown_spread_percent = 0;
   double saving_percent = 0;
   double saving_spread_percent = 0;
-  // Where conditions are ranges: over all their corners. Else those above.
+  // Extremes over all corners where conditions are ranges. Else those above.
   double most_slowdown_percent = 0;
   double least_saving_percent = 0;
   double clock_calls = 0;  // Of one pipeline in one iteration, all ranks together.
@@ -132,13 +132,13 @@ struct PlanDocument : PlanFigures {
   std::optional<Conditions> conditions = {};
   std::optional<ExpectedFigures> expected = {};
 
-  // What was found in profile and job. They name files by their base names.
+  // Findings in profile and job. They name files by their base names.
   std::vector<Note> notes = {};
 
   std::vector<PlannedRank> ranks = {};
 };
 
-// What plan.json says and neither the pipeline nor the planner knows.
+// Facts of plan.json that neither the pipeline nor the planner knows.
 struct PlanContext {
   std::string profile_source = {};  // A path; only its base name is kept.
   std::string profile_sha256 = {};

@@ -24,7 +24,7 @@ PERSEUS_EXPORT_BEGIN
 namespace perseus {
 inline namespace v0 {
 
-// What each computation of a DAG costs at each knob. Errors: a stage or type that the schedule
+// The cost of each computation of a DAG at each knob. Errors: a stage or type that the schedule
 // needs and the profile lacks, a wrong number of blocking powers, numbers out of range.
 Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, const CostSpec& spec);
 
@@ -107,7 +107,7 @@ class Planner {
   std::shared_ptr<const Impl> impl_;
 };
 
-// What plan.json says of a plan of `planner`. Errors: another planner's plan.
+// The content of plan.json for a plan of `planner`. Errors: another planner's plan.
 Result<PlanDocument> MakePlanDocument(const Planner& planner, const Plan& plan,
                                       const PlanContext& context);
 

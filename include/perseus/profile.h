@@ -52,15 +52,15 @@ struct OptionErrors {
   std::vector<double> power_sources = {};
 };
 
-// What a GPU draws while it waits at a clock (a row `blocking`). It spins in a communication kernel
-// then, so a lower clock draws less.
+// Power that a GPU draws while it waits at a clock (a row `blocking`). It spins in a communication
+// kernel then, so a lower clock draws less.
 struct WaitingPower {
   std::optional<int> stage = {};  // Without: of all stages that have no row of their own.
   Knob knob = {};                 // Need not be one of Profile::knobs.
   double watts = 0;               // Of one GPU; the mean where several ranks have a row.
 };
 
-// What a computation costs while no clock is set (a row `unlocked`): as a job runs before Perseus.
+// The cost of a computation while no clock is set (a row `unlocked`): as a job runs before Perseus.
 // The GPU boosts, or its power cap holds it back. Savings are measured against this, too, and no
 // plan chooses it.
 struct UnlockedCost {
@@ -83,8 +83,8 @@ struct OptionTable {
   int baseline = 0;
 };
 
-// What each computation of a pipeline costs at each knob. A plain value. Once it is made nobody
-// changes it, so threads may share it.
+// The cost of each computation of a pipeline at each knob. A plain value. It does not change once
+// it is made, so threads may share it.
 struct Profile {
   std::string source = {};       // File name as given, for messages.
   std::string sha256 = {};       // Of the file's bytes, lower-case hex.
@@ -98,8 +98,8 @@ struct Profile {
   // 0 where the file has no tp_rank column (energies are then one GPU's).
   int tensor_parallel_ranks = 0;
   int rows = 0;  // Data rows read.
-  // What the profile says of itself if it is no measurement ("MODELLED, not measured: ..."), else
-  // empty. Printable ASCII.
+  // The profile's statement that it is no measurement ("MODELLED, not measured: ..."), else empty.
+  // Printable ASCII.
   std::string modelled = {};
   std::vector<Note> notes = {};  // What its checks have found.
   // By stage, type and knob; empty where the profile does not say (column `error_sources`).
@@ -113,8 +113,8 @@ struct Profile {
   // Whether the rows `blocking` say what GPUs of a stage draw while they wait.
   bool SaysWaitingOf(int stage) const;
   bool SaysWaiting() const;  // Of all stages.
-  // What one GPU of a stage draws while it waits at a knob of `knobs`: linear in the number of the
-  // knob between two rows, and that of the nearest row outside. Precondition: SaysWaitingOf(stage).
+  // Power of one GPU of a stage that waits at a knob of `knobs`: linear in the number of the knob
+  // between two rows, and that of the nearest row outside. Precondition: SaysWaitingOf(stage).
   double WaitingWattsOf(int stage, int knob) const;
   // Whether knobs have an order: numbers, whatever their unit.
   bool KnobsAreRanked() const { return knobs_are_numbers || !knob_unit.empty(); }
@@ -127,8 +127,8 @@ struct Profile {
   // energies not negative, numbers finite, no empty list, and the orders stated above. Every
   // function that takes a profile checks this. The error names the table and the option.
   Result<void> Validate() const;
-  // What the checks find in these numbers, without places in a file. Job::Make() asks this, because
-  // `notes` know nothing of a profile that was filled in or changed by hand.
+  // Findings of the checks in these numbers, without places in a file. Job::Make() asks this,
+  // because `notes` know nothing of a profile that was filled in or changed by hand.
   std::vector<Note> FindNotes() const;
 };
 
@@ -150,7 +150,7 @@ class ProfileBuilder {
   ProfileBuilder& Add(int stage, ComputationType type, std::string_view knob, double seconds,
                       double joules);
 
-  // What one GPU draws while it waits at a clock; without a stage, that of all stages.
+  // Adds the power of one GPU that waits at a clock; without a stage, of all stages.
   ProfileBuilder& AddWaiting(std::optional<int> stage, double mhz, double watts);
 
   // The profile of all that was added. Errors: those of ParseProfile(), where line n + 1 is the
@@ -161,7 +161,7 @@ class ProfileBuilder {
  private:
   std::string name_;
   std::string rows_;  // As in a file, without the header.
-  // What is wrong with the first row that no file can hold.
+  // The error of the first row that no file can hold.
   std::string wrong_;
 };
 

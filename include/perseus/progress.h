@@ -17,13 +17,13 @@ inline namespace v0 {
 struct FrontierEstimate;
 struct Plan;
 
-// What a long computation tells while it runs.
+// The progress of a long computation while it runs.
 struct Progress {
   double share = 0;  // Of the work, from 0 to 1.
   // The better plan that a search has just found. nullptr if there is none. Valid during the call
   // only.
   const Plan* better = nullptr;
-  // What Planner::Create() will take. It tells this once, before it begins; else nullptr. Valid
+  // The estimate of Planner::Create(), which tells it once, before it begins; else nullptr. Valid
   // during the call only.
   const FrontierEstimate* estimate = nullptr;
 };

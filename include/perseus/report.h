@@ -38,7 +38,7 @@ struct ReportRow : PlanFigures {
 // The row of a plan.
 ReportRow MakeReportRow(std::string label, const Plan& plan);
 
-// What one constraint costs: the plan with this constraint alone against the plan without any.
+// The price of one constraint: the plan with this constraint alone against the plan without any.
 struct ConstraintPrice {
   std::string constraint = {};  // As on the command line: "--granularity phase".
   double energy_percent = 0;

@@ -16,7 +16,7 @@ PERSEUS_EXPORT_BEGIN
 namespace perseus {
 inline namespace v0 {
 
-// What kind of failure an Error reports. `perseus` exits with 2 for all of them but kInternal.
+// The kind of failure that an Error reports. `perseus` exits with 2 for all of them but kInternal.
 enum class ErrorCode {
   kInvalidInput,  // A file, flag or argument is malformed or contradictory.
   kInfeasible,    // The input is well formed, but no plan can satisfy it.

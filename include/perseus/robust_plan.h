@@ -41,7 +41,7 @@ struct ReplayedFigures {
   double clock_calls = 0;  // Of one iteration of one pipeline, all ranks together.
 };
 
-// What a plan comes to at a corner of the conditions' ranges.
+// Figures of a plan at a corner of the conditions' ranges.
 struct CornerFigures {
   Conditions conditions = {};
   ReplayedFigures figures = {};
@@ -87,7 +87,7 @@ struct RobustPlan {
   // limited.
   double paper_max_slowdown = 0;
   RobustBound bound = {};
-  // What more changes save, with the search's own draws. Both ascend: a point that needs more
+  // The savings of more changes, with the search's own draws. Both ascend: a point that needs more
   // changes and saves no more is left out.
   std::vector<ChangePricePoint> price_curve = {};
 };
@@ -128,7 +128,7 @@ struct RobustPlanSpec {
 Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const RobustPlanSpec& spec,
                              const ProgressFunction& progress = {});
 
-// What ReplayUnder() replays.
+// Input of ReplayUnder().
 struct ReplaySpec {
   Conditions conditions = {};
   int pipelines = 1;

@@ -105,11 +105,11 @@ struct TokenRule {
   std::optional<double> profiled_tokens = {};
 };
 
-// What a work table means for a pipeline that runs `kinds` (stages and types). A row of `backward`
+// The work of a pipeline that runs `kinds` (stages and types), by a work table. A row of `backward`
 // counts for its two halves, too, and one of `forward` for `recompute`, if these have no rows of
-// their own. Microbatches and computations
-// without a row are as in the profile. Errors: a row for a microbatch, stage or type that does not
-// exist; tokens without a row for each microbatch; a fit that lacks a kind.
+// their own. Microbatches and computations without a row are as in the profile. Errors: a row for a
+// microbatch, stage or type that does not exist; tokens without a row for each microbatch; a fit
+// that lacks a kind.
 Result<Work> MakeWork(const WorkTable& table, const TokenRule& tokens, const Profile& profile,
                       int num_microbatches,
                       const std::vector<std::pair<int, ComputationType>>& kinds);

@@ -70,7 +70,7 @@ struct Scalar {
   std::string_view text = {};
 };
 
-// What the tables know of a C++ type.
+// Operations on a C++ type, for the tables.
 struct TypeOps {
   using Use = void (*)(void* context, std::string_view key, const void* element);
 
@@ -229,7 +229,7 @@ struct OpsOf<std::map<K, E, C>> {
       Container<E, std::map<K, E, C>>(Many::kMap, VisitMap<std::map<K, E, C>>);
 };
 
-// What a member is of: of a pointer to member, or a function of an object.
+// The class of a pointer to member, or the argument of a function.
 template <typename T, typename C>
 C ObjectOf(T C::*);
 template <typename T, typename C>

@@ -400,7 +400,7 @@ constexpr Message<RankConditions> kRankConditions =
                             "What the rank measured of its noise and latency.")
         .Checked<CheckConditions>();
 
-// What is longer is cut off.
+// Cuts off longer lists and texts.
 void ReadFights(const Field& field, const TreeCursor& at, void* member) {
   const std::size_t count = std::min(at.Size(), field.most_elements);
   for (std::size_t i = 0; i < count; ++i) {

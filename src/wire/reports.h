@@ -15,8 +15,8 @@
 #include "perseus/computation.h"
 #include "wire/message.h"
 
-// What ranks tell the server: who they are, what they measured, how their iterations went. Fields
-// that are not known are ignored, so that newer clients may say more.
+// Reports of ranks to the server: their identity, measurements and iterations. Unknown fields are
+// ignored, so that newer clients may say more.
 namespace perseus::wire {
 
 struct Gpu {
@@ -74,7 +74,7 @@ struct SweepCost {
 
   friend bool operator==(const SweepCost&, const SweepCost&) = default;
 };
-// What a GPU that waits draws at a clock.
+// Power that a waiting GPU draws at a clock.
 struct MeasuredWaiting {
   int clock_mhz = 0;
   double watts = 0;
@@ -146,8 +146,8 @@ struct RankClockLatency {
   std::optional<RankFigure> seconds = {};
   std::int64_t calls = 0;
 };
-// What one rank measured of its conditions. Variances are relative to the time, and below 0 where
-// there is too little noise to tell.
+// Conditions that one rank measured. Variances are relative to the time, and below 0 where there is
+// too little noise to tell.
 struct RankConditions {
   std::optional<RankFigure> noise_variance = {};
   std::optional<RankFigure> rank_noise_variance = {};
@@ -166,12 +166,12 @@ struct RankConditions {
 // How many computations of each type and stage an iteration runs. Stage -1: not said.
 using ComputationCounts = std::map<std::pair<ComputationType, int>, std::int64_t>;
 
-// What the node's agent told a client.
+// Facts that the node's agent told a client.
 struct AgentReport {
   std::string version = {};              // Empty: an older agent, which does not say.
   std::vector<std::string> fights = {};  // What acts against the clock of the rank's GPU.
 };
-// What the client of a rank reports about itself. Its counts begin when the client starts.
+// The report of a rank's client about itself. Its counts begin when the client starts.
 struct ClientReport {
   int rank = 0;
   std::string client = {};   // Of this client alone. Empty: an older one, which does not say.
@@ -181,13 +181,13 @@ struct ClientReport {
   std::int64_t plan_version = 0;
   bool shadow = false;                        // Shadow mode: the client sets no clock.
   std::map<std::string, double> counts = {};  // "calls", "late", ...
-  // What its iterations run, where it has no plan and knows.
+  // Computations that its iterations run, where it has no plan and knows them.
   std::optional<ComputationCounts> ran = {};
   std::optional<RankConditions> conditions = {};  // Once in a while.
   std::string version = {};                       // Of the client. Empty: an older one.
   std::optional<AgentReport> agent = {};          // None: it has none, or is an older client.
-  // What the server notes: version of the relay that sent this, or none; and when it came, of
-  // Moment::day_seconds.
+  // Notes of the server: the version of the relay that sent this, or none; and the time when it
+  // came, of Moment::day_seconds.
   std::string relay = {};
   double heard_at_seconds = 0;
 };

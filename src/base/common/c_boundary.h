@@ -29,7 +29,7 @@ perseus_status StatusOf(ErrorCode code);
 perseus_status Fail(const Error& error, char** message);
 perseus_status FailInvalid(std::string sentence, char** message);
 
-// What the last exception was.
+// The status and message of the exception that is being handled.
 perseus_status StatusOfException(char** message) noexcept;
 
 // `work`, which returns a status, with nothing thrown out of it.

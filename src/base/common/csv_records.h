@@ -13,8 +13,8 @@
 
 namespace perseus {
 
-// What is wrong with a text, and the byte offset where. Parsers use offsets; PositionOf() turns one
-// into line and column for a message.
+// A fault in a text, and its byte offset. Parsers use offsets; PositionOf() turns one into line and
+// column for a message.
 struct TextProblem {
   std::size_t offset = 0;
   std::string message;

@@ -23,7 +23,7 @@
 #define PERSEUS_REQUIRES(lock) PERSEUS_THREAD_ATTRIBUTE(requires_capability(lock))
 #define PERSEUS_REQUIRES_SHARED(lock) PERSEUS_THREAD_ATTRIBUTE(requires_shared_capability(lock))
 
-// What locks themselves are made of.
+// Attributes for the definitions of locks.
 #define PERSEUS_NO_THREAD_SAFETY_ANALYSIS PERSEUS_THREAD_ATTRIBUTE(no_thread_safety_analysis)
 #define PERSEUS_ASSERTS(lock) PERSEUS_THREAD_ATTRIBUTE(assert_capability(lock))
 #define PERSEUS_CAPABILITY(name) PERSEUS_THREAD_ATTRIBUTE(capability(name))

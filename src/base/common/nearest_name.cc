@@ -48,7 +48,7 @@ bool SameName(std::string_view a, std::string_view b) { return FoldedName(a) == 
 
 std::string NearestName(std::string_view given, const std::vector<std::string>& names) {
   const std::string folded = FoldedName(given);
-  // Where more than half of the letters must change, it is another word.
+  // A name of which more than half of the letters must change is another word.
   std::size_t best_distance =
       std::min(std::max<std::size_t>(2, folded.size() / 3), folded.size() / 2) + 1;
   std::string best;

@@ -39,7 +39,7 @@ std::string OpenFailure(int error) {
   }
 }
 
-// What a path is, where it is no regular file.
+// The kind of a path that is no regular file.
 std::string KindOf(mode_t mode) {
   if (S_ISDIR(mode)) return "it is a directory; name a file in it";
   if (S_ISFIFO(mode)) return "it is a pipe; save its contents to a file first";

@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-// What a server takes in one report of a rank, and so the most that a client sends.
+// Limits of a server on one report of a rank, and so the most that a client sends.
 namespace perseus {
 
 inline constexpr std::size_t kMostReportedKinds = 4096;  // Of computations, each at one clock.
@@ -14,7 +14,7 @@ inline constexpr std::size_t kMostTimelineRows = 4096;
 inline constexpr std::size_t kMostReportedNotes = 32;  // Of a sweep: each is one sentence.
 inline constexpr std::size_t kMostReportedNoteBytes = 300;
 inline constexpr std::size_t kMostVersionBytes = 64;  // Of a program.
-// What acts against a GPU's clock. A server shortens what is longer.
+// Influences against a GPU's clock. A server shortens longer lists and texts.
 inline constexpr std::size_t kMostFights = 16;
 inline constexpr std::size_t kMostFightBytes = 512;
 

@@ -76,7 +76,7 @@ class StopSignals : public SignalsBlocked {
   explicit StopSignals(bool ignored_too = false)
       : SignalsBlocked({SIGINT, SIGTERM, SIGHUP}, ignored_too),
         descriptor_(::signalfd(-1, &held_, SFD_CLOEXEC | SFD_NONBLOCK)) {}
-  // What came meanwhile has been obeyed.
+  // Discards the signals that came meanwhile: they have been obeyed.
   ~StopSignals() {
     while (Take() != 0) {
     }

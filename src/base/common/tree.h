@@ -13,7 +13,7 @@
 
 namespace perseus {
 
-// Where something stands in a file, counted from 1.
+// A place in a file, counted from 1.
 struct Position {
   int line = 1;
   int column = 1;

@@ -23,7 +23,7 @@
 namespace perseus {
 namespace {
 
-// What a cursor stands on after an error.
+// The node of a cursor after an error.
 const TreeNode& NullNode() {
   static const TreeNode kNull;
   return kNull;

@@ -235,7 +235,7 @@ Result<FileDescriptor> OpenCommit(const std::string& directory) {
                                               kCommitName)
                                 : fmt::format("{} in it: {}", kCommitName, WriteFailure(error)));
   }
-  // Whoever may replace what is in the directory anyway is trusted too.
+  // Trust the owner of the directory too, who may replace its files anyway.
   struct stat inner {};
   struct stat outer {};
   if (::fstat(folder.get(), &inner) != 0 || ::stat(directory.c_str(), &outer) != 0 ||
@@ -442,7 +442,7 @@ class DirectoryMaker {
   std::vector<std::string> made_;
 };
 
-// What a killed run has left in an existing folder.
+// Removes or completes the remains of a killed run in an existing folder.
 Result<void> Recover(const std::string& directory) {
   const SignalHold hold;
   SweepStaged(directory, kSetStem);

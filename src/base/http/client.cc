@@ -73,7 +73,7 @@ bool IsForLater(int status) {
   return status == 429 || status == 502 || status == 503 || status == 504;
 }
 
-// What a caller could use to say more than one request.
+// Refuses arguments that could say more than one request.
 Result<void> CheckCall(std::string_view method, std::string_view target,
                        const CallOptions& options) {
   const bool is_token = !method.empty() && std::all_of(method.begin(), method.end(),

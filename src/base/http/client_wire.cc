@@ -131,7 +131,7 @@ Result<void> ClientWire::Send(std::string_view head, std::string_view body, Dead
       }
       case IoResult::What::kWantRead:
       case IoResult::What::kWantWrite: {
-        // What can be read under TLS may be no answer, but a ticket.
+        // Readable bytes under TLS may be a ticket, not an answer.
         const short early = is_tls_ ? 0 : POLLIN;
         Result<void> waited =
             Wait(result.what == IoResult::What::kWantRead ? POLLIN : (POLLOUT | early), deadline);

@@ -41,7 +41,7 @@ class CancelSignal {
   std::atomic<bool> set_ = false;
 };
 
-// Where a URL leads.
+// The address in a URL.
 struct Endpoint {
   std::string url;  // As it was given, for messages.
   bool is_tls = false;

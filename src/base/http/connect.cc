@@ -26,7 +26,7 @@ namespace {
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
-// What may mend it, for the end of a sentence.
+// A remedy, for the end of a sentence.
 std::string_view AdviceOn(int error) {
   switch (error) {
     case ECONNREFUSED:
@@ -47,7 +47,7 @@ tl::unexpected<Error> Unreachable(const Endpoint& endpoint, std::string_view rea
   return MakeError(ErrorCode::kIo, fmt::format("Cannot reach {}: {}.", endpoint.url, reason));
 }
 
-// What getaddrinfo says; `error` is its return value.
+// The addresses that getaddrinfo finds; `error` is its return value.
 Addresses Resolve(const std::string& host, int port, int flags, int* error) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;

@@ -29,7 +29,7 @@ constexpr std::size_t kJoinedBytes = 4 << 10;
 
 }  // namespace
 
-// What a worker gets.
+// A request on its way to a worker.
 struct Connection::Job {
   Request request;
   std::vector<std::string> parameters;
@@ -428,7 +428,7 @@ void Connection::Respond(Response response, bool keep_alive) {
   out_head_ = FormatHead(response, framing, loop_->Date());
   const bool has_body = response.body && MayHaveBody(response.status) && !is_head_;
   out_body_ = has_body ? std::move(response.body) : nullptr;
-  // What is not shared goes behind the head, whatever its size, where more follows it.
+  // Join an unshared body to the head, whatever its size, if a shared tail follows it.
   if (out_body_ && (response.tail || out_body_->size() <= kJoinedBytes)) {
     out_head_ += *out_body_;
     out_body_ = std::move(response.tail);

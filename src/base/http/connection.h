@@ -31,7 +31,7 @@ class EventStreamCore;
 // has no read buffer, parser or timer (OnTick checks `deadline_`).
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // What is known of a connection when it is accepted.
+  // Properties of a connection when it is accepted.
   struct Origin {
     std::string peer;
     std::unique_ptr<Response> refusal;  // Send this and close. Null: the connection is accepted.

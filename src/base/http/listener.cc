@@ -82,7 +82,7 @@ tl::unexpected<Error> CannotListen(const ListenAddress& address, const std::stri
   return MakeError(ErrorCode::kIo, fmt::format("Cannot listen on {}: {}.", name, reason));
 }
 
-// What is wrong with the address, and what to do.
+// The fault of the address, and a remedy.
 std::string ReasonOf(int error, const ListenAddress& address) {
   const bool is_unix = !address.unix_path.empty();
   const std::string folder = std::filesystem::path(address.unix_path).parent_path().string();
@@ -120,7 +120,7 @@ int BindUnix(int socket, const BoundAddress& bound, int mode) {
   const auto system_mode = static_cast<mode_t>(mode);
   if (::fchmod(socket, system_mode) != 0) return errno;
   if (::bind(socket, &bound.address.any, bound.size) != 0) return errno;
-  // What the umask took away.
+  // Restore the bits that the umask took away.
   return ::chmod(bound.address.local.sun_path, system_mode) == 0 ? 0 : errno;
 }
 

@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-// What one request asks and one response says (RFC 9110). Plain values.
+// Requests and responses of HTTP (RFC 9110). Plain values.
 namespace perseus::http {
 
-// What a token allows. Each role includes the roles before it.
+// The rights of a token. Each role includes the roles before it.
 enum class Role : std::uint8_t { kNone, kRead, kTrain, kOperate };
 
 // "none", "read", "train", "operate".

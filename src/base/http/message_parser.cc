@@ -24,7 +24,7 @@ constexpr std::size_t kMaxHeaders = 100;
 // A body's memory before it arrives: what a sender announces costs it nothing.
 constexpr std::size_t kMaxReservedBytes = 64 << 10;
 
-// What the grammar calls back with.
+// The target of the grammar's callbacks.
 struct Sink {
   MessageHead head;
   std::string body;
@@ -109,7 +109,7 @@ class Grammar final : public beast::http::basic_parser<kIsRequest> {
 namespace perseus::http {
 namespace {
 
-// What the grammar allows and we do not; none: all is well.
+// A fault of a request that the grammar allows. None: all is well.
 std::optional<MessageParser::Failure> FaultOfRequest(const MessageHead& head) {
   int hosts = 0;
   int codings = 0;
@@ -117,7 +117,7 @@ std::optional<MessageParser::Failure> FaultOfRequest(const MessageHead& head) {
     if (SameIgnoringCase(name, "Host")) ++hosts;
     if (!SameIgnoringCase(name, "Transfer-Encoding")) continue;
     ++codings;
-    // What comes before or after "chunked" could be read in two ways (RFC 9112, 6.1).
+    // Another coding beside "chunked" could be read in two ways (RFC 9112, 6.1).
     if (!SameIgnoringCase(value, "chunked") || codings > 1) {
       return MessageParser::Failure{501, "No Transfer-Encoding but chunked is understood."};
     }

@@ -141,7 +141,7 @@ void ServerCore::Tick(IoLoop* loop) {
   });
 }
 
-// What now waits in no socket was not sent before the stop: later requests are new.
+// Notes sockets without input: requests that come there later were not sent before the stop.
 void ServerCore::LookAfterStop(IoLoop* loop) {
   const std::uint64_t count = stops.Count();
   if (count == loop->stops_seen) return;
@@ -298,7 +298,7 @@ void ServerCore::Stop(double grace_seconds) {
         connection->Close();
       }
     }
-    // Where the first loop ended before it came to that.
+    // Release it here if the first loop ended before it could.
     if (accepting_ && accepting_->is_open()) accepting_->release();
     listener_.reset();
   });

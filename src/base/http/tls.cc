@@ -181,7 +181,7 @@ void TlsTransport::EndWrite() {
 
 constexpr std::size_t kMaxKeyFileBytes = 64 << 10;
 
-// What OpenSSL complained of first: "bad base64 decode".
+// OpenSSL's first complaint: "bad base64 decode".
 std::string OpenSslReason() {
   const unsigned long error = ERR_get_error();  // NOLINT(google-runtime-int): OpenSSL's.
   ERR_clear_error();

@@ -8,9 +8,9 @@
 
 namespace perseus::metrics {
 
-// What this process uses, by the names that Prometheus' own libraries have for it
-// (process_cpu_seconds_total and others), of which prometheus-cpp has none. What /proc does not
-// tell is left out.
+// The figures of this process under the names of Prometheus' own libraries
+// (process_cpu_seconds_total and others), of which prometheus-cpp has none. Figures that /proc
+// lacks are left out.
 Families ProcessFamilies();
 
 }  // namespace perseus::metrics

@@ -568,7 +568,7 @@ PowerTrace PowerTraceBuilder::Finish(double seconds) {
   const auto values = static_cast<std::size_t>(
       std::max(1.0, std::ceil(seconds / interval_seconds_ * (1 - kSameTime))));
   joules_.resize(std::max(values, joules_.size()), 0);
-  // What rounding put behind the end.
+  // Move energy that rounding put behind the end into the last value.
   for (std::size_t k = values; k < joules_.size(); ++k) joules_[values - 1] += joules_[k];
   PowerTrace trace;
   trace.interval_seconds = interval_seconds_;
@@ -637,7 +637,7 @@ struct Group {
   switching::Forecast learned = {};  // Where calls are predicted.
 };
 
-// What the clients of a pipeline expect, and a number that tells it from others.
+// The forecast of a pipeline's clients, and a number that tells it from others.
 struct NumberedForecast {
   std::int64_t number = 1;
   switching::Forecast forecast;
@@ -900,8 +900,8 @@ void JobEmulation::MakeGroups() {
   }
 }
 
-// What a group does. It is kept for other iterations, as far as there is room,
-// unless chance makes every iteration another.
+// The run of a group. It is kept for other iterations, as far as there is room, unless chance makes
+// every iteration another.
 const PipelineRun& JobEmulation::RunOf(const Group& group, std::int64_t iteration) {
   const auto clocks = ClocksBefore(group.first);
   const bool keep = !spec_.noise.each_iteration() && spec_.switching.latency_spread_seconds == 0;
@@ -948,8 +948,8 @@ Result<void> JobEmulation::EndClocks(std::int64_t iteration, double iteration_se
   return AddPower(segments, iteration_seconds, 1);
 }
 
-// What the clients expect of the next iteration. Those that learn nothing new
-// keep what they had, so that their replays are known.
+// Updates the clients' forecasts of the next iteration. Clients that learn nothing new keep theirs,
+// so that their replays are known.
 void JobEmulation::EndForecasts(double iteration_seconds) {
   if (forecasts_.empty()) return;
   std::vector<std::shared_ptr<const NumberedForecast>> of_group;

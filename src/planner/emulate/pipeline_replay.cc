@@ -196,7 +196,7 @@ void PipelineReplay::Run(const LimitedPlan& plan, int pipeline, std::int64_t ite
   run->totals.peak_gpu_watts /= pipeline_.tensor_parallel;
 }
 
-// What the computations of one pipeline cost.
+// Costs of the computations of one pipeline.
 template <bool kNoisy>
 class PipelineReplay::Books {
  public:

@@ -129,7 +129,7 @@ struct RunTotals {
   double computing_joules = 0;  // C
   // Blocking power x time computed: energy that GPUs would have drawn if they had waited instead.
   double busy_joules = 0;
-  // What waits before computations draw beyond the least that waiting draws.
+  // Energy of waits before computations beyond the least that waiting draws.
   double dearer_waiting_joules = 0;
   double peak_gpu_watts = 0;
   std::int64_t clock_calls = 0;

@@ -71,7 +71,7 @@ std::string Counted(std::size_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-// Where ranks or their computations are not as many as the pipeline's, why not.
+// An error if ranks or their computations are not as many as the pipeline's.
 template <typename Rank, typename Size>
 std::optional<std::string> WrongShape(const PipelineDag& dag, const std::vector<Rank>& ranks,
                                       Size&& size) {

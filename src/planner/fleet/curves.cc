@@ -21,7 +21,7 @@
 #include "perseus/costed_pipeline.h"
 #include "perseus/effort.h"
 
-// What the jobs of a site can do, for who emulates days of it.
+// Curves of a site's jobs, for emulations of its days.
 namespace perseus::fleet {
 namespace {
 

@@ -24,7 +24,7 @@ struct Filling {
   std::vector<double> prices = {};  // [node]
 };
 
-// What a segment of a curve costs, in watts for a unit of weighted speed.
+// The price of a segment of a curve, in watts for a unit of weighted speed.
 double KeyOf(const Member& member, std::size_t segment) {
   return member.curve.SlopeAfter(segment) * member.per_speed / member.weight;
 }
@@ -115,7 +115,7 @@ class TreeFiller {
     for (const std::size_t n : state_.leaves_first) {
       if (!jobs_of_[n].empty()) FillNode(n);
     }
-    // What holds a job back is the lowest level above it.
+    // Jobs are held back by the lowest level above them.
     filling_.prices.assign(state_.nodes.size(), 0);
     for (auto n = state_.leaves_first.rbegin(); n != state_.leaves_first.rend(); ++n) {
       if (*n == 0) {
@@ -136,7 +136,7 @@ class TreeFiller {
   // A job in the search for the level of one node.
   struct Filled {
     const Member* member = nullptr;
-    // Where a node below stops it, and what it draws there.
+    // The level at which a node below stops it, and its power there.
     Level stop = {};
     double stop_watts = 0;
     // Its count of segments at the highest key that is known to keep the limit, and at the lowest
@@ -690,7 +690,7 @@ std::vector<PlanStep> HullSteps(const State& state, const OptionTable& options, 
   return steps;
 }
 
-// What rises together: one job, or the jobs of a tenant.
+// Steps that rise together: of one job, or of the jobs of a tenant.
 struct Group {
   std::vector<PlanStep> steps = {};
   std::size_t next = 0;

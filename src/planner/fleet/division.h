@@ -85,7 +85,7 @@ Result<Limits> LimitsOf(const State& state, std::span<const double> limit_watts)
 // The watts of each node, if the jobs draw `watts` [job].
 std::vector<double> NodeWatts(const State& state, std::span<const double> watts);
 
-// What the jobs draw at least: anywhere on their curves, or following plans.
+// Least power of the jobs: anywhere on their curves, or following plans.
 std::vector<double> LeastOfCurves(const State& state);
 std::vector<double> LeastOfPlans(const State& state);
 

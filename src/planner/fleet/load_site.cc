@@ -147,8 +147,8 @@ Result<void> MakeModels(const std::vector<SiteJob>& jobs, std::vector<SharedMode
   return {};
 }
 
-// What pipelines with stragglers do: they follow the fastest plan, and each iteration of theirs
-// takes as long as the emulator says.
+// Pipelines with stragglers: they follow the fastest plan, and each iteration of theirs takes as
+// long as the emulator says.
 class LatePipelines {
  public:
   Result<std::vector<LatePipeline>> Of(const SiteJob& job, const JobModel& model) {
@@ -291,7 +291,7 @@ Result<Site> LoadSite(SiteFile file, std::vector<SharedModel> known,
     Result<std::vector<LatePipeline>> those = late.Of(job, model);
     if (!those) return tl::unexpected(those.error());
     fleet.late = *std::move(those);
-    // What a straggler takes, its owner accepts.
+    // Accept iterations as long as those of stragglers.
     for (const LatePipeline& each : fleet.late) {
       if (!fleet.slowest_seconds) break;
       fleet.slowest_seconds = std::max(*fleet.slowest_seconds, each.point.time_seconds);

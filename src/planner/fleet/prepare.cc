@@ -294,7 +294,7 @@ std::vector<std::size_t> CheapestSuspensions(const State& state, std::size_t nod
   return jobs;
 }
 
-// What all pipelines of a job draw at the meter while one that is not late draws `watts`.
+// Power of all pipelines of a job at the meter while one that is not late draws `watts`.
 struct JobScale {
   JobScale(const FleetJob& job, double meter_factor)
       : factor(meter_factor),
@@ -348,7 +348,7 @@ PowerCurve MakePowerCurve(const FleetJob& job, double meter_factor,
 
 // A part of a job is all of it, up to rounding.
 constexpr double kWhole = 1 - 1e-12;
-// Where a job that has plans may wait after its slowest one, it does so in so many steps.
+// Steps of waiting after the slowest plan of a job that has plans and may wait.
 constexpr int kWaitingSteps = 64;
 
 std::vector<PlanOption> OptionsOf(const FleetJob& job, double meter_factor) {
@@ -374,7 +374,7 @@ std::vector<PlanOption> OptionsOf(const FleetJob& job, double meter_factor) {
     for (int i = 0; i < kWaitingSteps; ++i)
       add(slowest, least + (rest - least) * i / kWaitingSteps);
   }
-  // What the owner does not accept goes; and what costs more watts for less throughput.
+  // Remove options that the owner does not accept, or that draw more watts for less throughput.
   std::erase_if(all, [&](const PlanOption& option) { return option.x < least * kWhole; });
   std::sort(all.begin(), all.end(), [](const PlanOption& a, const PlanOption& b) {
     if (a.watts != b.watts) return a.watts < b.watts;

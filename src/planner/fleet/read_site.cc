@@ -46,7 +46,7 @@ constexpr NumberRange kEffectiveness = {.least = 1, .most = 10};
 constexpr job::Quantity kInSiteWatts = {"watts", "40kW, 0.04MW or 40000W", kPowerUnits};
 // About days, which perseus.analysis.fleet emulates.
 constexpr std::string_view kEmulateTable = "emulate";
-// What the limit of the whole site is called.
+// The name of the whole site's limit.
 constexpr std::string_view kSiteName = "site";
 
 struct NamedObjective {

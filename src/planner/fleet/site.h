@@ -70,10 +70,10 @@ Result<SiteFile> ParseSiteFile(std::string_view text, const std::string& name,
 
 std::string_view ObjectiveName(FleetObjective objective);  // "throughput", "max-min", ...
 
-// What one pipeline of a job can do. Jobs whose pipelines are alike share one.
+// The model of one pipeline of a job. Jobs whose pipelines are alike share one.
 struct JobModel {
-  // Where there is a profile. Without one (a folder of `perseus plan`, a job of a server) only the
-  // frontier is known, and no plans can be made.
+  // Empty without a profile (a folder of `perseus plan`, a job of a server): only the frontier is
+  // known, and no plans can be made.
   std::optional<Job> job;
   std::optional<Planner> planner;
   std::vector<IterationPoint> frontier;  // Exact corners, from T_min up to T*.
@@ -130,10 +130,9 @@ struct FleetPlan {
 // only plans on paper would fit; those of making a plan.
 Result<FleetPlan> PlanFleet(const Site& site, const FleetPlanOptions& options = {});
 
-// What perseus.analysis.fleet works on (docs/reference/files.md), as JSON: limits, jobs, and what
-// each model can do: its frontier, a ladder of plans, one clock for all GPUs, one power cap for
-// all; and the table [emulate] as it was read. Errors: a job without a profile; those of making
-// plans.
+// The input of perseus.analysis.fleet (docs/reference/files.md), as JSON: limits, jobs, and of each
+// model its frontier, a ladder of plans, one clock for all GPUs, one power cap for all; and the
+// table [emulate] as it was read. Errors: a job without a profile; those of making plans.
 Result<std::string> FormatCurves(const Site& site, const ProgressFunction& progress = {});
 
 // A point of the same curve as a job's frontier of fleet.h: one pipeline, one iteration.

@@ -474,8 +474,8 @@ namespace {
 using pipeline::kMaxComputations;
 
 constexpr int kMaxInt = std::numeric_limits<int>::max();
-// What can be planned can be read: stages and microbatches number at most the
-// computations of the pipeline,
+// Plans of every possible size can be read: stages and microbatches number at most the computations
+// of the pipeline,
 constexpr int kMaxPlanCount = static_cast<int>(kMaxComputations);
 static_assert(kMaxPlanCount == kMaxComputations);
 // lists of computations are not in the tree, which then holds of each rank (two

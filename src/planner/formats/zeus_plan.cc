@@ -89,7 +89,7 @@ namespace perseus::formats {
 namespace {
 
 constexpr std::size_t kMostClockDigits = 6;
-// What can be planned can be read: ('backward', 123456), with its comma.
+// Plans of every possible size can be read: ('backward', 123456), with its comma.
 static_assert(kMaxZeusPlanFileBytes >= pipeline::kMaxComputations * 32);
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -214,7 +214,7 @@ class Reader {
         ErrorAt(name_, line_, Column(), fmt::format("expected {}, found {}", expected, Found()));
   }
 
-  // What is at the position: a word, what is between quotes, or one byte.
+  // The text at the position: a word, a quoted string, or one byte.
   std::string Found() const {
     if (position_ == text_.size()) return "the end of the file";
     const char first = text_[position_];

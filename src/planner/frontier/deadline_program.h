@@ -28,8 +28,8 @@ class DeadlineProgram {
   // [walk.next_time(), walk.time()], or is walk.time() at the fastest.
   DeadlineProgram(const Network& network, const Walk& walk, std::int64_t deadline);
 
-  // What is known of an arc before: a flow, which what enters and what leaves a node agree on, and
-  // whether the arc was in the basis that it is from.
+  // Former state of an arc: a flow, which is balanced at every node, and whether the arc was in the
+  // basis that the flow is from.
   struct ArcStart {
     std::int64_t flow = 0;
     bool in_tree = false;
@@ -109,7 +109,7 @@ class DeadlineProgram {
   void ShiftSubtree(int top, std::int64_t change);
   void Reroot(int top, int new_top, int new_parent, int new_parent_arc, std::int64_t change);
   void MoveSubtree(int top, std::int64_t change);
-  // What was moved last.
+  // Nodes that were moved last.
   std::span<const int> Subtree() const { return {subtree_room_.data(), subtree_size_}; }
   void OfferAround(std::int64_t change);
   bool IsBetweenBounds(int index) const;

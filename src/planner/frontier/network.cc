@@ -129,7 +129,7 @@ Curve RoundCurve(const std::vector<TimeCost>& hull, const Scale& scale, double s
     const double floor = curve.capacities.empty() ? 0 : scale.Slope(curve.capacities.back());
     double slope = (vertex->cost - cost) / width;
     if (slope_quantum > 0) {
-      // What a wide neighbour was rounded by must not pile up on a narrow one.
+      // Keep rounding errors of a wide neighbour from piling up on a narrow one.
       slope = std::min(slope, (vertex->cost - (vertex - 1)->cost) / width + slope_quantum);
     }
     slope = std::max(floor, slope);

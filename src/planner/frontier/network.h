@@ -94,7 +94,7 @@ struct Network {
   std::vector<std::int64_t> LongestToSink(bool slowest) const;
 };
 
-// What a problem must be: no empty curve, indices in range, finite numbers. Cycles are found later.
+// Checks a problem: no empty curve, indices in range, finite numbers. Cycles are found later.
 Result<void> CheckProblem(const TimeCostProblem& problem);
 
 }  // namespace perseus::frontier

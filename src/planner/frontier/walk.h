@@ -46,7 +46,7 @@ class Walk {
  private:
   friend class DeadlineProgram;  // Takes over the basis.
 
-  // What the search for the next pivot reads: half a cache line.
+  // Data of an arc for the search for the next pivot: half a cache line.
   struct alignas(32) Arc {
     // While not in the tree: the lengths at which the arc would take or give
     // back flow (kNever: it cannot).

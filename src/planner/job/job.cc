@@ -285,7 +285,7 @@ class Checks {
     AddOnProfile(Severity::kOdd, std::move(text));
   }
 
-  // Where no option is faster than the baseline or really costs less, no plan saves energy. A
+  // Notes that no plan saves energy: no option is faster than the baseline or really costs less. A
   // profile without a choice has its own note.
   void CheckSaving() {
     constexpr double kRounding = 1e-9;
@@ -497,7 +497,7 @@ Result<void> CheckStages(const JobFile& settings, const Profile& profile) {
                   *settings.stages, profile.source, Count(profile.num_stages, "stage")));
 }
 
-// What could never be planned, before it is built.
+// Refuses a job that is too large to plan, before it is built.
 Result<void> CheckComputations(const JobFile& settings, const Profile& profile) {
   const std::int64_t computations = std::int64_t{2} * profile.num_stages * *settings.microbatches;
   if (computations <= plan::kMostComputations) return {};
@@ -690,7 +690,7 @@ Result<void> CheckSettings(const JobFile& settings, const Profile& profile) {
   return CheckComputations(settings, profile);
 }
 
-// What settings, profile and schedule come to, which were checked one by one.
+// Costs a job of settings, profile and schedule that were checked one by one.
 Result<Job> CostJob(Job job, const Schedule& schedule) {
   if (schedule.num_stages != job.profile.num_stages) {
     return InvalidInput(fmt::format("the schedule has {}, but {} has {}; they must be the same",

@@ -19,11 +19,11 @@ namespace perseus::job {
 // A note on a field, with its place where it comes from a job file.
 Note NoteOn(const JobFile& settings, std::string_view key, Severity severity, std::string text);
 
-// What no GPU draws while it waits, if these watts are that: of one GPU of each rank, or of all.
+// A note on watts that no GPU draws while it waits: of one GPU of each rank, or of all.
 std::optional<Note> CheckWaitingPower(const JobFile& settings, const std::vector<double>& watts);
 
-// What is impossible, implausible or odd in a job whose pipeline is costed, against
-// profile/profile_checks.h; its profile's notes are not among them. The worst first.
+// Impossible, implausible or odd facts of a costed job, against profile/profile_checks.h; its
+// profile's notes are not among them. The worst first.
 std::vector<Note> CheckJob(const Job& job);
 
 // The same order for notes from several checks.
@@ -35,7 +35,7 @@ Result<void> CheckOneSchedule(const JobFile& settings);
 // Whether they say the same as a schedule that is not from them.
 Result<void> CheckShape(const JobFile& settings, const Schedule& schedule);
 
-// What to build of a schedule that the settings name.
+// The parameters of a schedule that the settings name.
 ScheduleSpec ScheduleSpecOf(const JobFile& settings, int num_stages);
 
 // The schedule of the settings, which give one: by name, of `num_stages`, as a file or as a text.

@@ -80,7 +80,7 @@ class JobParser {
     }
   }
 
-  // Where the first key that does not belong here is one of the other table.
+  // Fails if the first key that does not belong here is one of the other table.
   void FailIfMisplaced(const TreeCursor& table, bool conditions) {
     const auto* members = std::get_if<TreeNode::Table>(&table.node().value);
     if (members == nullptr) return;

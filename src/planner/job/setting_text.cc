@@ -152,7 +152,7 @@ std::string Bounds(const NumberRange& range) {
   return range.least > 0 ? fmt::format("from {:g}% to {}", 100 * range.least, most) : most;
 }
 
-// What a number stands for that fits neither as a share nor as a percentage.
+// Both readings of a number that fits neither as a share nor as a percentage.
 std::string BothReadings(double value, const NumberRange& range) {
   if (!(range.least > 0) || !(value > 0)) return "";
   return fmt::format("; that would be {:g}%, or {:g}% with the sign", 100 * value, value);

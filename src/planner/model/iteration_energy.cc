@@ -88,7 +88,7 @@ double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOpt
 
 namespace {
 
-// Where less is gained, or what is gained is within the errors of the profile, nobody is warned.
+// The least gain that deserves a warning, as a share of time and in errors of the profile.
 constexpr double kClearlyFaster = 0.005;
 constexpr double kFasterSigmas = 3;
 // Of a computation. A profile does not say who took its times. Where it was the host, they include

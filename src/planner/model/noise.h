@@ -46,7 +46,7 @@ inline constexpr std::uint64_t kRareNoise = 7;  // The last word, after those of
 // mean of 3 u^2 is 1; this is the mean of its square.
 inline constexpr double kRareSecondMoment = 1.8;
 
-// What a rank's call of an iteration, by its number, draws its latency from.
+// The hash from which a rank's calls of an iteration, by their number, draw their latencies.
 inline WordHash LatencyDraws(std::uint64_t seed, int pipeline, std::int64_t iteration, int rank) {
   return WordHash(seed).With(kLatencyDraw).With(pipeline).With(iteration).With(rank);
 }
@@ -57,7 +57,7 @@ struct GpuNoise {
   double mean = 1;
 };
 
-// What is drawn once for all iterations. Each is 1 where it is not asked for.
+// Noise that is drawn once for all iterations. Each is 1 where it is not asked for.
 struct FixedNoise {
   std::vector<double> stage;           // [stage]
   std::vector<GpuNoise> gpus_of_rank;  // [pipeline x ranks + rank]; empty without noise per GPU.
@@ -65,7 +65,7 @@ struct FixedNoise {
 FixedNoise DrawFixedNoise(const CostedPipeline& pipeline, const TimeNoise& noise, int pipelines,
                           std::uint64_t seed);
 
-// What is drawn anew in every iteration, for one pipeline.
+// Noise of one pipeline that is drawn anew in every iteration.
 class IterationNoise {
  public:
   IterationNoise(const TimeNoise& noise, int ranks);

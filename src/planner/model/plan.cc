@@ -19,7 +19,7 @@
 #include "common/numbers.h"
 #include "perseus/costed_pipeline.h"
 
-// What can be no pipeline, and no plan of one, whoever filled them in.
+// Checks that refuse impossible pipelines and plans, whoever filled them in.
 namespace perseus {
 inline namespace v0 {
 namespace {
@@ -101,7 +101,7 @@ Result<void> CheckTable(const CostedPipeline& pipeline, const CostTable& table) 
   return {};
 }
 
-// What everything relies on that looks up a computation's table or a rank's power.
+// Checks the indices by which all code looks up a computation's table or a rank's power.
 Result<void> CheckShape(const CostedPipeline& pipeline) {
   if (pipeline.table_of.size() != pipeline.dag.computations.size()) {
     return Wrong("table_of",
@@ -361,7 +361,7 @@ std::optional<double> NumberBefore(std::string_view text, std::string_view suffi
   return value && *value > 0 ? value : std::nullopt;
 }
 
-// What was probably meant by a unit that is not read so, for the end of a message.
+// A likely correction of a unit that is not read so, for the end of a message.
 std::string UnitHint(std::string_view text) {
   if (const auto minutes = NumberBefore(text, "min")) {
     return fmt::format("; write {:.6g}s", 60 * *minutes);
@@ -372,7 +372,7 @@ std::string UnitHint(std::string_view text) {
   return "";
 }
 
-// What was probably meant, for the end of a message.
+// A likely correction, for the end of a message.
 std::string TargetHint(std::string_view text) {
   if (!text.ends_with('%')) return UnitHint(text);
   const std::optional<double> value = NumberBefore(text, "%");

@@ -46,7 +46,7 @@ PlanBaseline MakeBaseline(const CostedPipeline& pipeline, const Plan& baseline) 
   return result;
 }
 
-// What ranks draw while they wait, at the knobs that occur.
+// Adds the power of waiting ranks, at the knobs that occur.
 void AddWaiting(const CostedPipeline& pipeline, const Plan& plan, std::vector<PlannedRank>* ranks) {
   if (!pipeline.waiting_depends_on_clock()) return;
   const double gpus = std::max(pipeline.tensor_parallel, 1);

@@ -30,12 +30,12 @@ double OwnError(double std, const std::vector<double>& sources);
 // common cancels. 0 of the baseline, and where the profile states no errors.
 double TimeErrorBesideBaseline(const CostedPipeline& pipeline, const CostTable& table, int knob);
 
-// What the times of options may be in truth, over what was measured, as one draw from their
-// standard errors: [table x knobs + knob]. Relative to the baseline of each table, which keeps its
-// measured time. Empty where the profile states no errors.
+// Possible true times of options over the measured ones, as one draw from their standard errors:
+// [table x knobs + knob]. Relative to the baseline of each table, which keeps its measured time.
+// Empty where the profile states no errors.
 std::vector<double> DrawTrueTimes(const CostedPipeline& pipeline, std::uint64_t seed);
 
-// What the errors of a measured profile make of the saving of a plan: times, energies and blocking
+// The interval of a plan's saving by the errors of a measured profile: times, energies and blocking
 // power are drawn some hundred times as they may be in truth, and the plan and maximum clocks are
 // replayed with them. Not how a job differs from the conditions of its sweep.
 //

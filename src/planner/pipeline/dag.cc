@@ -60,7 +60,7 @@ class StepGraph {
   static int DurationUnits(const ScheduleStep& step);
 
  private:
-  // What is done once for each microbatch on each stage.
+  // Work that is done once for each microbatch on each stage.
   enum class Pass { kForward, kBackward, kWeight, kRecompute };  // kBackward: B or I.
   static Pass PassOf(ComputationType type);
 
@@ -532,7 +532,7 @@ Result<PipelineDag> BuildDag(const Schedule& schedule, const FixedTimes& fixed) 
 }  // namespace v0
 }  // namespace perseus
 
-// What can be no DAG, whoever filled it in: whatever runs through one relies on this.
+// Checks that refuse an impossible DAG: all that runs through one relies on them.
 namespace perseus {
 inline namespace v0 {
 namespace {

@@ -288,7 +288,7 @@ Result<Schedule> ParseSchedule(std::string_view text, const std::string& name) {
   }
   Schedule schedule;
   schedule.name = BaseName(name);
-  // Who reads the name must not take the file for the schedule that we make.
+  // Mark a name that readers would take for the schedule that Perseus makes.
   if (CanonicalScheduleName(schedule.name)) schedule.name += " (file)";
   schedule.ranks = std::move(*ranks);
   ReadOldSplitBackwards(schedule);

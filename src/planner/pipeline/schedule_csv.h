@@ -16,7 +16,7 @@ namespace perseus::pipeline {
 std::string ComputationText(const ComputationId& id);
 std::string StepText(const ScheduleStep& step);
 
-// What one cell of PyTorch's CSV says.
+// The content of one cell of PyTorch's CSV.
 struct ParsedCell {
   std::optional<ScheduleStep> step;  // Empty: idle, or communication.
 };

@@ -163,8 +163,8 @@ void BlockNetwork::Cut(std::span<const int> activities) {
   IndexArcs(&network_);
 }
 
-// What a relaxation does not see is that lengths of options do not add up: two
-// ranks between the same two events would each have to mix two options.
+// A relaxation does not see that lengths of options do not add up: two ranks between the same two
+// events would each have to mix two options.
 //
 // Proof. Let x be prices that are optimal for the relaxation (a flow), and P a
 // partition of the activities. Of the Lagrangian
@@ -213,7 +213,7 @@ class BlockSearch {
   BlockSearch(PartialChoice* program, Int128 limit, std::int64_t work_limit, bool deep)
       : program_(*program), best_(limit), work_limit_(program->work() + work_limit), deep_(deep) {}
 
-  // What is proven: the minimum or the limit where `finished`.
+  // The proven bound: the minimum or the limit where `finished`.
   Int128 Run() { return Branch(); }
   bool finished() const { return !out_of_work_; }
   bool found() const { return found_; }

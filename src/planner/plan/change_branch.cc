@@ -19,15 +19,15 @@
 namespace perseus::plan {
 namespace {
 
-// What a rank may do with its clocks: the cheapest way where a second of a computation has a price.
-// Borrows the pipeline.
+// Patterns of clocks that a rank may run: finds the cheapest where a second of a computation has a
+// price. Borrows the pipeline.
 class RankPatterns {
  public:
   static constexpr double kNoWay = std::numeric_limits<double>::infinity();
 
   // [computation][knob] Whether it may take this knob.
   using Allowed = std::vector<std::vector<std::uint8_t>>;
-  // What the cheapest way pays for.
+  // Prices by which a way is the cheapest.
   struct Prices {
     std::vector<double> watts;  // [computation] Of a (guarded) second.
     double change_joules = 0;   // Of a change of clock, also from a rank's last to its first.
@@ -313,8 +313,8 @@ std::vector<int> PatternIncumbent::WithFewerChanges(const RankPatterns::Allowed&
   return found;
 }
 
-// Where changes are limited, the last stretch of a rank and its first of the next iteration are one
-// if they share a knob.
+// Stretches of computations with one knob. Where changes are limited, a rank's last and its first
+// of the next iteration are one if they share a knob.
 std::vector<std::vector<int>> PatternIncumbent::StretchesOf(const std::vector<int>& knobs) const {
   std::vector<std::vector<int>> groups;
   for (const std::vector<int>& order : pipeline_.dag.rank_order) {
@@ -342,7 +342,7 @@ void PatternIncumbent::TryCuts(const RankPatterns::Allowed& allowed,
   if (!is_new) return;
   const auto problem = GroupProblem::Make(pipeline_, guard_, *groups, problem_.seconds);
   if (!problem) return;
-  // What is dearer may end earlier, and so be better after all.
+  // Dearer plans may end earlier, and so be better after all.
   const double below = problem_.waiting_watts > 0 ? RankPatterns::kNoWay : joules_;
   const GroupSolution found = SolveGroups(*problem, {std::vector<int>(problem->num_groups(), 0)},
                                           std::min(kCutsWork, work_limit), below);
@@ -450,7 +450,7 @@ class PatternBranching {
     double change_joules = 0;
     double bound = -kNoPlan;
     int number = 0;
-    // Where to split it: a computation, and the knobs that the first child may take.
+    // The split: a computation, and the knobs that the first child may take.
     int split = -1;
     std::vector<std::uint8_t> first;
   };
@@ -614,7 +614,7 @@ class PatternBranching {
     }
     node->bound = std::max(node->bound, best);
     if (node->bound >= Cutoff() || Work() > work_limit_) {
-      // What was given up half way is split as it is.
+      // Split a node that was given up half way as it is.
       SplitAnywhere(node);
       return;
     }

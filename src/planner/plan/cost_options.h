@@ -18,8 +18,8 @@ struct Guard {
   double fraction = 0;
 
   bool any() const { return sigmas > 0 || fraction > 0; }
-  // What a plan has to reckon with. The all-maximum-clock option keeps its
-  // time: it is what the iteration is compared with.
+  // The time that a plan has to reckon with. The all-maximum-clock option keeps its own: the
+  // iteration is compared with it.
   double Seconds(const CostTable& table, const CostOption& option) const;
 };
 Guard GuardOf(const PlanConstraints& constraints);

@@ -89,7 +89,7 @@ std::optional<RankOptions> Combined(const RankOptions& a, const RankOptions& b, 
   result.baseline = *baseline;
   if (a.unlocked && b.unlocked) {
     const CostOption unlocked = Combined(*a.unlocked, *b.unlocked, sign);
-    // What is left of a whole may be nothing, by errors of measurement.
+    // Errors of measurement may leave nothing of a whole.
     if (unlocked.time_seconds > 0 && unlocked.energy_joules > 0) result.unlocked = unlocked;
   }
   if (result.unlocked) result.unlocked->knob = result.baseline.knob;
@@ -128,7 +128,8 @@ class OptionSource {
     if (const OptionTable* table = Use(stage, type)) {
       return Scaled(profile_, *table, 1.0, energy_factor_);
     }
-    // Where only some stages were measured, the others do not recompute, or in their backward.
+    // Take forward if no stage was measured: else the others do not recompute, or in their
+    // backward.
     if (type == kRecompute && !has_recompute_) {
       if (const OptionTable* forward = Use(stage, kForward)) {
         takes_forward_ = true;
@@ -200,8 +201,8 @@ class OptionSource {
     return table;
   }
 
-  // What is left of `backward` without `part`, the other half: so that the two
-  // halves together are the whole that was measured.
+  // The rest of `backward` without `part`, the other half: so that the two halves together are the
+  // whole that was measured.
   Result<RankOptions> Rest(const OptionTable& backward, const OptionTable& part,
                            ComputationType type) const {
     const auto rest =
@@ -261,7 +262,7 @@ Result<void> CheckWork(const Work& work, const PipelineDag& dag) {
     if (auto good = check(*computation.fused); !good) return good;
     kinds.emplace(computation.fused->stage, computation.fused->type);
   }
-  // What is given for backward holds where its halves have nothing of their own.
+  // Factors of backward also hold for its halves where these have none of their own.
   const auto is_run = [&kinds](int stage, ComputationType type) {
     return kinds.contains({stage, type}) ||
            (type == ComputationType::kBackward &&
@@ -298,7 +299,7 @@ bool SaysWaitingOf(const Profile& profile, const PipelineDag& dag, int rank) {
   return !WaitingStages(profile, dag, rank).empty();
 }
 
-// What the GPUs of each rank draw while they wait.
+// Sets the power of each rank's GPUs while they wait.
 void SetWaiting(const Profile& profile, const PipelineDag& dag, const CostSpec& spec,
                 CostedPipeline* pipeline) {
   const double gpus = pipeline->tensor_parallel;

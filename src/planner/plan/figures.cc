@@ -102,7 +102,7 @@ constexpr double kSameEnergy = 1e-11;
 }  // namespace
 
 double GapPercent(const CostedPipeline& pipeline, const Plan& plan, double bound_joules) {
-  // Where energies cancel out, what is left is rounding.
+  // Rounding is all that is left where energies cancel out.
   double magnitude = pipeline.total_blocking_power_watts * plan.iteration_time_seconds;
   for (const CostOption& option : plan.options) magnitude += option.energy_joules;
   if (!(bound_joules > kSameEnergy * magnitude)) return 0;
@@ -139,8 +139,8 @@ void FillFigures(const CostedPipeline& pipeline, const Frontier& bound, double b
   };
   plan->lower_bound_joules = bound_at(seconds);
   if (plan->lower_bound_joules > plan->energy_joules * (1 + kBoundRounding)) {
-    // Where options of nearly the same time differ much in energy, the time's last bits are
-    // worth that much. Without what the GPUs draw while they wait for them.
+    // The last bits of the time are worth that much where options of nearly the same time differ
+    // much in energy. Without the GPUs' energy while they wait for them.
     const double later = seconds * (1 + kSameTime);
     const double waiting = pipeline.total_blocking_power_watts * (later - seconds);
     plan->lower_bound_joules = std::min(plan->lower_bound_joules, bound_at(later) - waiting);

@@ -19,7 +19,7 @@ namespace perseus::plan {
 Frontier MakeFrontier(const TimeCostFrontier& solved, const CostedPipeline& pipeline,
                       double slope_quantum, double fastest_seconds, double tstar_seconds);
 
-// What a frontier takes with slopes rounded to a quantum (0: exact).
+// The cost of a frontier with slopes rounded to a quantum (0: exact).
 using EstimateOf = std::function<FrontierEstimate(double slope_quantum)>;
 
 // `quantum`, doubled while the frontier would take minutes and there is
@@ -37,9 +37,9 @@ inline constexpr double kBoundRounding = 1e-9;
 // is rounding.
 double GapPercent(const CostedPipeline& pipeline, const Plan& plan, double bound_joules);
 
-// What no plan within the constraints that ends by a plan's requested time
-// undercuts in effective energy (-infinity: nothing is known), as a bound at
-// the plan's realised time. Precondition: its other figures are filled in.
+// A bound on plans within the constraints that end by a plan's requested time, at the plan's
+// realised time. None undercuts `effective_joules` (-infinity: nothing is known). Precondition: the
+// plan's other figures are filled in.
 std::optional<SharedKnobBound> SharedKnobBoundOf(const CostedPipeline& pipeline, const Plan& plan,
                                                  double effective_joules, bool proven_best);
 

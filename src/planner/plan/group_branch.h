@@ -91,7 +91,7 @@ class GroupProblem {
 
 // By how much of the deadline a path may pass it without being made a row.
 inline constexpr double kPathTooLong = 1e-11;
-// What rounding may hide in one operation, relative.
+// The relative error that rounding may hide in one operation.
 inline constexpr double kOperationRounding = 2.3e-16;
 
 // The linear relaxation of a GroupProblem: a group may mix its options, and of
@@ -107,8 +107,7 @@ class GroupRelaxation {
   };
   using Domain = std::vector<Range>;  // [group]
 
-  // What it takes to go on from an optimum: which paths are rows, and which
-  // variables are basic.
+  // An optimum to go on from: the paths that are rows, and the variables that are basic.
   struct Basis {
     std::vector<int> paths;
     std::vector<int> variables;
@@ -116,7 +115,7 @@ class GroupRelaxation {
 
   explicit GroupRelaxation(const GroupProblem& problem);
 
-  // Where every group has its cheapest option, and no path is a row.
+  // The basis where every group has its cheapest option, and no path is a row.
   Basis CheapestBasis(const Domain& domain) const;
 
   // Solves for a domain, going on from a basis that was optimal for a domain

@@ -39,7 +39,7 @@ class KeptConstraints {
   // All but the time margin. `knobs`: [computation].
   bool Keep(std::span<const int> knobs) const;
 
-  // What the pipeline takes on paper if slowed computations last longer by the margin.
+  // Iteration time on paper if slowed computations last longer by the margin.
   double GuardedSeconds(const std::vector<CostOption>& options) const;
 
   // The pipeline with that margin in its options' times.

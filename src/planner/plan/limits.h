@@ -11,11 +11,11 @@
 
 namespace perseus::plan {
 
-// What is planned at once. More computations would not fit the memory of most
-// machines (about 1.3 kB each).
+// The most computations of one plan. More would not fit the memory of most machines (about 1.3 kB
+// each).
 inline constexpr std::int64_t kMostComputations = 1'000'000;
 
-// What a frontier may take, as estimated.
+// The most time and memory of a frontier, as estimated.
 inline constexpr double kMostFrontierSeconds = 3600;
 inline constexpr double kMostFrontierBytes = 16.0 * (1 << 30);
 

@@ -43,7 +43,7 @@ bool IsBeyondTStar(const Frontier& frontier, const NamedTime& time);
 // of plans may be at another time. Precondition: there is one.
 std::size_t LeastEnergy(const std::vector<Plan>& plans);
 
-// What `perseus plan` gives out for `seconds`: the planner's plan, or that of a named time
+// The plan that `perseus plan` gives out for `seconds`: the planner's, or that of a named time
 // before it where it is better; where the target is `economic`, that of least energy. Errors are
 // those of Planner::PlanFor, and kCancelled where `progress` says false; it is given the share of
 // all these plans, and none that is better.

@@ -243,8 +243,8 @@ Dive::Outcome Dive::Run(std::span<const int> activities, Int128 limit, std::int6
 // Branch and bound. Small problems are then searched to the end, as far as the
 // work limit allows: the bounds are exact, and near the optimum already.
 //
-// Where the work limit ends the first dive (very large pipelines), what is left is
-// rounded to the slowest options within the planned durations: always feasible.
+// The rest of a first dive that the work limit ends (very large pipelines) is rounded to the
+// slowest options within the planned durations: always feasible.
 
 namespace {
 

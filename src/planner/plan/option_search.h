@@ -40,7 +40,7 @@ struct SearchBudget {
   // The usual work for a problem of this size: shares of it go to the stages of
   // the search, whose sequence therefore does not depend on `limit`.
   std::int64_t usual = 0;
-  // Where the sequence is cut.
+  // The work after which the sequence is cut.
   std::int64_t limit = 0;
 };
 
@@ -129,7 +129,7 @@ struct DiveStyle {
 // The style of the n-th dive: a few fixed ones, then random ones.
 DiveStyle StyleOfDive(int dive, std::mt19937* random);
 
-// Where the activities of a space lie on ranks and in time.
+// Places of a space's activities on ranks and in time.
 class ActivityOrder {
  public:
   // `program` is the relaxation with every activity free.

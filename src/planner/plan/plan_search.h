@@ -110,9 +110,9 @@ Result<std::vector<CostOption>> SearchPlan(const CostedPipeline& costs,
                                            const WalkedPipeline& walked, double seconds,
                                            double effort, const OptionsReport& report);
 
-// What every plan that ends by `seconds` takes at least, in effective energy
-// (EffectiveEnergyOf), proven with discrete options (block_bound.h). `walked` is
-// without a margin. `effort` 1 is about a second at 8 stages x 96 microbatches.
+// A bound on the effective energy (EffectiveEnergyOf) of every plan that ends by `seconds`, proven
+// with discrete options (block_bound.h). `walked` is without a margin. `effort` 1 is about a second
+// at 8 stages x 96 microbatches.
 struct EffectiveBound {
   double relaxed_joules = 0;   // Of the relaxation.
   double discrete_joules = 0;  // At least that.

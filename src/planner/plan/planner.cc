@@ -45,7 +45,7 @@ class WalkCache {
   Result<std::shared_ptr<const WalkedPipeline>> For(const CostedPipeline& pipeline,
                                                     const Guard& guard,
                                                     double slope_quantum) const {
-    // Who asks for a walk that another thread is making waits for it.
+    // Wait while another thread makes a walk: it may be this one.
     const MutexLock lock(mutex_);
     const auto same = [&guard](const auto& walked) {
       return walked->guard().sigmas == guard.sigmas && walked->guard().fraction == guard.fraction;
@@ -322,7 +322,7 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanSpec& spec) const {
   };
   Result<std::vector<CostOption>> options = search();
   if (!options) {
-    // Where the search finds nothing there may still be what everybody has.
+    // Take the baseline if the search finds nothing and the baseline fits.
     const bool fits = options.error().code == ErrorCode::kInfeasible &&
                       seconds >= impl.baseline.iteration_time_seconds &&
                       impl.BaselineFits(constraints);

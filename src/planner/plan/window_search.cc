@@ -238,8 +238,8 @@ constexpr std::array<PassStyle, 6> kConstructions = {{
 }};
 constexpr std::size_t kShortConstructions = 1;
 constexpr double kLongShare = 0.4;
-// What a dive costs at most, for each pair of an activity and one in its
-// window. Rank by rank, what is fixed lies together, and less changes.
+// The most work of a dive, for each pair of an activity and one in its window. Rank by rank, fixed
+// activities lie together, and less changes.
 constexpr double kWorkPerPair = 40;
 constexpr double kWorkPerPairOfRanks = 10;
 constexpr std::array<int, 3> kPassWindows = {32, 64, 128};
@@ -358,8 +358,8 @@ class WindowSearch {
     PullLatest(network_, order_, deadline_, &table_);
   }
 
-  // What is made of the activities before `first`, and of each of the others, one after the other,
-  // its slowest option from when it can start until the relaxation wants it to end.
+  // Keeps the options of the activities before `first`, and gives each of the others, one after the
+  // other, its slowest option from when it can start until the relaxation wants it to end.
   Choice RoundedForward(const Choice& made, int first) const {
     Choice choice = made;
     Timetable rounded = table_;

@@ -97,7 +97,7 @@ std::vector<Note> Profile::FindNotes() const {
 }  // namespace v0
 }  // namespace perseus
 
-// What can be no profile, whoever filled it in. What is merely odd is not looked for here.
+// Checks that refuse an impossible profile, whoever filled it in. Merely odd values pass.
 namespace perseus {
 inline namespace v0 {
 namespace {
@@ -619,7 +619,7 @@ class Assembler {
     return {};
   }
 
-  // What was measured with no clock set, on the same ranks as the options.
+  // Adds the costs that were measured with no clock set, on the same ranks as the options.
   Parsed<void> AddUnlocked(Profile* profile) const {
     for (RowSpan rest = rows_.unlocked; !rest.empty();) {
       const RowSpan rows = FrontGroup(rest, OptionKey);

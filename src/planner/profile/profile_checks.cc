@@ -22,7 +22,7 @@
 // Finds cells that are probably wrong: a digit lost, a unit mistaken, another
 // program on the GPU.
 //
-// What a computation takes and uses follows its clock within narrow limits:
+// The time and energy of a computation follow its clock within narrow limits:
 // time falls as the clock rises, but never by a larger factor; energy falls by
 // no larger factor than that either, and rises by no more than its cube. So two
 // neighbours on the curve say of each other in which range they must be, and

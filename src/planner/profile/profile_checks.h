@@ -14,8 +14,8 @@
 #include "perseus/profile.h"
 #include "profile/rows.h"
 
-// What GPUs and their jobs are like, with room for those to come: the one table of what the checks
-// of a profile (profile_checks.cc) and of a job (job/job.cc) take for a wrong unit.
+// Plausible values of GPUs and their jobs, with room for those to come. The checks of a profile
+// (profile_checks.cc) and of a job (job/job.cc) take others for a wrong unit.
 namespace perseus::profile {
 
 struct Plausible {
@@ -33,7 +33,7 @@ inline constexpr Plausible kPossibleMegahertz = {50, 10000};  // Others are in a
 // Of one computation at its fastest. Launching its kernels takes longer than the least.
 inline constexpr Plausible kTaskSeconds = {1e-5, 30};
 inline constexpr double kLongTaskSeconds = 10;  // Odd from there on.
-// What a rank computes in an iteration. Ten thousand iterations of 10 minutes take ten weeks.
+// Computing time of a rank in an iteration. Ten thousand iterations of 10 minutes take ten weeks.
 inline constexpr double kLongIterationSeconds = 600;
 inline constexpr double kMostIterationSeconds = 3600;
 inline constexpr double kFactorOfNeighbours = 3;     // A cell against its curve.
@@ -78,9 +78,9 @@ std::vector<OddPoint> FindOddPoints(std::span<const CurvePoint> curve, const Ste
 // "stage 0 forward at 1410".
 std::string OptionName(const Rows& rows, const Row& row);
 
-// What is odd or implausible in the rows of `text`, against what is plausible: units, the highest
-// clock, spreads, cells that do not fit their curve. `tables` are made of the rows.
-// `named_baseline`: whether a label is what savings are measured against. Without the source.
+// Odd or implausible rows of `text`, against plausible values: units, the highest clock, spreads,
+// cells that do not fit their curve. `tables` are made of the rows. `named_baseline`: whether
+// savings are measured against a label. Without the source.
 std::vector<Note> CheckProfile(std::string_view text, const Rows& rows,
                                const std::vector<OptionTable>& tables, bool named_baseline);
 

@@ -317,7 +317,7 @@ Parsed<Rows> ReadRows(std::string_view text) {
             "highest clock; remove this row, or write the clock at which the GPU waited",
             kBlockingRow, kUnlockedCell));
   }
-  // What no computation was measured at is no knob of the profile.
+  // Drop knobs at which no computation was measured.
   std::vector<int> kept(order->knobs.size(), -1);
   std::vector<Row> read = std::exchange(result.rows, {});
   result.rows.reserve(read.size());

@@ -38,7 +38,7 @@ inline constexpr std::size_t kNumColumns = 12;
 // "stage", ...; "frequency" for kKnob.
 std::string_view ColumnName(Column column);
 
-// Where each column stands in the rows of one profile.
+// The position of each column in the rows of one profile.
 class Columns {
  public:
   // From the header. Errors: a column missing, twice there, or misspelled.
@@ -117,7 +117,7 @@ struct Rows {
 
 Parsed<Rows> ReadRows(std::string_view text);
 
-// Where the cell of `column` in the record at `offset` stands.
+// The offset of the cell of `column` in the record at `offset`.
 std::size_t CellOffset(std::string_view text, const Columns& columns, std::size_t offset,
                        Column column);
 
@@ -133,7 +133,7 @@ struct KnobOrder {
   std::vector<int> index_of;
 };
 
-// What is wrong with a clock that is in another unit than MHz, with a remedy; empty: nothing.
+// The fault of a clock that is in another unit than MHz, with a remedy; empty: none.
 std::string ClockProblem(double megahertz);
 
 // Collects the knobs of a profile row by row. Cells must outlive it.

@@ -189,7 +189,7 @@ Result<Work> OfTokens(const WorkTable& table, const TokenRule& rule, const Profi
   return work;
 }
 
-// What any pipeline can have, and more: no index leads to more memory than this.
+// More cells than any pipeline has: no index leads to more memory than this.
 constexpr std::size_t kMostCells = std::size_t{1} << 27;
 
 }  // namespace

@@ -192,7 +192,7 @@ class DualAscent {
   }
 
  private:
-  // What a second is worth to begin with: the mean power of the pipeline.
+  // The first price of a second: the mean power of the pipeline.
   double FirstPrice() const {
     double joules = 0;
     for (const int table : pipeline_.table_of) joules += std::abs(options_[table].front().joules);
@@ -594,8 +594,8 @@ std::optional<FewChanges> SearchFewChanges(const Planner& planner, const RobustP
   const double tolerance = plan::kSameJoules * planner.baseline().energy_joules;
   const auto work =
       static_cast<std::int64_t>(std::min(spec.effort * kFewChangesWork, kMostFewChangesWork));
-  // What one limit finds depends on nothing else, so that the best of all smaller ones is the same
-  // whichever limit is asked for.
+  // Each limit is solved on its own, so that the best of all smaller ones is the same whichever
+  // limit is asked for.
   const auto with_most = [&](std::int64_t changes) {
     return plan::SolvePatterns(pipeline, guard,
                                {.seconds = accepted_seconds,

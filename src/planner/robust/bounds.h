@@ -59,7 +59,7 @@ DualBound BoundByPrices(const CostedPipeline& pipeline, const Samples& samples,
 DualBound PricesForChanges(const CostedPipeline& pipeline, const Samples& samples,
                            double accepted_seconds, int most_changes, int rounds);
 
-// What no plan saves more than whose mean iteration is at most `slower_percent` longer than the
+// The most that a plan saves whose mean iteration is at most `slower_percent` longer than the
 // `baseline`, that of the same conditions: proven without noise, else an estimate.
 RobustBound SavingBound(const Planner& planner, const RobustPlanSpec& spec, double slower_percent,
                         const ReplayedFigures& baseline);

@@ -241,8 +241,8 @@ void ClockSearch::Propose() {
   proposal_ = moves_.Propose(scratch_, order[stream_.Below(static_cast<int>(order.size()))]);
 }
 
-// What the proposal costs at the criticality that was seen last. Iteration time is
-// convex in the durations: it costs no less than this, but for what has changed since.
+// The cost of the proposal at the criticality that was seen last. Iteration time is convex in the
+// durations: it costs no less than this, but for changes since.
 double ClockSearch::FirstOrder() {
   affected_.clear();
   for (const KnobChange& change : proposal_) {
@@ -366,8 +366,8 @@ constexpr int kWindow = 128;              // Places around it where a move may b
 constexpr int kRepeatEvery = 64;          // Moves, of which one repeats a stretch,
 constexpr int kLongestRepeat = 32;        // of so many computations of each rank.
 constexpr int kRefreshEvery = 24;         // Adaptions of the prices.
-// Where energy falls nearly evenly with time there is no price at which the iteration
-// takes just as long as accepted: what is beyond that is dearer.
+// The price of time beyond the accepted one, as a factor. Where energy falls nearly evenly with
+// time, no price makes the iteration just as long as accepted.
 constexpr double kLateFactor = 4;
 constexpr double kPriceRange = 10;
 

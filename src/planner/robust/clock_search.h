@@ -35,7 +35,7 @@ class Stream {
   std::uint64_t count_ = 0;
 };
 
-// What the search may not exceed, and what counts.
+// The limits and prices of a search.
 struct SearchGoal {
   double accepted_seconds = 0;  // Mean, by the lanes.
   double waiting_watts = 0;     // Of the pipeline: what a second costs anyway.
@@ -89,8 +89,8 @@ class PriceControl {
   double of_change_ = 0;
 };
 
-// What a search over runs of clocks tries: along a rank, where a run begins, ends and at
-// which clock; and the same on ranks beside it.
+// Moves of a search over runs of clocks: along a rank, the begin, the end and the clock of a run;
+// and the same on ranks beside it.
 class ClockMoves {
  public:
   // Both must outlive it.

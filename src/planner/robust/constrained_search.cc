@@ -131,7 +131,7 @@ void RunSearch::Propose() {
   const std::uint64_t bits = stream_.Next();
   const int direction = (bits & 1) != 0 ? 1 : -1;
   ProposeGroup(direction);
-  // What one loses in time another may give.
+  // Another group may give the time that this one loses.
   if ((bits & 2) != 0) ProposeGroup(-direction);
   if ((bits & 12) == 0) ProposeGroup((bits & 16) != 0 ? 1 : -1);
 }
@@ -492,7 +492,7 @@ void ConstrainedSearch::TryOnPaper(double effort, bool all) {
   }
 }
 
-// What is too dear for the least effort. Returns whether that was better than all before.
+// Tries plans too dear for the least effort. Returns whether one was better than all before.
 bool ConstrainedSearch::TryMoreOnPaper() {
   const auto saving = [&] {
     return search_->best() == nullptr ? -1e300 : search_->best()->saving_percent;

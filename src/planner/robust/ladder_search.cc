@@ -59,7 +59,7 @@ class RunAdder {
  private:
   static constexpr double kLeastGain = 1e-6;
 
-  // What all of its computations can take, from fast to slow, as far as slower saves for any.
+  // Knobs that all of its computations can take, from fast to slow, as far as slower saves for any.
   std::vector<int> KnobsOfRank(const std::vector<int>& order) const {
     std::vector<double> seconds(pipeline_.knobs.size(), 0.0);
     std::vector<int> counts(pipeline_.knobs.size(), 0);
@@ -97,7 +97,7 @@ class RunAdder {
     double most_joules = 0;  // More is not saved, whatever its knob.
   };
 
-  // What may save most first.
+  // Runs with the largest possible saving first.
   std::vector<Possible> PossibleRuns() const {
     std::vector<Possible> runs;
     std::vector<double> sums;
@@ -292,15 +292,15 @@ void NoiseGroups::LearnBias(const Trials& trials, const std::vector<double>& slo
   for (std::size_t k = 0; k < slower.size(); ++k) {
     if (samples.jobs_of[k] == 0) continue;
     const double found = slower[k] - 100 * (seconds[k] / baselines_[k] - 1) + kLittle;
-    // What is later than it seemed is believed at once.
+    // Believe at once that a plan is later than it seemed.
     (*bias)[k] = found > (*bias)[k] ? found : (found + (*bias)[k]) / 2;
   }
 }
 
 }  // namespace perseus::robust
 
-// What the search learns from verdicts: what the lanes do not know, and what it has learned by
-// heart from them.
+// Lessons of the search from verdicts: effects that the lanes do not know, and choices that it has
+// learned by heart from the lanes.
 namespace perseus::robust {
 
 void LadderSearch::SetGuard(double errors) {
@@ -365,8 +365,8 @@ void LadderSearch::Learn(const Verdict& verdict, double unused_percent,
   } else if (late > 0) {
     const double spare = slower_percent_ - level->correction;
     level->correction += late + kLittle;
-    // What is drawn once per job is a multiple of what a plan is slower: to take all of it off
-    // would leave less time than maximum clocks take.
+    // Slowdown drawn once per job is a multiple of the plan's own: to take all of it off would
+    // leave less time than maximum clocks take.
     if (trials_.once() && spare > 0 && slower_percent_ > 0 &&
         level->correction >= slower_percent_) {
       level->correction =
@@ -379,7 +379,7 @@ void LadderSearch::Learn(const Verdict& verdict, double unused_percent,
 
 }  // namespace perseus::robust
 
-// What the search has come to.
+// Results of the search.
 namespace perseus::robust {
 
 const Candidate& LadderSearch::Taken() const {
@@ -594,7 +594,7 @@ bool LadderSearch::Climb(Level* level, const Level* below, std::int64_t work, st
   if (level->most_changes > 0) {
     consider(CheapestKnobsWithin(pipeline_, prices_.price, level->most_changes), &start);
   }
-  // What takes long waits for the second round: little effort is meant to be quick.
+  // Leave slow searches to the second round: little effort is meant to be quick.
   if (round == 1 && level->most_changes > 0) {
     goal.accepted_seconds =
         lanes_baseline_seconds_ * (1 + (slower_percent_ - level->correction) / 100);

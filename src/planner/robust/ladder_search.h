@@ -28,7 +28,7 @@ struct RunLimits {
   int most_changes = 0;
   int most_tries = 0;  // Replays of a part of the pipeline.
 
-  // What an iteration costs, with its waiting and the price of its changes.
+  // The cost of an iteration, with its waiting and the price of its changes.
   double Joules(const LaneFigures& figures) const {
     return figures.effective_joules + waiting_watts * figures.seconds +
            change_joules * figures.changes;
@@ -91,7 +91,7 @@ struct Candidate {
 // More changes that save no more than this, which is rounding, are not worth it.
 inline constexpr double kEqualPercent = 1e-9;
 
-// What the trials say of a choice.
+// Figures of a choice by the trials.
 struct Verdict {
   double late_percent = 0;  // By how much it is slower than accepted, with the margin.
   int changes = 0;

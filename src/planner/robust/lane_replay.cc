@@ -267,7 +267,7 @@ std::vector<double> LaneReplay::Criticality() const {
   const auto end_of = [&](int i, int lane) {
     return rows_[static_cast<std::size_t>(nodes_[i].end_row) * lanes_ + lane];
   };
-  // Where each job ends, and when.
+  // The last computation of each job with its lane, and when it ends.
   std::vector<std::pair<int, int>> ends(jobs);
   std::vector<double> seconds(jobs, -1.0);
   for (int job = 0; job < jobs; ++job) {

@@ -73,7 +73,7 @@ struct KnobChange {
   int knob = 0;
 };
 
-// What a choice of knobs comes to, in means over the lanes.
+// Figures of a choice of knobs, in means over the lanes.
 struct LaneFigures {
   double seconds = 0;           // Of the job's iteration.
   double effective_joules = 0;  // Energy less blocking power of the time computed.
@@ -101,8 +101,8 @@ class LaneReplay {
   const std::vector<int>& knobs() const { return knobs_; }
   const LaneFigures& figures() const { return figures_; }
 
-  // What the figures would be with some other knobs (no computation twice).
-  // Valid until the next call. Commit() makes it so, Discard() and all else take it back.
+  // Figures with some other knobs (no computation twice). Valid until the next call. Commit() makes
+  // it so, Discard() and all else take it back.
   const LaneFigures& Try(std::span<const KnobChange> changes);
   void Commit();
   void Discard();
@@ -136,7 +136,7 @@ class LaneReplay {
   std::vector<double> Criticality() const;
 
  private:
-  // What a computation came to; rows of times are in `ends_` and `calls_`.
+  // Results of a computation; rows of times are in `ends_` and `calls_`.
   struct Node {
     double effective_joules = 0;
     int end_row = 0;

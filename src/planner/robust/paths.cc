@@ -152,7 +152,7 @@ std::vector<int> KnobsAlongWithin(const CostedPipeline& pipeline, const Lead& le
 
 namespace {
 
-// What is tried: waves, what a change elsewhere costs, and how dear time is in them.
+// A trial: waves, the price of a change elsewhere, and the price of time in them.
 struct Pattern {
   Waves waves;
   bool dear_ranks = false;  // Only on ranks whose time is dear.

@@ -175,7 +175,7 @@ Trials MakeTrials(const Planner& planner, const RobustPlanSpec& spec, std::int64
           seed};
 }
 
-// What a second is worth on the frontier, beyond waiting.
+// The price of a second on the frontier, beyond waiting.
 double PriceOfTime(const Planner& planner, double seconds) {
   double slope = 0;
   for (const FrontierPoint& point : planner.lower_bound().points) {
@@ -245,8 +245,8 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
       100 * (seconds / base_seconds * (1 + spec.conditions.max_slowdown) - 1);
 
   robust::Trials trials = robust::MakeTrials(planner, spec, kTrials, robust::kTrialSeed);
-  // Who asks for more than T_economic has to wait until then (for another pipeline): as
-  // PlanFor() does, count an iteration of that length.
+  // Count iterations of `seconds` beyond T_economic, as PlanFor() does: the job has to wait until
+  // then (for another pipeline).
   const bool waits = seconds > planner.frontier().economic_seconds * (1 + 1e-9);
   if (waits) {
     trials.set_least_seconds(seconds, base_seconds);
@@ -282,8 +282,8 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
     goes_on = progress({.share = share, .better = plan ? &*plan : nullptr});
     return goes_on;
   };
-  // Where clocks come in time, what is accepted beyond the target is there to be used: all
-  // of it, or as much as noise leaves, by a line between what was too late and what was not.
+  // Use the time that is accepted beyond the target where clocks come in time: all of it, or as
+  // much as noise leaves, by a line between plans in time and late ones.
   const auto judge_paper = [&] {
     constexpr int kBetween = 2;
     double in_time = 0;
@@ -375,7 +375,7 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
   }
 
   if (waiting == Waiting::kCheapest) {
-    // What was found may be better without.
+    // Drop the cheapest waiting if the plan is better without.
     const std::vector<CostOption>& options = search.Taken().options;
     const robust::Trials::Judged without = trials.Judge(options, Waiting::kSetClock);
     const double price = 100 * spec.conditions.change_joules *

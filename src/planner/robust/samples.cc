@@ -37,7 +37,7 @@ void OptionTable::SetGuard(double errors) {
 
 namespace {
 
-// What is drawn, as the first word of a hash.
+// Kinds of draws, as the first word of a hash.
 constexpr std::uint64_t kComputationDraw = 1;
 constexpr std::uint64_t kStageDraw = 2;
 constexpr std::uint64_t kGpuDraw = 3;

@@ -44,7 +44,7 @@ inline int LanesFor(int computations) {
   return std::clamp(kMostCells / std::max(1, computations), 8, kMostLanes);
 }
 
-// What every computation takes at every knob, where searches look it up.
+// Times and energies of every computation at every knob, where searches look them up.
 class OptionTable {
  public:
   struct Option {

@@ -57,7 +57,7 @@ class JobReplay {
       nearest_.push_back(model::NearestOptions(pipeline, table));
   }
 
-  // What an iteration leaves to the next.
+  // State that an iteration leaves to the next.
   struct State {
     std::vector<switching::ClockState> clocks;   // [pipeline x ranks + rank]
     std::vector<switching::Forecast> forecasts;  // [pipeline]; where calls are predicted.
@@ -96,7 +96,7 @@ class JobReplay {
   }
 
  private:
-  // What the computations of pipeline `p` cost.
+  // Costs of the computations of pipeline `p`.
   class Books {
    public:
     Books(JobReplay& job, int p, std::int64_t iteration, double* joules)
@@ -338,7 +338,7 @@ Trials::Replayed Trials::ReplaySettled(const Corner& corner, const std::vector<C
   const auto [run, settled] =
       ReplayUntilSettled(pipeline_, options, waiting, corner.conditions, shown.back());
   const std::size_t count = run.seconds.size();
-  // What never settles comes and goes: of what is there, the later half.
+  // Take the later half of the iterations if they never settle.
   const std::size_t last = settled ? 1 : (count + 1) / 2;
   Iteration mean;
   for (std::size_t k = count - last; k < count; ++k) {
@@ -403,8 +403,8 @@ Trials::Compared Trials::Compare(const Corner& corner, const Replayed& run) cons
   const auto slower =
       of([&](std::size_t k) { return iterations[k].seconds - baseline[k].seconds; });
   Compared compared;
-  // What jobs differ by, and by how much their mean is off. Not by how much the mean of a job's
-  // few iterations is off: a real job has many.
+  // Differences between jobs, and the error of their mean. The error of a job's mean over its few
+  // iterations does not count: a real job has many.
   const double jobs = once() && Varies(corner) ? jobs_ : 0;
   const double variance = slower.error * slower.error;
   compared.margin_percent = 100 * Quantile(corner.conditions.confidence) / base_seconds *
@@ -429,7 +429,7 @@ Trials::Compared Trials::Compare(const Corner& corner, const Replayed& run) cons
   return compared;
 }
 
-// What the pipeline draws once its iteration is over and it waits for another pipeline.
+// Power of the pipeline once its iteration is over and it waits for another pipeline.
 double Trials::WattsAtEnd(const Corner& corner, const std::vector<CostOption>& options,
                           Waiting waiting) const {
   double watts = pipeline_.total_blocking_power_watts;

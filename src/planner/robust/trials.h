@@ -19,7 +19,7 @@
 
 namespace perseus::robust {
 
-// What replayed iterations came to, one by one.
+// Figures of replayed iterations, one by one.
 struct ReplayedRun {
   std::vector<double> seconds;  // Of the job.
   std::vector<double> joules;   // Mean of its pipelines, waiting included.
@@ -120,7 +120,7 @@ class Trials {
   struct Replayed {
     std::vector<Iteration> iterations;  // Of one job after the other.
     double calls = 0;
-    // Where nothing varies: the mean of a job's first iterations, for each of kShown.
+    // The mean of a job's first iterations, for each of kShown, where nothing varies.
     std::array<double, kShown.size()> first_seconds = {};
   };
   struct Corner {
@@ -135,14 +135,14 @@ class Trials {
                   Waiting waiting) const;
   struct Compared {
     ReplayedFigures figures;
-    // What has to be added to the slowdown for the confidence that is asked for.
+    // The addition to the slowdown for the confidence that is asked for.
     double margin_percent = 0;
   };
   Compared Compare(const Corner& corner, const Replayed& run) const;
   Compared At(const Corner& corner, const std::vector<CostOption>& options, Waiting waiting) const;
   double WattsAtEnd(const Corner& corner, const std::vector<CostOption>& options,
                     Waiting waiting) const;
-  // What is the same in every iteration is so once clocks and forecasts have settled.
+  // Replays until clocks and forecasts have settled: from then on all iterations are the same.
   Replayed ReplaySettled(const Corner& corner, const std::vector<CostOption>& options,
                          Waiting waiting) const;
 

@@ -498,7 +498,7 @@ void WindowReplay::Refresh() {
   std::fill(plain_share_.begin(), plain_share_.end(), 0.0);
   const int jobs = lanes_ / samples_.pipelines;
   const auto end_of = [&](int place, int lane) { return Row(row_[place])[lane]; };
-  // Where each job ends, and when.
+  // The last place of each job with its lane, and when it ends.
   std::vector<std::pair<int, int>> ends(jobs);
   std::vector<double> seconds(jobs, -1.0);
   for (int job = 0; job < jobs; ++job) {

@@ -123,11 +123,11 @@ class WindowReplay {
   void Refresh();
 
   int lanes() const { return lanes_; }
-  // What was done, in computations x lanes.
+  // Work done, in computations x lanes.
   std::int64_t work() const { return work_; }
 
  private:
-  // What a computation takes: seconds x factor of a lane + added.
+  // The time of a computation: seconds x factor of a lane + added.
   struct Length {
     double seconds = 0;
     double added = 0;

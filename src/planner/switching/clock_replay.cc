@@ -252,7 +252,7 @@ bool RankCaller::NothingIsDue(int row, double end, double soon) {
   return surely - rules_->most_high_seconds > soon;
 }
 
-// What is expected of this iteration, seconds, as LookAhead() asks for it.
+// Expected times of this iteration, in seconds, as LookAhead() asks for them.
 struct RankCaller::Ahead {
   RankCaller* self;
 

@@ -130,7 +130,7 @@ std::vector<int> WaitingKnobsOf(const CostedPipeline& pipeline, Waiting waiting,
 PlannedRows MakeRows(const PipelineDag& dag, std::span<const int> knobs,
                      std::span<const double> durations_seconds);
 
-// What the clients of one pipeline's ranks expect of the next iteration: the times of the newest
+// Times that the clients of one pipeline's ranks expect of the next iteration: those of the newest
 // iterations, at first those of the plan (docs/explanation/emulation.md, "Clocks").
 struct Forecast {
   std::shared_ptr<const PlannedRows> plan;
@@ -290,13 +290,13 @@ inline int EndIteration(const SwitchingRules& rules, WordHash latency_draws,
                       [](int, double, double) {});
 }
 
-// What a computation's plan says.
+// The plan of a computation.
 struct Planned {
   int rank = 0;
   int knob = 0;
 };
 
-// Where clocks come at once, calls of shorter waits are not counted: these may be rounding.
+// The shortest wait whose calls count where clocks come at once: others may be rounding.
 inline constexpr double kShortestWait = 1e-6;
 
 // When the computation before `i` on its rank ended; 0 for the first.

@@ -13,8 +13,8 @@
 // A pure function without allocation. All times have the same unit and the same origin.
 namespace perseus::switching {
 
-// Where calls take normal times: nearly all take at most so many spreads more than the mean (the
-// 90th percentile), and all take at least so many less (the minimum of 64).
+// Limits of normal call times, in spreads around the mean: the 90th percentile, under which nearly
+// all lie, and the minimum of 64, over which all lie.
 inline constexpr double kHighSpreads = 1.3;
 inline constexpr double kLeastSpreads = 2.2;
 

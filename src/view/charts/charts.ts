@@ -460,7 +460,7 @@ export class FrontierChart extends Chart {
     drawn.addEventListener('pointerleave', () => reading.replaceChildren());
   }
 
-  // What the curve says under the pointer.
+  // A reading of the curve under the pointer.
   private read(at: { x: number; y: number }): SVGElement[] {
     const { data, width, height, margin } = this;
     const time = this.x.invert(at.x);

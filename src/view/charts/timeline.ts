@@ -149,7 +149,7 @@ function inkOn(colour: string): string {
   return 0.299 * r + 0.587 * g + 0.114 * b > 105 ? '#111' : '#fff';
 }
 
-// What the forms of blocks mean.
+// A legend of the forms of blocks.
 export function shapes(iterations: Iteration[]): HTMLElement {
   const seen = new Set<string>();
   for (const block of iterations.flatMap(({ ranks }) => ranks.flat())) {
@@ -427,7 +427,7 @@ class Panel {
     });
   }
 
-  // Where the critical path goes from one rank to another.
+  // Draws the critical path where it goes from one rank to another.
   private drawPath(path: [number, number][]): void {
     const { context } = this;
     context.strokeStyle = token('--accent');

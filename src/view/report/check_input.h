@@ -10,8 +10,8 @@
 
 namespace perseus::report {
 
-// What every report relies on: nothing is missing, and all is of one pipeline. Without `chosen`
-// that plan may be missing.
+// Checks the preconditions of every report: nothing is missing, and all is of one pipeline. Without
+// `chosen` that plan may be missing.
 Result<void> CheckInput(const ReportInput& input, bool chosen);
 Result<void> CheckInput(const EmulationReportInput& input);
 

@@ -14,8 +14,8 @@
 
 namespace perseus::report {
 
-// What a report says: sentences, tables and charts, as data. Texts are plain; a renderer escapes
-// what its format needs escaped, and nothing else does.
+// The content of a report: sentences, tables and charts, as data. Texts are plain; only a renderer
+// escapes them, for its format.
 
 // Parts side by side, in the range of all bars that are compared; what is below 0 grows to the
 // left.

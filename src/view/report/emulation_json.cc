@@ -55,7 +55,7 @@ Json IterationsToJson(const Emulation& emulation) {
 
 Json TextOrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
-// What disturbs the job; conditions by the keys of plan.json.
+// Disturbances of the job; conditions by the keys of plan.json.
 Json ScenarioToJson(const EmulationReportInput& input) {
   const EmulationSpec& spec = *input.spec;
   const TimeNoise& noise = spec.noise;

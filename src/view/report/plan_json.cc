@@ -48,7 +48,7 @@ Json RowFigures(const ReportRow& row) {
   return json;
 }
 
-// What was read, and today's figures.
+// The input, and today's figures.
 Json InputToJson(const ReportInput& input) {
   const Profile& profile = *input.profile;
   const CostedPipeline& pipeline = *input.pipeline;

@@ -366,7 +366,7 @@ class PlanPage {
     return "; " + UnlockedText(*chosen_.unlocked, iteration, ProfileOrigin(pipeline_.modelled));
   }
 
-  // What the emulator makes of the plan, not what it has on paper.
+  // Figures of the plan by the emulator, not on paper.
   void HeaderUnderConditions() {
     const ExpectedFigures& expected = input_.expected;
     const double before = expected.energy_joules / (1 - expected.saving_percent / 100);

@@ -42,7 +42,7 @@ DisplayUnit PowerUnit(double watts);
 std::string ChangePercent(double change_percent, int decimals);
 // "95 %: 10.30 to 10.80 %, by the errors of the profile"
 std::string IntervalText(const SavingInterval& interval);
-// Who says a figure that follows from a profile, which nobody measured as such; `modelled`:
+// The source of a figure that follows from a profile and was not measured as such; `modelled`:
 // Profile::modelled.
 std::string_view ProfileOrigin(std::string_view modelled);
 // "with no clock set one iteration takes 5.2 s and 2,195 J (modelled); the plan uses 12.3 % less
@@ -52,11 +52,11 @@ std::string UnlockedText(const UnlockedFigures& unlocked, std::string_view itera
 // A saving: 12.3 -> "12.3 %"; "−1.0 %" of what costs more.
 std::string SavingPercent(double saving_percent, int decimals);
 
-// What follows "Best": "of all plans within these constraints ...". Rounded so that it stays true.
+// The words after "Best": "of all plans within these constraints ...". Rounded to stay true.
 std::string SharedKnobText(const SharedKnobBound& bound);
 
-// What stands at the top of a page whose profile calls itself modelled
-// (Profile::modelled); "" where it does not.
+// The warning at the top of a page whose profile calls itself modelled (Profile::modelled); else
+// "".
 std::string ModelledWarning(std::string_view modelled);
 
 // How the key figure of a saving looks: as a gain, as a loss, or as neither.
