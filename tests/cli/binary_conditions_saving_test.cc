@@ -22,7 +22,7 @@ class BinaryConditionsSavingTest : public ConditionsTest {};
 TEST_F(BinaryConditionsSavingTest, ConstraintsBesideConditionsLeaveMostOfTheSaving) {
   std::vector<std::string> flags = flags_;
   const json without = json::parse(ReadText(Write(flags, "without")));
-  flags.insert(flags.end(), {"--granularity", "phase", "--time-margin", "0.1%"});
+  flags.insert(flags.end(), {"--time-margin", "0.1%"});
   const json with = json::parse(ReadText(Write(flags, "with")));
   EXPECT_GT(with["expected"]["saving_percent"].get<double>(),
             0.7 * without["expected"]["saving_percent"].get<double>());

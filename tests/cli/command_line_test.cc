@@ -281,13 +281,13 @@ TEST(CommandLineTest, EachActionHasItsOwnHelpAndOptions) {
 TEST(CommandLineTest, HelpShowsWhatPeopleUseAndHelpAllTheRest) {
   const std::string common = *ParseCommandLine({"emulate", "--help"}, 80)->text;
   const std::string all = *ParseCommandLine({"emulate", "--help-all"}, 80)->text;
-  EXPECT_THAT(common, Mentions("'perseus emulate --help-all' shows all "));
-  EXPECT_THAT(common, Mentions("  PROFILE.csv|JOB.toml|JOB.json\n"));
-  EXPECT_THAT(common, Mentions("--microbatches N"));
+  EXPECT_THAT(common, testing::HasSubstr("'perseus emulate --help-all' shows all "));
+  EXPECT_THAT(common, Mentions("PROFILE.csv|JOB.toml|JOB.json"));
+  EXPECT_THAT(common, Mentions("--microbatches"));
   EXPECT_THAT(common, testing::Not(Mentions("rare_noise")));
-  EXPECT_THAT(all, Mentions("--microbatches N"));
+  EXPECT_THAT(all, Mentions("--microbatches"));
   EXPECT_THAT(all, Mentions("rare_noise"));
-  EXPECT_THAT(all, testing::Not(Mentions("--help-all' shows")));
+  EXPECT_THAT(all, testing::Not(testing::HasSubstr("--help-all' shows")));
 }
 
 TEST(CommandLineTest, ReadsActions) {

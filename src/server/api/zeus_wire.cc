@@ -38,13 +38,14 @@ constexpr int kMostDegree = 131'072;
 constexpr std::string_view kJobOfKey = "perseus:";
 
 struct ZeusJob {
+  std::string given_id = {};  // Checked, and not used: the server gives its own.
   Shape shape = {};
   std::int64_t world_size = 0;
   std::string metadata = {};
 };
 constexpr NumberRange kDegrees = {.least = 1, .most = kMostDegree};
 constexpr Field kZeusJobFields[] = {
-    Text("job_id").Sometimes(),
+    Value<&ZeusJob::given_id>("job_id").Sometimes(),
     Value<&ZeusJob::shape, &Shape::pipeline_parallel>("pp_degree").In(kDegrees),
     Value<&ZeusJob::shape, &Shape::data_parallel>("dp_degree").In(kDegrees),
     Value<&ZeusJob::shape, &Shape::tensor_parallel>("tp_degree").In(kDegrees),

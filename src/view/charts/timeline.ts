@@ -658,6 +658,10 @@ export class Timeline {
     this.redraw();
   }
 
+  get isZoomed(): boolean {
+    return this.view.to - this.view.from < this.whole;
+  }
+
   zoom(factor: number, centre: number): void {
     const { from, to } = this.view;
     this.look(centre - (centre - from) * factor, centre + (to - centre) * factor);

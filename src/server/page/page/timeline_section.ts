@@ -167,8 +167,10 @@ export class TimelineSection {
     if (this.timeline === null || scale !== this.drawn) {
       this.drawn = scale;
       this.picture = null;
+      const old = this.timeline;
       this.timeline = new Timeline(clocks, longest, all.length);
       replace(this.content, ...this.drawPlans(before, after, this.timeline));
+      if (old?.isZoomed) this.timeline.look(old.view.from, old.view.to);
       replace(this.controls, this.timeline.element);
     }
     if (measured === null) return this.drawNothingMeasured(this.job);
