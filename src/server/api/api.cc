@@ -173,7 +173,7 @@ void AddSchema(const AnyMessage& message, Json* schemas) {
   if (!message.name.empty()) (*schemas)[std::string(message.name)] = ObjectJson(message);
 }
 
-// What a field of a job file may be in JSON. A quantity may be text with its unit.
+// The JSON type of a job file's field. A quantity may be text with its unit.
 struct FieldSchema {
   const job::Field& field;
 
@@ -360,7 +360,7 @@ Json OperationJson(const RouteRow& row) {
   if (Json parameters = ParametersJson(row); !parameters.empty()) {
     json["parameters"] = std::move(parameters);
   }
-  // Not as parameters: who makes requests of the document would take any text for a condition.
+  // Not as parameters: a generated request would take any text for a condition.
   if (row.takes_condition) {
     json["x-perseus-headers"]["If-Match"] =
         "Only if the job is still at this revision: its ETag, or * for any.";

@@ -84,7 +84,7 @@ Failure BodyFailure(const Error& error) {
   return failure;
 }
 
-// What a reader waits for the store at most.
+// A reader's longest wait for the store.
 constexpr double kReadSeconds = 5;
 constexpr const char* kNoAnswer =
     "there was no answer in time, as when the database is away; try again";

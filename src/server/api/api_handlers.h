@@ -23,8 +23,8 @@
 #include "server/runtime/job_service.h"
 #include "wire/routes.h"
 
-// What happens between a route and its handler: checks of the query, of the token, and of If-Match;
-// how bodies are read and answers made.
+// The steps between a route and its handler: checks of the query, of the token, and of If-Match;
+// the reading of bodies and the making of answers.
 namespace perseus::server {
 
 using wire::RouteRow;
@@ -45,8 +45,8 @@ http::Response NoContent();
 // More values than the largest body of measurements has. As a tree they take about 60 MiB.
 inline constexpr int kMostBodyValues = 700'000;
 
-// Parses a body, which must be a JSON object with at most `most_values` values. `read` takes what
-// it needs from the root. A failure names the field.
+// Parses a body, which must be a JSON object with at most `most_values` values. `read` takes its
+// fields from the root. A failure names the field.
 Outcome<void> ReadBody(const std::string& body, const std::function<void(const TreeCursor&)>& read,
                        int most_values = kMostBodyValues);
 
@@ -132,8 +132,8 @@ void AddEventRoutes(RouteMaker* routes);
 // The wire of Zeus' pipeline frequency optimizer, as its 0.16 client speaks it.
 void AddZeusRoutes(RouteMaker* routes);
 
-// Waits for the first plan version after `after` and sends what `answer` makes of it. Stops waiting
-// if the client disconnects.
+// Waits for the first plan version after `after` and sends the response that `answer` makes. Stops
+// waiting if the client disconnects.
 void AnswerWhenNew(
     const std::shared_ptr<ManagedJob>& job, std::int64_t after, double seconds,
     const http::Responder& responder,
@@ -145,7 +145,7 @@ http::Response ShowJob(const ManagedJob& job, int status = 200);
 // The answer for a failure of this job. Says which job it is, where it is about its state.
 http::Response FailureOf(const ManagedJob& job, Failure failure);
 
-// Runs a command on the job. Sends what `answer` makes of the result, or the failure. The change is
+// Runs a command on the job. Sends the response that `answer` makes, or the failure. The change is
 // not made if the client has disconnected, or if the job is not at the revision that If-Match
 // names.
 void Change(const JobPointer& job, const CallPointer& call, Command command,

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What jobs used, by time: of one job for charts, of all jobs for accounts.
+// Usage of jobs by time: of one job for charts, of all jobs for accounts.
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -66,7 +66,7 @@ struct EnergyFigures {
 std::optional<double> If(bool is_known, double value) {
   return is_known ? std::optional(value) : std::nullopt;
 }
-// What was not measured is null, rather than 0.
+// Figures that were not measured are null, rather than 0.
 constexpr Field kFiguresFields[] = {
     Value<&EnergyFigures::iterations>("iterations"),
     Value("gpu_hours", [](const EnergyFigures& sums) { return sums.gpu_seconds / 3600; })
@@ -228,7 +228,7 @@ http::Response ShowHistory(const ManagedJob& job, const Call& call) {
   return JsonAnswer(200, kHistory, history);
 }
 
-// What rows of an account are told apart by.
+// The keys that tell rows of an account apart.
 struct Grouping {
   std::string text = {};  // As it was asked for.
   std::string label;      // The name of one = {}; empty: none.

@@ -41,7 +41,7 @@ constexpr int kMostJobValues = 20'000;
 
 using LabelChanges = std::map<std::string, std::optional<std::string>>;
 
-// Reads {"team": "vision", "project": null}, without checking what is allowed.
+// Reads {"team": "vision", "project": null}, without checking names and values.
 void ReadLabels(const Field& /*field*/, const TreeCursor& labels, void* member) {
   auto& changes = *static_cast<LabelChanges*>(member);
   const auto* const table = std::get_if<TreeNode::Table>(&labels.node().value);
@@ -201,7 +201,7 @@ std::string DifferingKey(const std::string& a_json, const std::string& b_json,
     for (const auto& [key, value] : one->items()) {
       const auto found = other->find(key);
       if (found == other->end() && other == &b && b_may_be_short) continue;
-      // One pipeline and one GPU a stage is what jobs have that do not say it.
+      // The defaults of a job: one pipeline, and one GPU a stage.
       if (found == other->end() && value == 1 && (key == "dp" || key == "tp")) continue;
       if (found == other->end() || *found != value) return key;
     }
@@ -209,8 +209,8 @@ std::string DifferingKey(const std::string& a_json, const std::string& b_json,
   return "";
 }
 
-// What of a job that is known is described otherwise now; empty: nothing. A profile that was
-// measured since is nobody's description.
+// The first key in which a known job's description differs now; empty: none. A profile that was
+// measured since is not part of a description.
 Outcome<std::string> OtherThan(const JobView& known, const NewJob& job) {
   const Outcome<JobDescription> now = DescriptionOf(job.settings_json);
   if (!now) return tl::unexpected(now.error());
@@ -221,7 +221,7 @@ Outcome<std::string> OtherThan(const JobView& known, const NewJob& job) {
     if (std::string key = DifferingKey(*before, *after, asks); !key.empty()) return key;
   }
   if (asks) return std::string();
-  // Of a job that has ended, or is not built yet, nobody has read the profile.
+  // The profile of a job that has ended, or is not built yet, was not read.
   const bool differs =
       known.profile_source == kGivenSource
           ? !known.profile_sha256.empty() && Sha256Hex(job.profile_csv) != known.profile_sha256
@@ -249,7 +249,7 @@ void ShowCreated(const Call& call, const NewJob& job, const Outcome<JobService::
   call.responder.Send(std::move(response));
 }
 
-// What is asked for, where it may be made; else it is answered why not.
+// The requested job, if the client may make it; else answers with the refusal.
 std::optional<JobSpec> SpecOf(const Call& call, const NewJob& job) {
   if (auto refusal = CheckMayCreate(call, job.client_key)) {
     Send(call, *std::move(refusal));
@@ -334,7 +334,7 @@ void CreateJob(const CallPointer& call) {
                          });
 }
 
-// A damaged job is deleted as its store has it: that is what its sentence asks for.
+// Deletes a damaged job as its store has it: the job's sentence asks for that.
 void DeleteOne(const CallPointer& call) {
   const std::string& id = call->parameters[0];
   call->service.Get(id, [call, id](const Outcome<JobPointer>& job) {
@@ -362,7 +362,7 @@ void Set(const Message<C>& message, const JobPointer& job, const CallPointer& ca
   ChangeAndShow(job, call, *std::move(command));
 }
 
-// The published plan with a curve, or a failure that says what is missing.
+// The published plan with a curve, or a failure that names the missing part.
 Outcome<std::shared_ptr<const PublishedPlan>> PlanWithCurve(ManagedJob& job) {
   auto plan = job.board().Current();
   if (plan != nullptr && plan->curve != nullptr) return plan;
@@ -427,8 +427,8 @@ Response GetPlanFile(ManagedJob& job, const Call& call) {
 
 // Lists.
 
-// Where a page ends. Jobs are listed by the time of their creation, those of one moment by id,
-// so that a job that is deleted meanwhile does no harm.
+// The place at which a page ends. Jobs are listed by the time of their creation, those of one
+// moment by id, so that a job that is deleted meanwhile does no harm.
 struct ListPlace {
   double created_at_seconds = 0;
   std::string id = {};
@@ -450,7 +450,7 @@ std::optional<ListPlace> ParseListPlace(std::string_view text) {
   return ListPlace{*seconds, std::string(text.substr(size + 1))};
 }
 
-// What a request asks for.
+// The query of a request for a list.
 struct ListQuery {
   std::string state = {};
   std::string name = {};
@@ -469,7 +469,7 @@ struct ListQuery {
   }
 };
 
-// One page. Finished jobs that nobody asked for lately are read from the store, one by one.
+// One page. Finished jobs that were not asked for lately are read from the store, one by one.
 struct ListPage {
   CallPointer call;
   bool is_stale = false;
@@ -570,7 +570,7 @@ void ClearOne(const JobPointer& job, const CallPointer& call) {
 
 // Detection, and the comparison of the plan with default clocks.
 
-// What is not named stays as it is.
+// Settings that the body does not name stay as they are.
 void SetDetection(const JobPointer& job, const CallPointer& call) {
   const auto detection = ReadBody(kNewDetection, call->request.body);
   if (!detection) return Send(*call, FailureResponse(detection.error()));

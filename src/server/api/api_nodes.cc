@@ -1,8 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Nodes, as far as ranks tell of them. A node's agent has no network, so what it says comes with
-// the reports of its ranks.
+// Nodes, as far as ranks tell of them. A node's agent has no network, so its words come with the
+// reports of its ranks.
 
 #include <algorithm>
 #include <cstddef>
@@ -146,7 +146,7 @@ constexpr Field kNodeListFields[] = {
     Value<&NodeList::next>("next").Nullable().Says("For `after`; null: no more.")};
 constexpr Message<NodeList> kNodeList = {"NodeList", kNodeListFields};
 
-// What an answer shows of a node's GPUs: rather those in trouble, in the order in which they came.
+// The GPUs of a node in an answer: rather those in trouble, in the order in which they came.
 class ShownGpus {
  public:
   void Add(const store::JobHead& job, const store::RankRecord& rank, const ClientReport* client) {
@@ -198,8 +198,8 @@ std::map<std::string, Node> NodesFor(const Call& call,
   return nodes;
 }
 
-// Ranks are visited twice, first for what filters and sums need: an answer copies no more of them
-// than it shows.
+// Ranks are visited twice, first for filters and sums: an answer copies no more of them than it
+// shows.
 http::Response ListNodes(const Call& call) {
   const std::vector<std::shared_ptr<ManagedJob>> jobs = JobsFor(call);
   const std::map<std::string, Node> nodes = NodesFor(call, jobs);

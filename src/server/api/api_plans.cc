@@ -121,7 +121,7 @@ Response PlanAnswer(RankPlanText text) {
   return http::JsonResponse(200, std::move(text.own), std::move(text.shared));
 }
 
-// Sends what `render` makes of the first version after `after`.
+// Sends the text that `render` makes of the first version after `after`.
 void SendWhenNew(const JobPointer& job, const CallPointer& call,
                  std::function<RankPlanText(const PublishedPlan&)> render) {
   const auto after = QueryInteger(call->request, "after");
@@ -138,7 +138,7 @@ void SendWhenNew(const JobPointer& job, const CallPointer& call,
                 [id = job->id(), render = std::move(render)](const PlanPointer& plan) {
                   return plan->gone ? FailureResponse(NoSuchJob(id)) : PlanAnswer(render(*plan));
                 });
-  // After that, lest 204 overtakes the answer of one who does not wait.
+  // After that, lest 204 overtakes the answer to a client that does not wait.
   call->responder.AnswerAfter(wait, NoContent());
 }
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Ranks: what they tell (wire/reports.h), what they are told again, and how they are shown.
+// Ranks: their reports (wire/reports.h), the server's replies, and their views.
 
 #include <algorithm>
 #include <cstddef>
@@ -107,8 +107,8 @@ constexpr Field kReportedFields[] = {Object<&Reported::rows>("rows", kProfileCel
                                          .Says("Rows with no clock set.")};
 constexpr Message<Reported> kReported = {"Reported", kReportedFields};
 
-// For a rank that goes on with a sweep: what it need not measure again. Another server may have
-// taken the last rows; while the store is away, those known here are left out of the sweep.
+// Tells a rank that goes on with a sweep the rows that it may skip. Another server may have taken
+// the last ones; while the store is away, those known here are left out of the sweep.
 void ShowMeasurements(const JobPointer& job, const CallPointer& call) {
   const std::int64_t number = *QueryInteger(call->request, "rank");
   job->Refresh([job, call, number](const Result<void>&) {
@@ -252,7 +252,7 @@ void AddRankRoutes(RouteMaker* routes) {
   routes->OnJob(RowOf("registerRank"), TakeRank);
   routes->OnJob(RowOf("reportIterations"), TakeReports);
   routes->OnJob(RowOf("measure"), TakeRows);
-  // Of trainers, too: who may report may ask what was.
+  // For trainers, too: a client that may report may read its reports.
   routes->OnJob(RowOf("showMeasurements"), ShowMeasurements);
   routes->OnLook(RowOf("listRanks"), ListRanks);
   routes->OnLook(RowOf("showRankGrid"), ShowGrid);

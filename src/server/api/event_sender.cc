@@ -1,8 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Server-sent events, for dashboards: what happens to one job, or to all. A stream begins with
-// the state of each job, or goes on where the client was.
+// Server-sent events of one job, or of all, for dashboards. A stream begins with the state of each
+// job, or goes on where the client was.
 
 #include "server/api/event_sender.h"
 
@@ -99,7 +99,7 @@ void Follow(const CallPointer& call, const std::string& job,
   const auto listener = [sender](const Event* event) { return (*sender)(event); };
   const auto last = ParseEventId(hub, seen);
   if (last && hub.ListenAfter(*last, job, listener)) return;
-  // First the number, then the states: what comes in between is sent, or is older than those.
+  // First the number, then the states: an event between is sent, or is older than the states.
   const std::int64_t now = hub.last();
   if (!seen.empty()) {
     sender->SendReset(

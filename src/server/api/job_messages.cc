@@ -70,7 +70,7 @@ constexpr Field kWholeJobFields[] = {
     Value<&WholeJob::straggling>("straggling").Sometimes()};
 constexpr Message<WholeJob> kWholeJob = {"WholeJob", kWholeJobFields};
 
-// What all pipelines do together, with the stragglers that there are: those that have ended their
+// All pipelines together, with the stragglers that there are: pipelines that have ended their
 // iteration wait for the slowest, at blocking power; so does a slow GPU in the time that it takes
 // longer.
 WholeJob WholeJobOf(const PublishedPlan& published, int pipelines) {
@@ -288,8 +288,7 @@ struct Compared {
   Realised measured;
   std::optional<Prediction> prediction = {};
 };
-// Whether the interval of what was measured meets that of what was predicted. None: one of them is
-// not known.
+// Whether the measured interval meets the predicted one. None: one of them is not known.
 std::optional<bool> Agrees(const Compared& compared) {
   const Realised& measured = compared.measured;
   if (!measured.saving || !compared.prediction ||
@@ -380,7 +379,7 @@ constexpr Field kSavingsFields[] = {
         .Says(
             "Mean of the iterations without a plan, which run with no clock set; null: none ran.")};
 
-// Conditions: what the ranks measure of noise and latency, and what plans are made for.
+// Conditions: noise and latency as the ranks measure them, and as plans assume them.
 
 struct ConditionShown {
   std::string_view name = {};
@@ -554,8 +553,8 @@ std::vector<LatencyShown> LatenciesOf(const PlannedConditions& planned,
   return ValuesOf(clocks);
 }
 
-// By boundary: what the plans are made for, which may be what an earlier plan's ranks showed, and
-// what the ranks show now.
+// By boundary: the value that plans assume, which an earlier plan's ranks may have shown, and the
+// value that the ranks show now.
 std::vector<TransferShown> TransfersOf(const JobView& view) {
   const std::vector<double>& planned = view.transfer_seconds;
   std::map<int, TransferShown> boundaries;
@@ -608,7 +607,7 @@ ConditionsShown ConditionsOfJob(const JobView& view) {
   return shown;
 }
 
-// What the library keeps of them with a profile.
+// The conditions that the library keeps with a profile.
 constexpr Field kConditionKeptFields[] = {
     Choice<&ConditionShown::name>("name", kConditionNames),
     Value<&ConditionShown::measured, &MeasuredCondition::value>("measured"),

@@ -35,7 +35,7 @@ extern const Message<Health> kHealth;
 // The settings of a new job that are not fields of job files.
 const AnyMessage& JobSettingsSchema();
 
-// Bodies and answers of one file of the API each; what these hold is found from them.
+// Bodies and answers of one file of the API each; messages inside these are found from them.
 using Messages = std::span<const AnyMessage* const>;
 Messages JobMessages();
 Messages RankMessages();

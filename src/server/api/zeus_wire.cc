@@ -172,7 +172,7 @@ std::optional<int> MetadataNumber(const std::string& metadata, const std::string
   return value > 0 ? std::optional<int>(value) : std::nullopt;
 }
 
-// What a job says of its schedule: over Zeus' wire in its metadata, else in its settings.
+// The schedule of a job: over Zeus' wire from its metadata, else from its settings.
 Result<Schedule> ScheduleOf(const ManagedJob& job) {
   if (job.origin() != store::JobOrigin::kZeus) return ScheduleOfSettings(job.settings_json());
   const Json settings = Json::parse(job.settings_json(), nullptr, false);
@@ -200,7 +200,7 @@ Response PartsResponse() {
                           "has more; use Perseus' client"});
 }
 
-// In Zeus' words; nullopt for what it has none for.
+// In Zeus' words; nullopt: Zeus has none for the type.
 std::optional<std::string> StepName(ComputationType type) {
   if (type != ComputationType::kForward && type != ComputationType::kBackward) return std::nullopt;
   return std::string(ComputationTypeName(type));

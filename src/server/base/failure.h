@@ -76,8 +76,8 @@ tl::unexpected<Failure> Invalid(const Error& error);
 
 inline bool IsPositive(double value) { return std::isfinite(value) && value > 0; }
 
-// Fails if `value`, the field `name` of a request, is not in 0 .. `limit` - 1. `what` is what the
-// job has `limit` of, such as "ranks".
+// Fails if `value`, the field `name` of a request, is not in 0 .. `limit` - 1. `what` names the
+// things that the job has `limit` of: "ranks".
 inline Outcome<void> CheckBelow(int value, std::int64_t limit, std::string_view name,
                                 std::string_view what) {
   if (value >= 0 && value < limit) return {};

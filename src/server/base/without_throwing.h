@@ -17,8 +17,8 @@
 
 namespace perseus::server {
 
-// Returns what `work` returns, a Result or an Outcome, or an error kInternal for what it throws. So
-// whoever waits for the result gets one. `what` goes on after "to": "plan this job".
+// Returns the result of `work`, a Result or an Outcome, or an error kInternal if it throws. So its
+// caller always gets a result. `what` goes on after "to": "plan this job".
 template <typename Work>
 auto WithoutThrowing(std::string_view what, const Work& work) -> decltype(work()) {
   using Error = typename decltype(work())::error_type;

@@ -62,7 +62,7 @@ std::vector<MeasuredTime> TimesWatch::Measured() const {
 namespace {
 
 constexpr std::size_t kMostWaiting = 8;
-// Ranks end an iteration together and report it seconds later. What is older may be of the same
+// Ranks end an iteration together and report it seconds later. An older report may be of the same
 // iteration before training began again.
 constexpr double kPatienceSeconds = 120;
 
@@ -108,7 +108,7 @@ struct Weighted {
   double weight = 0;
 };
 
-// The error is that of the ranks' own errors, or what their spread says, whichever is more.
+// The error is that of the ranks' own errors, or that of their spread, whichever is more.
 MeasuredCondition MeanOf(std::vector<Weighted> list) {
   if (list.empty()) return {};
   std::sort(list.begin(), list.end(),
@@ -142,7 +142,7 @@ MeasuredCondition RootOf(const MeasuredCondition& variance) {
       .value = value, .error = std::max(most - value, value - least) / 2, .ranks = variance.ranks};
 }
 
-// By how much of their time rare computations take longer, from what they add to the variance.
+// By how much of their time rare computations take longer, from the variance that they add.
 MeasuredCondition RareLengthOf(const MeasuredCondition& variance, const MeasuredCondition& share) {
   if (share.value <= 0 || variance.value <= 0) return {.ranks = variance.ranks};
   const double length = std::sqrt(variance.value / share.value / model::kRareSecondMoment);

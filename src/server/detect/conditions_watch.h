@@ -23,7 +23,7 @@ namespace perseus::server {
 // reports of all ranks that are steady. For one thread.
 class TimesWatch {
  public:
-  // What is less sure than this is not told.
+  // A time is told only after so many reports and computations, with at most this error.
   static constexpr std::int64_t kLeastReports = 5;
   static constexpr double kLeastComputations = 100;
   static constexpr double kMostError = 0.001;  // Of the time.
@@ -46,7 +46,7 @@ class TimesWatch {
   std::map<ProfileKey, Kind> kinds_;
 };
 
-// What a rank of a pipeline tells of one iteration.
+// The report of one rank of a pipeline on one iteration.
 struct RankRows {
   int rank = 0;  // In the pipeline.
   std::int64_t iteration = 0;
@@ -62,12 +62,12 @@ struct WholeIteration {
   bool as_planned = true;                        // On all ranks.
 };
 
-// Puts together what the ranks of a pipeline tell of the same iteration, in any order. Ranks that
+// Puts together the reports of a pipeline's ranks on the same iteration, in any order. Ranks that
 // report to another server are missed: nothing is learned then. For one thread.
 class GapWatch {
  public:
-  // The iteration, if this was the last rank that was missing. What does not fit the pipeline is
-  // ignored.
+  // The iteration, if this was the last rank that was missing. Ignores rows that do not fit the
+  // pipeline.
   std::optional<WholeIteration> Take(const PipelineDag& dag, RankRows told);
 
   const GapEstimate& estimate() const { return estimate_; }
@@ -89,8 +89,8 @@ using wire::RankClockLatency;
 using wire::RankConditions;
 using wire::RankFigure;
 
-// Makes one set of conditions of what the ranks of a job measure: means over ranks, each counted by
-// how much it saw, without the tenth of the ranks at either end. For one thread.
+// Makes one set of conditions of the measurements of a job's ranks: means over ranks, each counted
+// by how much it saw, without the tenth of the ranks at either end. For one thread.
 class ConditionsWatch {
  public:
   void Take(int rank, const RankConditions& conditions);

@@ -18,7 +18,7 @@
 
 namespace perseus::server {
 
-// What one iteration of a job took, as far as ranks reported it to this server.
+// Figures of one iteration of a job, as far as ranks reported it to this server.
 struct IterationFigures {
   std::size_t ranks = 0;  // That reported it.
   double seconds = 0;     // Of the slowest of these: the others wait for it.
@@ -45,18 +45,18 @@ IterationFigures FiguresOf(const std::vector<Report>& reports) {
   return figures;
 }
 
-// What one iteration of one rank took.
+// The cost of one iteration of one rank.
 struct IterationCost {
   double seconds = 0;
   std::optional<double> joules = {};  // None: the rank did not tell; then the rest does not count.
-  // What the rank saved: against maximum clocks, by what the plan promises, and against no clock
-  // set, by a comparison. Negative: it used more.
+  // Savings of the rank: against maximum clocks as the plan promises, and against no clock set by a
+  // comparison. Negative: it used more.
   double promised_joules = 0;
   std::optional<double> realised_joules = {};  // None: the plan was not compared.
 };
 
 // Sums of the iterations that ranks reported to this process, by minute, hour and day. As with
-// IterationSums, each write replaces what this process wrote of the same span, so a job that is
+// IterationSums, each write replaces this process' earlier one of the same span, so a job that is
 // loaded again must begin with its last rows. A row stays in memory until its span is over and the
 // store has all of it. Not thread-safe.
 class IterationHistory {

@@ -15,7 +15,7 @@
 
 namespace perseus::server {
 
-// What the store has of the sums of a job.
+// The sums of a job in the store.
 struct StoredSums {
   std::vector<store::IterationSummary> own = {};  // Written by this process.
   // Written by other servers, and by this server before its restart.

@@ -116,8 +116,8 @@ bool JobWatch::ReportsHere(int rank, double now_seconds) const {
          std::max(kRecentSeconds, kRecentIterations * place.iteration_seconds);
 }
 
-// What the store says anew of a rank is news that this server needs not repeat: several
-// that find one straggler, or see it change, would replace each other's word for ever.
+// Settles stragglers that are new in the store, so that this server does not repeat them: several
+// servers that find one straggler would replace each other's word for ever.
 void JobWatch::Settle(const WatchState& before) {
   const std::map<int, SlowRank> slow = detector_.SlowRanks();
   std::erase_if(settled_, [&](const auto& entry) { return !slow.contains(entry.first); });
@@ -158,7 +158,7 @@ void JobWatch::SetState(const WatchState& state, const std::set<std::int64_t>& s
     if (!stragglers.contains(each.straggler)) dismissed_.insert(each.rank);
   }
   if (new_mode) return Settle(before);
-  // What another server, or an operator through it, has ended.
+  // Stragglers that another server, or an operator through it, has ended.
   for (const DetectedStraggler& each : before.detected) {
     const auto found = slow.find(each.rank);
     if (names(state, each.rank) || found == slow.end()) continue;
@@ -206,8 +206,7 @@ std::optional<Saved> JobWatch::SavedIn(const WatchedIteration& report) const {
   const PublishedPlan* const published = PlanOfVersion(report.plan_version);
   if (published == nullptr || published->curve == nullptr) return std::nullopt;
   if (report.clocks != ReportedClocks::kPlan || !report.energy_joules) return std::nullopt;
-  // A share of what the iteration would have used without the plan, of which the rank used the
-  // rest.
+  // A share of the iteration's use without the plan, of which the rank used the rest.
   const auto of_share = [&](double share) { return *report.energy_joules * share / (1 - share); };
   Saved saved;
   // None: this pipeline runs at maximum clocks.
@@ -333,7 +332,7 @@ void JobWatch::Tell(std::int64_t iteration, const Finding& finding) {
     case Finding::Kind::kDriftOver:
       return Announce(kind, finding, "the drift has ended: ranks are as fast as before it");
     case Finding::Kind::kSlowIterations:
-      // Who is the cause is found at about the same time; the cause is named once that is over.
+      // The slow rank is found at about the same time; the cause is named once that is over.
       waiting_share_ = finding.waiting_share;
       slow_plan_ = plans_.empty() ? nullptr : plans_.back();
       slow_at_ = {iteration + state_.settings.shift.window / 2, finding};
@@ -436,8 +435,8 @@ std::string JobWatch::SlowCause() const {
                      TimesText(1 + growth));
 }
 
-// What the watch tells others: the comparison with no clock set, events, stragglers that plans
-// should answer, and what is shown.
+// Results for others: the comparison with no clock set, events, stragglers that plans should
+// answer, and the view.
 
 void JobWatch::Compare(std::int64_t iteration, const std::vector<WatchedIteration>& reports) {
   ComparedIteration compared{.iteration = iteration, .is_known = !reports.empty()};

@@ -118,7 +118,7 @@ class IterationCollector {
   double began_seconds_ = 0;
 };
 
-// What the last iterations of a job took, as its ranks reported them.
+// Figures of a job's last iterations, as its ranks reported them.
 struct RecentFigures {
   std::size_t iterations = 0;
   double iteration_seconds = 0;  // Median; of each iteration the slowest rank.
@@ -132,7 +132,7 @@ struct IterationTotals {
   std::int64_t iterations = 0;
   std::int64_t with_energy = 0;  // Of these, all ranks told their energy:
   double joules = 0;
-  // Of those that all ranks ran with the plan: what they saved.
+  // Savings of the iterations that all ranks ran with the plan.
   double promised_joules = 0;        // Against maximum clocks, by what the plan promises.
   double realised_saved_joules = 0;  // By a comparison of this plan with no clock set,
   double realised_lost_joules = 0;   // or lost, where the plan was measured to need more.
@@ -145,8 +145,8 @@ class RecentIterations {
 
   // Adds one iteration. `joules`: of all ranks; none: not all told theirs.
   void Add(double seconds, std::optional<double> joules, double now_seconds);
-  // Of an iteration that was added: what the plan promises to have saved in it and, where that was
-  // compared, what it saved. Negative: it needed more.
+  // Of an iteration that was added: the saving that the plan promises and, where it was compared,
+  // the measured one. Negative: it needed more.
   void AddSaved(double promised_joules, std::optional<double> realised_joules);
   // None: there was no iteration yet.
   std::optional<RecentFigures> Figures() const;
@@ -207,7 +207,7 @@ struct WatchView {
   std::size_t reporting_ranks = 0;  // Ranks that lately reported iterations to this server.
   std::size_t ranks = 0;            // Registered ranks.
   std::vector<ShownSlowRank> slow;  // By rank.
-  std::string together;  // What the slow ranks have in common: "all ranks of pipeline 1". Or empty.
+  std::string together;  // Common to the slow ranks: "all ranks of pipeline 1". Or empty.
   double drift_factor = 1;
   double slow_factor = 1;
   bool knows_iterations = false;               // Whether slow_factor says anything.
@@ -220,7 +220,7 @@ struct WatchView {
   std::int64_t dropped_cycles = 0;
 };
 
-// What an iteration of one rank saved. Negative: it used more.
+// The saving of one rank in one iteration. Negative: it used more.
 struct Saved {
   double promised_joules = 0;  // Against maximum clocks, by what its plan promises.
   // Against no clock set. None: its plan was not compared.
@@ -232,7 +232,7 @@ struct Saved {
 // time.
 class JobWatch {
  public:
-  // Sets the state that the store has now. `stragglers`: ids of the job's stragglers. If somebody
+  // Sets the state that the store has now. `stragglers`: ids of the job's stragglers. If a client
   // cleared a straggler that this watch found, it is not reported again until its rank recovers.
   void SetState(const WatchState& state, const std::set<std::int64_t>& stragglers,
                 double now_seconds);
@@ -291,7 +291,7 @@ class JobWatch {
 
   WatchState state_;
   std::set<int> dismissed_;
-  std::map<int, double> settled_;  // What the detector said of ranks when the store last did.
+  std::map<int, double> settled_;  // The detector's factors when the store last told the ranks.
   std::deque<std::shared_ptr<const PublishedPlan>> plans_;  // By version; the last ones.
   std::map<std::pair<const Curve*, std::int64_t>, std::vector<SecondsByType>> busy_;
   std::map<int, Place> places_;

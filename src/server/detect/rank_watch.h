@@ -16,8 +16,8 @@
 
 namespace perseus::server {
 
-// What clients say of themselves that cannot be right: two processes with one rank, and iterations
-// that are not the schedule's. Knows only what this server hears. Not thread-safe.
+// Finds reports that cannot be right: two processes with one rank, and iterations that are not the
+// schedule's. Knows only the reports to this server. Not thread-safe.
 class RankWatch {
  public:
   // A client that was silent for so long does not count any more.
@@ -33,7 +33,7 @@ class RankWatch {
 
   // Which other process has the rank of this client, too; "": none has.
   std::string OtherOf(const ClientReport& client, double now_seconds) const;
-  // What the rank's iterations run; none: not known, or it has a plan.
+  // The computations of the rank's iterations; none: not known, or it has a plan.
   std::optional<ComputationCounts> RanBy(int rank) const;
   bool HasTrained(const ClientReport& client) const;
 

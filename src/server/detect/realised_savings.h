@@ -19,8 +19,8 @@ namespace perseus::server {
 // of freedom) >= 1.
 double StudentT95(std::int64_t freedom);
 
-// The mean of what is left without the lowest and the highest fifth (rounded up; of three values or
-// more). A few wild values do not move it. Needs a value.
+// The mean without the lowest and the highest fifth (rounded up; of three values or more). A few
+// wild values do not move it. Needs a value.
 double TrimmedMean(std::vector<double> values);
 
 // A mean and half the width of its 95 % interval.
@@ -41,7 +41,7 @@ struct ShareEstimate {
   double most = 0;
 };
 
-// Whether what a change of clocks does is over within half a stretch.
+// Whether the effect of a change of clocks is over within half a stretch.
 enum class Settling : std::uint8_t {
   kUnknown,  // Stretches are too short, or too few, to tell.
   kOver,     // As far as noise lets it be seen.
@@ -85,7 +85,7 @@ struct ComparedIteration {
 // - Settling: clocks change at once, temperatures do not. So after each change of clocks half the
 //   length of a stretch is left out. Settling::kGoesOn says that the effect still grows in the
 //   other half, or that noise hides whether it does although it grew before.
-// What breaks a chain of stretches: the plan changes, iterations are missing, or a rank runs at
+// A chain of stretches breaks when the plan changes, iterations are missing, or a rank runs at
 // other clocks. A sample counts for energy only if nine tenths of the ranks reported their energy
 // in each of its iterations.
 class RealisedSavings {
@@ -107,8 +107,8 @@ class RealisedSavings {
   std::optional<std::int64_t> Add(const ComparedIteration& iteration);
 
   // Blocks twice as long, with the same share of no clock set, once figures are found biased
-  // because stretches are too short. It looks after 8, 16, 32, ... pairs of a version: a look after
-  // each pair would some time find by chance what is not there.
+  // because stretches are too short. It looks after 8, 16, 32, ... pairs of a version: looks after
+  // each pair would some time find a bias by chance.
   std::optional<ComparisonBlocks> Longer() const;
 
   std::optional<Realised> Of(std::int64_t plan_version) const;

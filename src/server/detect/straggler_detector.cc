@@ -164,7 +164,7 @@ ShiftDetector::Change ShiftDetector::WhileWell(double deviation, const ShiftSett
     const double step =
         std::clamp(deviation - reference, -kMostDeviations * noise_, kMostDeviations * noise_) /
         lasting_noise_;
-    // Not far beyond the limit, so that what is over is soon forgotten.
+    // Not far beyond the limit, so that a past slowdown is soon forgotten.
     up_[i] = std::clamp(up_[i] + step, 0.0, 2 * limit);
     sure = sure || up_[i] > limit;
   }
@@ -175,7 +175,7 @@ ShiftDetector::Change ShiftDetector::WhileWell(double deviation, const ShiftSett
   return Change::kShifted;
 }
 
-// What comes and goes must be well for longer each time.
+// After each relapse, the series must be well for longer.
 void ShiftDetector::TellShift(const ShiftSettings& settings) {
   SetShifted(NewestMedian());
   const bool is_relapse = well_for_ < std::int64_t{kRelapseWindows} * settings.window;
@@ -196,7 +196,7 @@ bool ShiftDetector::NewestAreBelow(double than) const {
   return true;
 }
 
-// What is not of a shift that was just found is at the window's old end.
+// Leaves out the window's oldest quarter, which may be from before a shift just found.
 double ShiftDetector::NewestMedian() const {
   std::vector<float> newest(window_);
   std::rotate(newest.begin(), newest.begin() + static_cast<std::ptrdiff_t>(next_), newest.end());
@@ -218,7 +218,7 @@ void ShiftDetector::EndShift() {
   well_for_ = 0;
   down_ = 0;
   since_ = 0;
-  window_.clear();  // What is slow in it is over, and proves nothing any more.
+  window_.clear();  // Its slow values are over, and prove nothing any more.
   next_ = 0;
 }
 
@@ -384,8 +384,8 @@ void StragglerDetector::Remember(Rank* rank, const RankIteration& seen) {
   ++rank->next;
 }
 
-// Whether the median of what was seen is known well enough. A quiet series needs
-// one window, a noisy one several.
+// Whether the median of the values is known well enough. A quiet series needs one window, a noisy
+// one several.
 bool StragglerDetector::IsLearned(std::vector<float> seen) const {
   const std::size_t size = seen.size();
   const auto window = static_cast<std::size_t>(settings_.window);
@@ -433,7 +433,7 @@ void StragglerDetector::FinishLearning() {
     rank.learned = true;
     ++learned_;
   }
-  // Whoever was learned before its peers had nobody to be compared with.
+  // Ranks that were learned before their peers had no limit yet.
   for (auto& [number, rank] : ranks_) {
     const auto limit = most.find(rank.pp_rank);
     if (!rank.learned || rank.adopted || limit == most.end()) continue;
@@ -441,9 +441,9 @@ void StragglerDetector::FinishLearning() {
   }
 }
 
-// What nearly all ranks share: their lower quartile, without what it lies below
-// the middle by noise alone. Ranks that cannot be judged are taken to be as fast as ever: of what
-// nobody sees, nobody says that nearly all have it.
+// The deviation that nearly all ranks share: their lower quartile, less its distance below the
+// middle by noise alone. Ranks that cannot be judged count as unchanged: unseen ranks are no
+// evidence of a common deviation.
 double StragglerDetector::Shared(const std::vector<Deviation>& deviations,
                                  std::size_t not_judged) const {
   if (deviations.empty()) return 0;
@@ -499,7 +499,7 @@ std::vector<Finding> StragglerDetector::Add(std::int64_t iteration,
   const auto not_judged = static_cast<std::size_t>(std::ranges::count_if(
       ranks, [](const RankIteration& seen) { return !(seen.expected_busy_seconds > 0); }));
   const double shared = Shared(deviations, not_judged);
-  // Whether these are slow or all are depends on the ranks that nobody can judge: nothing is said.
+  // Ranks that cannot be judged decide whether these are slow or all are: nothing is said.
   if (Shared(deviations, 0) - shared > Threshold(settings_) / 2) deviations.clear();
   if (!deviations.empty()) {
     const ShiftDetector::Change change = drift_.Add(shared, settings_);
@@ -639,7 +639,7 @@ void StragglerDetector::WatchIterations(std::int64_t iteration,
   int count = 0;
   for (const RankIteration& seen : ranks) {
     if (!(seen.expected_time_seconds > 0) || !(seen.busy_seconds > 0)) continue;
-    time = std::max(time, seen.time_seconds);  // Who is first may wait after its end.
+    time = std::max(time, seen.time_seconds);  // The first rank may wait after its end.
     expected = std::max(expected, seen.expected_time_seconds);
     busy += seen.busy_seconds;
     tokens += seen.tokens;

@@ -11,7 +11,7 @@
 
 namespace perseus::server {
 
-// Who asks for a change, and on which conditions it may be made.
+// The origin of a command, and the conditions on which it may change the job.
 struct Caller {
   std::string token_name = {};                   // Empty: the server has no tokens.
   std::string peer = {};                         // "127.0.0.1:40112", "unix".

@@ -107,12 +107,12 @@ store::PlanVersion NextVersion(const Situation& on, const Phase& next) {
                        present.version == last && version.reason == present.reason &&
                        version.plan == present.plan && version.exceptions == present.exceptions;
   if (is_same) return present;
-  // And above all of a history that was lost and that nobody here has seen.
+  // And above all of a history that was lost and that this server has not seen.
   version.version = std::max(last, store::HistoryOf(on.job.marks.revision)) + 1;
   return version;
 }
 
-// Adds what follows from the facts: work, the version of the plan, and what is told of it.
+// Adds the effects of the facts: work, the version of the plan, and announcements.
 Decision Conclude(const Situation& on, const Command& command, Decision decision) {
   const bool changes = !decision.facts.empty() || decision.looks_at_time;
   if (HoldsAtAnyRevision(command) || !changes) return decision;
@@ -181,14 +181,14 @@ Outcome<Decision> Decide(const JobLife& job, const Underway& underway, std::int6
 }
 
 double PlanningDaySeconds(const Phase& phase, const Moment& now) {
-  // The servers' clocks differ a little, however well they are measured: what one of them saw
-  // begin or expire when it made the last version has done so for all.
+  // The servers' clocks differ a little, however well they are measured: a straggler that began or
+  // expired for one of them when it made the last version has done so for all.
   const double at = phase.version.at_seconds;
   const bool is_behind = now.day_seconds < at && at - now.day_seconds < kMostSkewSeconds;
   return is_behind ? at : now.day_seconds;
 }
 
-// Who ranks are, and what they measured.
+// Identities of ranks, and their measurements.
 
 namespace {
 
@@ -354,7 +354,7 @@ Outcome<Decision> DecideOn(const Situation& on, const TakeMeasurements& command)
   return draft;
 }
 
-// What an operator asks of a job as a whole.
+// Operators' commands on a job as a whole.
 
 Outcome<Decision> DecideOn(const Situation& on, const SetTarget& command) {
   const Phase& phase = on.phase();
@@ -369,7 +369,7 @@ Outcome<Decision> DecideOn(const Situation& on, const SetTarget& command) {
   Decision draft;
   draft.wants_plans = true;
   draft.facts.emplace_back(store::TargetChange{.job = on.id(), .target = command.text});
-  // A sentence on a sweep that was given up has been read by who sets a target.
+  // A new target clears the sentence on a sweep that was given up: it has been read.
   if (phase.built.curve != nullptr && !IsOver(phase) && !phase.reason.empty()) {
     draft.facts.emplace_back(store::StateChange{.job = on.id(), .state = phase.state});
   }
@@ -403,7 +403,7 @@ Outcome<Decision> DecideOn(const Situation& on, const SetLabels& command) {
   const JobLabels& before = on.phase().labels;
   JobLabels labels = before;
   for (const auto& [name, value] : command.labels) {
-    // What is taken away need not be there, nor have a name that is allowed now.
+    // A label that is removed need not be there, nor have a name that is allowed now.
     if (const auto good = value ? CheckLabel(name, *value) : Result<void>(); !good) {
       return Fail(FailureCode::kInvalid, good.error().message, "labels");
     }
@@ -438,7 +438,7 @@ Outcome<Decision> DecideOn(const Situation& on, const DeleteJob& /*command*/) {
   return draft;
 }
 
-// What operators, monitors and the detector tell of stragglers, and what time makes of it.
+// Stragglers, as operators, monitors and the detector tell them, and as time changes them.
 
 namespace {
 

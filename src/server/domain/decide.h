@@ -115,7 +115,7 @@ struct LengthenStretches {
   ComparisonBlocks to;
 };
 
-// What all ranks that report to this server measured of their conditions.
+// Conditions, as measured by all ranks that report to this server.
 struct TakeConditions {
   MeasuredConditions measured;
 };
@@ -154,17 +154,17 @@ using Command =
                  DeleteJob, Advance, UseProfile, LookAtTime, AnswerDetected, LengthenStretches,
                  TakeConditions, AdoptPlans, GiveUpPlans, AskForPlans>;
 
-// Whether what is decided on this command holds at any revision of the job: ranks, measurements,
-// the end of the job. Many such decisions may be on their way to the store at once. Others are made
-// one after the other, each on the revision that the one before it produced.
+// Whether a decision on this command holds at any revision of the job: ranks, measurements, the end
+// of the job. Many such decisions may be on their way to the store at once. Others are made one
+// after the other, each on the revision that the one before it produced.
 inline bool HoldsAtAnyRevision(const Command& command) {
   return std::holds_alternative<RegisterRank>(command) ||
          std::holds_alternative<TakeMeasurements>(command) ||
          std::holds_alternative<DeleteJob>(command) || std::holds_alternative<AskForPlans>(command);
 }
 
-// What facts about ranks and measurements claim while they are on their way to the store. Each
-// request is counted, so that the first one that ends takes nothing from the others.
+// Ranks and measurements in facts that are on their way to the store. Each request is counted, so
+// that the first one that ends takes nothing from the others.
 class Underway {
  public:
   // `facts` are on their way, and are there or refused. End() follows each Begin().
@@ -204,17 +204,17 @@ struct Announcement {
 struct Decision {
   // These must become durable together. Empty: nothing changes.
   std::vector<store::Fact> facts = {};
-  // What was built from the texts in `facts`. Apply() needs it.
+  // Objects built from the texts in `facts`. Apply() needs them.
   Built built = {};
   std::vector<Announcement> announcements = {};
   std::int64_t straggler = 0;   // The id of the straggler that is added. 0: none.
   std::string ask_layout = {};  // Not empty: ask the library for a profile of this layout.
   bool ask_rows = false;        // Read the job again: rows of other servers may be missing.
-  // For the log, if somebody asked for the change: what changes, its old value and its new value.
+  // For the log, if a client asked for the change: the setting, its old and its new value.
   std::string what = {};
   std::string before = {};
   std::string after = {};
-  // What Decide() itself answers: ask the workers for the plans that the job then lacks; look
+  // Requests of Decide() itself: ask the workers for the plans that the job then lacks; look
   // whether the plan's version changes even if there are no facts.
   bool wants_plans = false;
   bool looks_at_time = false;
@@ -240,11 +240,11 @@ bool IsPast(const JobLife& job, const PlanningStep& step);
 // time for such plans.
 bool HaveMoved(const PlannedConditions& plan, const MeasuredConditions& measured,
                double seconds_since_planned);
-// What plans are then made for: the measured figures that are sure enough, and the others of
+// The conditions for the plans then: the measured figures that are sure enough, and the others of
 // `plan`.
 PlannedConditions PlannedFor(const PlannedConditions& plan, const MeasuredConditions& measured);
-// The state of a job that takes over this profile of the library, and is planned for what the jobs
-// before it measured, until its own ranks have measured.
+// The state of a job that takes over this profile of the library. Its plans are for the conditions
+// that earlier jobs measured, until its own ranks have measured.
 ConditionsState StartedFrom(const store::ProfileRecord& profile, ConditionsState state);
 
 // Time of day by which stragglers begin and expire. If this server's clock is a little behind that

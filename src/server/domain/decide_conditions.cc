@@ -1,8 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// When plans are made anew for what the ranks measured of their conditions: seldom, as each change
-// of the plan costs a search, and only if the plans that there are would miss what they promise.
+// Makes plans anew for measured conditions: seldom, as each change of the plan costs a search, and
+// only if the present plans would miss their promises.
 
 #include <fmt/format.h>
 
@@ -20,15 +20,15 @@
 namespace perseus::server {
 namespace {
 
-// Between two plans for other values of what was measured before. Plans for a figure that becomes
-// sure come at once: each does so once.
+// Between two plans for other values of a figure that was measured before. Plans for a figure that
+// becomes sure come at once: each does so once.
 constexpr double kSecondsBetweenPlans = 600;
-// Ranks see noise after so many iterations. After the second number, plans are made for what is
-// sure: without any change of clock, for example, no latency ever is.
+// Ranks see noise after so many iterations. After the second number, plans are made for the sure
+// figures: without any change of clock, for example, no latency ever is sure.
 constexpr std::int64_t kLeastIterations = 40;
 constexpr std::int64_t kIterationsForAll = 200;
-// A figure has moved if it differs from what the plan is for by more than kErrorsApart, by more
-// than this share of it, and by more than a plan feels.
+// A figure has moved if it differs from the planned one by more than kErrorsApart, by more than
+// this share of it, and by more than a plan feels.
 constexpr double kShare = 1.0 / 3;
 constexpr std::array kFelt = {0.001, 0.001,    0.2,  kFeltLatencySeconds,
                               0.002, 0.000020, 0.02, 0.002};  // [Condition]
@@ -120,7 +120,7 @@ bool LatenciesHaveMoved(const PlannedConditions& plan, const MeasuredConditions&
       });
 }
 
-// Whether what was measured is enough to make plans for.
+// Whether the measurements are enough to make plans for.
 bool IsEnough(const MeasuredConditions& measured, std::size_t ranks) {
   if (2 * measured.ranks() < static_cast<std::int64_t>(ranks)) return false;
   // These take longer, and plans for them come by themselves.

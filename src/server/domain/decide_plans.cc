@@ -14,8 +14,8 @@
 #include "server/domain/profile_library.h"
 #include "server/planning/doubts.h"
 
-// Where a job's profile comes from: its ranks' measurements, another job's, or a new sweep
-// while training goes on under the plans of the old one.
+// Sources of a job's profile: its ranks' measurements, another job's, or a new sweep while training
+// goes on under the plans of the old one.
 namespace perseus::server {
 
 namespace {
@@ -82,7 +82,7 @@ Decision NewSweep(const Situation& on) {
   return draft;
 }
 
-// What was measured and is doubtful is measured again by itself, a bounded number of times.
+// Measures a doubtful measured profile again, a bounded number of times.
 Decision MeasureAgain(const Situation& on) {
   const Phase& phase = on.phase();
   const bool is_measured = phase.profile_source == kMeasuredSource && phase.built.job != nullptr &&
@@ -178,7 +178,7 @@ Outcome<Decision> DecideOn(const Situation& on, const Reprofile& /*command*/) {
 Outcome<Decision> DecideOn(const Situation& on, const CancelReprofile& /*command*/) {
   if (on.phase().sweep_round == on.phase().settled_round || IsOver(on.phase())) return Decision();
   Decision draft = GiveUpSweep(on, "");
-  // Who ends a sweep wants no other one that begins by itself.
+  // After a sweep is given up on request, no other begins by itself.
   std::get<store::StateChange>(draft.facts.front()).sweep_round =
       std::max(on.phase().sweep_round, kMostSweepsByItself);
   Note(&draft, "sweep", std::to_string(on.phase().sweep_round), "given up");
@@ -202,14 +202,14 @@ Decision GiveUpSweep(const Situation& on, const std::string& reason) {
   return draft;
 }
 
-// How a job comes by its plans, step by step. Whoever computed a step may be late: what was
-// computed is about what was.
+// A job's way to its plans, step by step. A computed step may come late, and is then about an
+// earlier state.
 
 namespace {
 
 using store::JobState;
 
-// What the ranks measured makes plans: it is kept beyond the job.
+// Keeps a profile that the ranks measured, beyond the job, once it makes plans.
 void KeepProfile(const Situation& on, const AdoptPlans& command,
                  std::optional<ConditionsState>* conditions, Decision* draft) {
   const JobLife& job = on.job;

@@ -39,7 +39,7 @@ Outcome<Decision> DecideOn(const Situation& on, const GiveUpPlans& command);
 Outcome<Decision> DecideOn(const Situation& on, const AskForPlans& command);
 // decide_conditions.cc
 Outcome<Decision> DecideOn(const Situation& on, const TakeConditions& command);
-// What the library keeps of the job's conditions. Empty: they say too little, or less than those
+// The conditions of the job that the library keeps. Empty: they say too little, or less than those
 // that the job began with.
 std::string KeptConditionsOf(const Situation& on, const ConditionsState& state);
 // decide.cc

@@ -164,7 +164,7 @@ class PhaseChange {
  private:
   void SetWatch(const std::string& json) const {
     phase_.watch_json = json;
-    // What cannot be read is as good as none.
+    // Text that cannot be read is as good as none.
     phase_.watch = ParseWatchState(json).value_or(WatchState{});
   }
 
@@ -256,7 +256,7 @@ bool LacksPlans(const Phase& phase) {
 
 std::string ReasonOf(const Phase& phase) {
   if (phase.built.curve == nullptr || IsOver(phase)) return phase.reason;
-  // The target was set before anybody knew what the job can do.
+  // The target was set before the job's plans were known.
   const Result<double> seconds = phase.built.curve->TargetSeconds(phase.target);
   if (seconds) return phase.reason;
   return fmt::format("the target {} cannot be met, so the fastest plan runs: {}",
@@ -276,7 +276,7 @@ bool LacksRows(const store::JobMarks& now, const Known& known) {
 
 bool AbsorbPhase(const Reading& reading, JobLife* job) {
   const store::JobMarks& marks = reading.stored.marks;
-  // A standby that took over may lack the last commits. What it has is what there is.
+  // A standby that took over may lack the last commits. Its rows count.
   const bool went_back = marks.revision < reading.known.marks.revision;
   if (marks.revision <= job->marks.revision && !went_back) return true;
   const Phase& old = job->phase;

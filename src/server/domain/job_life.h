@@ -21,9 +21,9 @@
 #include "server/planning/curve.h"
 #include "server/store/facts.h"
 
-// A job as a value, and how facts change it. A server applies the same facts in three cases: when
-// it starts, when it reads what another server wrote, and when its own commit is durable. All
-// three call Apply() and reach the same state. Nothing here knows of threads, clocks, locks, files
+// A job as a value, and its changes by facts. A server applies the same facts in three cases: when
+// it starts, when it reads another server's facts, and when its own commit is durable. All three
+// call Apply() and reach the same state. Nothing here knows of threads, clocks, locks, files
 // or sockets.
 namespace perseus::server {
 

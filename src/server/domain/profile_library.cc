@@ -52,7 +52,7 @@ std::string LayoutOf(const LibraryRequest& request, const std::string& settings_
                         {"virtual_stages", settings->virtual_stages.value_or(1)},
                         {"pipeline_parallel", shape.pipeline_parallel},
                         {"tensor_parallel", shape.tensor_parallel},
-                        // Where a stage's parts are on one GPU decides what they share.
+                        // The schedule decides which parts of a stage share a GPU.
                         {"schedule", settings->schedule_csv ? Sha256Hex(*settings->schedule_csv)
                                                             : settings->schedule.value_or("")},
                         {"splits_backward", measurable->splits_backward},
@@ -61,7 +61,7 @@ std::string LayoutOf(const LibraryRequest& request, const std::string& settings_
 
 namespace {
 
-// What the library keeps of a profile, for people.
+// The description of a profile in the library, for people.
 struct Metadata {
   const store::JobRecord& job;
   JobFile settings = {};

@@ -47,7 +47,7 @@ double ErrorOfMedian(const std::vector<double>& errors) {
   return (errors.size() > 2 ? kOfMedian : 1) * std::sqrt(squares) / count;
 }
 
-// A median with its uncertainty: what the reports say of themselves, and their spread.
+// A median with its uncertainty, from the reports' own errors and from their spread.
 struct Estimate {
   double value = 0;
   double std = 0;
@@ -58,7 +58,7 @@ Estimate Combine(const std::vector<double>& values, const std::vector<double>& e
   return {.value = median, .std = std::hypot(ErrorOfMedian(errors), Spread(values, median))};
 }
 
-// An empty cell where nobody said it.
+// An empty cell if no report said it.
 std::string CellText(const std::vector<double>& said) {
   return said.empty() ? "" : fmt::format("{}", Median(said));
 }
@@ -208,8 +208,8 @@ double ProfileTable::BlockingErrorOf(int rank) const {
   return 0;
 }
 
-// What was measured with no clock set alone is not: plans need clocks, and its kind may have been
-// measured at none.
+// A row with no clock set is of use only beside one of its stage and type at a clock: plans need
+// clocks.
 bool ProfileTable::IsOfUse(const ProfileKey& key) const {
   if (key.clock_mhz != store::kUnlockedMhz) return true;
   const auto next = cells_.upper_bound(key);

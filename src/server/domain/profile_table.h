@@ -21,7 +21,7 @@ namespace perseus::server {
 
 using wire::ProfileKey;
 
-// What the sweeps of all ranks cost together.
+// The cost of all ranks' sweeps together.
 struct SweepSummary {
   std::int64_t ranks = 0;  // Ranks that reported the cost of their sweep.
   store::SweepCost cost;   // Iterations and seconds: maximum over the ranks. Joules: their sum.

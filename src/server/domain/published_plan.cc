@@ -22,7 +22,7 @@ namespace {
 // its fastest plan is later by more than this share.
 constexpr double kLaterShare = 0.01;
 
-// What slows one pipeline: of several stragglers at one place the worst counts.
+// The slowdown of one pipeline: of several stragglers at one place the worst counts.
 struct Slowdown {
   std::vector<double> factors;  // [pipeline rank]
   double delay_seconds = 0;

@@ -72,7 +72,7 @@ struct PublishedPlan {
   const CurvePlan* PlanOf(int pipeline) const;
 };
 
-// What ranks are told about a job in its present state.
+// The publication of a job's present state for its ranks.
 PublishedPlan PublicationOf(const JobLife& job);
 // Whether ranks can be told anything: there is a version, and the curve that it refers to.
 bool IsPublishable(const Phase& phase);

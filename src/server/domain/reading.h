@@ -9,12 +9,11 @@
 
 #include "server/domain/job_life.h"
 
-// How a server learns what other servers wrote about a job. All rows of one reading show the store
-// at one moment. If this server wrote newer rows meanwhile, the older ones that were read are
-// ignored.
+// Reads other servers' writes about a job. All rows of one reading show the store at one moment. If
+// this server wrote newer rows meanwhile, the older ones that were read are ignored.
 namespace perseus::server {
 
-// What the server knows of the job before a reading.
+// The server's knowledge of the job before a reading.
 struct Known {
   store::JobMarks marks;
   std::int64_t own_rows = 0;  // See JobLife.
@@ -24,16 +23,16 @@ struct Known {
 };
 Known KnownOf(const JobLife& job);
 
-// What a server that knows `known` has to read, where the store has the rows of `now`.
+// The parts to read for a server that knows `known`, where the store has the rows of `now`.
 store::Parts PartsToRead(const store::JobMarks& now, const Known& known);
 
 // Whether the stored job, which has a curve, is made from another profile, or for other conditions,
 // than the one that is known. A sweep that was given up leaves profile and curve as they were.
 bool HasNewJob(const store::StoredJob& stored, const Known& known);
 
-// What one reading found.
+// The result of one reading.
 struct Reading {
-  Known known;           // What the server knew when the reading began.
+  Known known;           // The server's knowledge when the reading began.
   bool is_gone = false;  // The job was deleted.
   store::Parts parts = store::Parts::kNone;
   store::StoredJob stored;

@@ -25,7 +25,7 @@ struct ShiftSettings {
   friend bool operator==(const ShiftSettings&, const ShiftSettings&) = default;
 };
 
-// What the server does when its detector finds a straggler.
+// The server's action when its detector finds a straggler.
 enum class DetectionMode : std::uint8_t {
   kOff,
   kAdvisory,  // Reports it.

@@ -33,7 +33,7 @@ using metrics::Families;
 using metrics::Gauge;
 using prometheus::MetricFamily;
 
-// Not "job": in Prometheus that is what was scraped.
+// Not "job": Prometheus uses that for the scraped target.
 constexpr const char* kJob = "job_id";
 
 // Seconds; the longest are long polls.
@@ -49,7 +49,7 @@ std::string MethodLabel(std::string_view method) {
   return is_known ? std::string(method) : "other";
 }
 
-// What jobs find out by themselves.
+// Families from the watches of jobs.
 class WatchFamilies {
  public:
   void Add(const JobView& view) {
@@ -95,7 +95,7 @@ class WatchFamilies {
     if (watch.recent->watts) AddValue(&power_, *watch.recent->watts, {{kJob, job}});
   }
 
-  // What nobody measured is not there, rather than 0.
+  // Leaves out savings that were not measured, rather than 0.
   void AddSaved(const std::string& job, const WatchView& watch, bool is_believable) {
     const IterationTotals& totals = watch.totals;
     if (totals.with_energy == 0) return;

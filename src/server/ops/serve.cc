@@ -73,7 +73,7 @@ class Opening {
     });
   }
 
-  // To be called by `work`: one sentence about what it does now, which /readyz shows.
+  // To be called by `work`: one sentence about its present step, which /readyz shows.
   void Say(std::string sentence) {
     const MutexLock lock(mutex_);
     sentence_ = std::move(sentence);
@@ -96,7 +96,7 @@ class Opening {
   }
   // A file descriptor that becomes readable when `work` has ended.
   int descriptor() const { return ended_event_.get(); }
-  // What `work` returned; nullopt: it still runs.
+  // The result of `work`; nullopt: it still runs.
   std::optional<Result<void>> outcome() const {
     const MutexLock lock(mutex_);
     return outcome_;
@@ -135,7 +135,7 @@ http::Route HealthRoute(std::string path, std::function<http::Response()> answer
 
 http::Response Readiness(const JobService& service) {
   if (!service.store_counters().is_failing) return JsonAnswer(200, kHealth, {"ready"});
-  // Not why: the reason names files, and who asks has shown no token.
+  // Without the reason: it names files, and the client has shown no token.
   return JsonAnswer(503, kHealth,
                     {"store",
                      "the store did not take the last facts; requests that change a job are "
@@ -161,9 +161,9 @@ void AddHealthRoutes(const JobService& service, std::vector<http::Route>* routes
 // Requests that took this long for another reason than waiting for news.
 constexpr double kSlowSeconds = 1;
 constexpr milliseconds kLook{250};
-// For what is opening to see that it is to end, and then for the log.
+// For an opening store to see that it must end, and then for the log.
 constexpr milliseconds kOpeningPatience{400};
-// For what is left to do beyond the grace: with the default, SIGTERM is obeyed within a second.
+// For the last steps beyond the grace: with the default, SIGTERM is obeyed within a second.
 constexpr milliseconds kEndPatience{50};
 // For the log at the end.
 constexpr milliseconds kLogPatience{200};
@@ -232,7 +232,7 @@ Result<std::unique_ptr<store::Store>> OpenStore(const std::string& spec, Log* lo
   return store;
 }
 
-// One line for each change that somebody asked for.
+// One line for each change that a client asked for.
 std::function<void(const AuditRecord&)> LogChange(Log* log) {
   return [log](const AuditRecord& record) {
     log->Write(LogLevel::kInfo, "change",
@@ -245,7 +245,7 @@ std::function<void(const AuditRecord&)> LogChange(Log* log) {
   };
 }
 
-// What is left to say when the process ends. Outlives the server, as what ends it does.
+// Ends the process, and logs the reports that are lost by that. Outlives the server.
 class Ending {
  public:
   std::atomic<std::int64_t> unwritten_reports = 0;
@@ -255,7 +255,7 @@ class Ending {
     const MutexLock lock(mutex_);
     if (!is_finished_) Exit(log);
   }
-  // The server has ended: only what the store refused is left.
+  // The server has ended: only reports that the store refused are left.
   void Finish(Log* log) {
     const MutexLock lock(mutex_);
     is_finished_ = true;
@@ -366,7 +366,7 @@ class Process {
                 {"store", service_->is_shared() ? "postgresql" : options_.store},
                 {"jobs", service_->unfinished_jobs()},
                 {"max_connections", server_->max_connections()}});
-    // Nobody may be reading it.
+    // On a thread of its own: the message may have no reader.
     std::thread([ready = ready_, url = server_->url()] { ready(url); }).detach();
     return {};
   }
@@ -403,8 +403,8 @@ class Process {
         {{"message", reloaded ? "tokens and certificate were read" : reloaded.error().message}});
   }
 
-  // The store is still being opened, and does not answer. Nothing was acknowledged yet, and
-  // what it is in the middle of is one transaction.
+  // The store is still being opened, and does not answer. Nothing was acknowledged yet, and its
+  // present step is one transaction.
   void EndAtOnce() {
     server_->Stop(0);
     log_.Write(LogLevel::kWarning, "stopped", {{"while", opening_.sentence()}});
@@ -412,8 +412,8 @@ class Process {
     ::_exit(0);
   }
 
-  // On a second signal, or where something hangs, without more ado: what was acknowledged is
-  // durable, but for sums of iterations, of which the last line of the log tells.
+  // On a second signal, or where something hangs, ends at once: acknowledged facts are durable, but
+  // for sums of iterations, of which the last line of the log tells.
   void EndInTime(const std::shared_ptr<const StopSignals>& signals) {
     using Clock = std::chrono::steady_clock;
     using Seconds = std::chrono::duration<double>;

@@ -27,7 +27,7 @@ std::optional<Event> StoreWatch::Look(const store::StoreCounters& now) {
     return StoreEvent(false, now.last_error);
   }
   if (!is_up() && !now.is_failing && now.commits > commits_before_) {
-    // It stops failing by itself when nobody writes; that says nothing.
+    // It stops failing by itself when there are no writes; that says nothing.
     is_up_.store(true, std::memory_order_relaxed);
     const std::chrono::duration<double> away = std::chrono::steady_clock::now() - since_;
     log_->Write(LogLevel::kInfo, "store_back", {{"seconds", away.count()}});

@@ -20,7 +20,7 @@ class StoreWatch {
  public:
   explicit StoreWatch(Log* log) : log_(log) {}
 
-  // Call this regularly, from one thread. Returns what is to be told of a change.
+  // Call this regularly, from one thread. Returns the news of a change.
   std::optional<Event> Look(const store::StoreCounters& now);
 
   bool is_up() const { return is_up_.load(std::memory_order_relaxed); }

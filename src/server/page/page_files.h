@@ -15,7 +15,7 @@ struct PageFile {
   std::string_view bytes;
 };
 
-// All files of the page; the first is what / answers. Empty: this build has no page.
+// All files of the page; the first is the answer to /. Empty: this build has no page.
 std::vector<PageFile> PageFiles();
 
 }  // namespace perseus::web

@@ -11,7 +11,7 @@
 namespace perseus::web {
 
 // The routes of the server's page, GET / and GET /page/{file}. They need no token, as they have no
-// data of jobs: the page asks the API for them, with the token of who looks at it.
+// data of jobs: the page asks the API for them, with the reader's token.
 std::vector<http::Route> PageRoutes();
 
 }  // namespace perseus::web

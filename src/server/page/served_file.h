@@ -12,7 +12,7 @@
 
 namespace perseus::web {
 
-// Only what this server sends is run or shown; no other site may frame the page or get its forms.
+// Only files of this server are run or shown; no other site may frame the page or get its forms.
 inline constexpr std::string_view kPolicy =
     "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "object-src 'none'";

@@ -15,14 +15,14 @@
 namespace perseus::server {
 namespace {
 
-// Shares of a full search. The quick ladder takes what the relaxation gives with hardly a search,
-// which is 0.02 % above the second one: 200 jobs that come at once have their first plans soon.
+// Shares of a full search. The quick ladder takes the relaxation's result with hardly a search,
+// 0.02 % above the second one: 200 jobs that come at once have their first plans soon.
 constexpr double kQuickLadderEffort = 0.0001;
 constexpr double kQuickPlanEffort = 0.01;
 // Each plan of a ladder under conditions takes many replays: the least that the search does.
 constexpr double kHeldLadderEffort = 1.0 / 64;
 
-// What share is done when the plan for the target is there, and when all plans are.
+// Progress when the plan for the target is there, and when all plans are.
 constexpr double kDoneWithTarget = 0.4;
 constexpr double kDoneWithSearch = 0.9;
 

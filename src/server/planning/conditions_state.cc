@@ -254,7 +254,7 @@ std::vector<MeasuredClockLatency> WithKnown(std::vector<MeasuredClockLatency> me
 
 double ValueOf(const MeasuredConditions& measured, Condition which) {
   constexpr double kErrorsAboveNone = 2;
-  // A rank that stalls waits at no clock of its own, so a stall that nobody feels is none.
+  // A rank that stalls waits at no clock of its own, so a stall too short to feel is none.
   constexpr double kFeltStallSeconds = 20e-6;
   const MeasuredCondition& figure = measured.Of(which);
   if (which == Condition::kStall && figure.value < kFeltStallSeconds) return 0;

@@ -16,7 +16,7 @@
 #include "server/planning/measured_gaps.h"
 #include "server/planning/measured_times.h"
 
-// What a job's ranks measure of its conditions, and for which its plans are made.
+// The conditions that a job's ranks measure, and those that its plans are made for.
 namespace perseus::server {
 
 // The figures that are measured. Noise: relative standard deviations; latency: seconds.
@@ -36,7 +36,7 @@ inline constexpr std::array<std::string_view, kConditions> kConditionNames = {
     "noise",        "rank_noise", "noise_correlation", "switch_latency", "switch_latency_spread",
     "switch_stall", "rare_noise", "rare_noise_share"};
 
-// What was measured of one of them.
+// The measurement of one of them.
 struct MeasuredCondition {
   double value = 0;
   double error = 0;        // Standard error.
@@ -87,7 +87,7 @@ struct PlannedConditions {
   friend bool operator==(const PlannedConditions&, const PlannedConditions&) = default;
 };
 
-// What a job measured, as the library keeps it with the profile that the job used.
+// A job's measurements, as the library keeps them with the profile that the job used.
 struct KeptConditions {
   std::string job = {};
   double at_seconds = 0;             // Time of day.
@@ -106,7 +106,7 @@ struct ConditionsState {
   std::optional<KeptConditions> start = {};  // The first plans were made for it,
   std::string start_profile = {};            // and it came with this profile.
 
-  // Whether what plans are made for is what another job measured.
+  // Whether plans are made for a value that another job measured.
   bool IsFromStart(Condition which) const {
     return start && start->measured.Of(which).ranks > 0 && !plan.IsMeasured(which);
   }
@@ -117,11 +117,11 @@ struct ConditionsState {
 std::string FormatConditionsState(const ConditionsState& state);
 // None: "", or text that FormatConditionsState() would not write.
 std::optional<ConditionsState> ParseConditionsState(const std::string& json);
-// The same for the column profiles.conditions. None, too: figures that nobody can plan for.
+// The same for the column profiles.conditions. None, too: figures that no plan can be made for.
 std::string FormatKeptConditions(const KeptConditions& kept);
 std::optional<KeptConditions> ParseKeptConditions(const std::string& json);
 
-// A figure is another one than what is planned if it differs by more than so many standard errors.
+// A figure differs from the planned one if it does by more than so many standard errors.
 inline constexpr double kErrorsApart = 3;
 // A figure is sure if its error is at most this share of it, or less than a plan can tell.
 inline constexpr double kSureShare = 1.0 / 3;
@@ -133,12 +133,12 @@ bool IsSureLatency(const MeasuredCondition& latency);
 // The clocks whose latency surely is another one than `of_all`, by more than a plan feels.
 std::vector<MeasuredClockLatency> OwnLatencies(const std::vector<MeasuredClockLatency>& latencies,
                                                double of_all);
-// `measured`, and what was known of clocks of which it is not sure. Lowest first.
+// `measured`, and the known latencies of clocks of which it is not sure. Lowest first.
 std::vector<MeasuredClockLatency> WithKnown(std::vector<MeasuredClockLatency> measured,
                                             const std::vector<MeasuredClockLatency>& known);
-// What a plan for the measured figure is made for: 0 of noise that cannot be told from none.
+// The value that plans assume for a figure: 0 for noise that cannot be told from none.
 double ValueOf(const MeasuredConditions& measured, Condition which);
-// Sets what was measured, where the settings say nothing.
+// Sets the measured conditions, where the settings say nothing.
 void SetMeasured(const MeasuredConditions& measured, JobFile* settings);
 
 // Sets noise and latency, and, where the settings say nothing else, that clocks are called for as

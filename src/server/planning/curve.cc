@@ -37,8 +37,8 @@
 namespace perseus::server {
 namespace {
 
-// Where the plans are, as shares of the way from maximum clocks to T*: close where most
-// stragglers are. Each is a search of its own, so there are fewer than without conditions.
+// Places of the plans, as shares of the way from maximum clocks to T*: close where most stragglers
+// are. Each is a search of its own, so there are fewer than without conditions.
 constexpr std::array kShares = {0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.75, 1.0};
 constexpr std::array kQuickShares = {0.0, 0.1, 0.3, 1.0};
 
@@ -80,7 +80,7 @@ Result<std::vector<Plan>> LadderThatHolds(const Job& job, const Planner& planner
   std::vector<Plan> plans;
   const auto times = quick ? TimesOf(planner, kQuickShares) : TimesOf(planner, kShares);
   for (std::size_t k = 0; k < times.size(); ++k) {
-    // A search that is told to end gives what it has, which is of no use here.
+    // A search that is told to end gives an unfinished result, which is of no use here.
     bool ended = false;
     const auto part = [&](const Progress& progress) {
       const double done =
@@ -276,7 +276,7 @@ store::CurveRecord MakeCurveRecord(const std::string& job, int revision, const s
 }
 namespace {
 
-// Relative; for what sums of the same numbers in another order may differ by.
+// Relative; sums of the same numbers in another order may differ by this.
 constexpr double kTimeTolerance = 1e-9;
 
 std::vector<double> DurationsOf(const std::vector<CostOption>& options) {
@@ -493,7 +493,7 @@ const CurvePlan& Curve::At(double seconds) const {
 const CurvePlan& Curve::ForStraggler(double seconds, double target_seconds) const {
   const double tstar = frontier_.tstar_seconds;
   if (!expected_baseline_) return At(std::max(target_seconds, std::min(tstar, seconds)));
-  // What is accepted beyond a plan's time is against maximum clocks: nobody is to wait for it here.
+  // The slowdown that a plan may have is against maximum clocks: no rank may wait for it here.
   const CurvePlan* found = &At(target_seconds);
   for (const CurvePlan& plan : plans_) {
     if (plan.requested_time_seconds > found->requested_time_seconds &&

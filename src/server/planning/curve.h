@@ -55,7 +55,7 @@ Result<HeldPlans> WithExpected(const Job& job, const Planner& planner, std::vect
 // replaces it by the faster plan where it does.
 void CarryForward(const Job& job, std::vector<HeldPlan>* plans);
 
-// What is known of plans under the job's conditions. Empty for a job without conditions.
+// Expected figures of plans under the job's conditions. Empty for a job without conditions.
 struct ExpectedOfAll {
   std::optional<ExpectedFigures> baseline;        // Of maximum clocks.
   std::map<std::int64_t, ExpectedFigures> plans;  // By id.
@@ -96,8 +96,8 @@ struct CurvePlan {
   double saving_percent = 0;
   // Only of the plan for the target, of a profile that says its errors, and without conditions.
   std::optional<SavingInterval> saving_interval;
-  // Where the profile says what all computations cost with no clock set; under the conditions, if
-  // there are some.
+  // Only if the profile has the costs of all computations with no clock set; under the conditions,
+  // if there are some.
   std::optional<UnlockedFigures> unlocked;
   std::vector<std::uint16_t> knobs;  // [computation]
   Waiting waiting = Waiting::kSetClock;
@@ -157,7 +157,7 @@ class Curve {
   // [computation], in MHz.
   std::vector<double> ClocksOf(const CurvePlan& plan) const;
 
-  // Whether what was found in profile and job lets savings be shown.
+  // Whether profile and job are believable enough to show savings.
   bool believable() const { return believable_; }
 
   PlanDocument Document(const CurvePlan& plan) const;

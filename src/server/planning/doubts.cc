@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kWidestError = 0.1;  // Relative standard error of an energy.
 
-// Odd in a file, where it may be milliseconds; what was measured is as long as it was.
+// Odd in a file, where it may be milliseconds; a measured time is right.
 bool HasLongComputations(const Profile& profile) {
   for (const OptionTable& table : profile.tables) {
     for (const Option& option : table.options) {
@@ -39,7 +39,7 @@ bool WaitingDrawsMore(const CostedPipeline& pipeline) {
 std::string DoubtOf(const Job& job) {
   const bool is_long = HasLongComputations(job.profile);
   for (const Note& note : job.profile.notes) {
-    // Odd notes with a line are about a cell, the others about what was left out.
+    // Odd notes with a line are about a cell, the others about parts that were left out.
     const bool is_cell = note.line > 0 && !is_long;
     if (note.severity != Severity::kOdd || is_cell) return note.text;
   }

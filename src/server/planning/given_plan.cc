@@ -20,7 +20,7 @@ Result<GivenPlan> GivenPlan::Read(const std::string& path) {
   if (first != std::string::npos && (*text)[first] == '{') {
     const Result<PlanDocument> plan = ParsePlanJson(*text, path);
     if (!plan) return tl::unexpected(plan.error());
-    // The one way from a plan to Zeus' instructions, which says what it cannot hold.
+    // The one way from a plan to Zeus' instructions, which names the parts that these cannot hold.
     text = FormatZeusPlan(*plan);
     if (!text) return tl::unexpected(text.error());
   }

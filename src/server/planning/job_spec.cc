@@ -89,7 +89,7 @@ Outcome<std::string> WithJobFileKeys(const std::string& settings_json) {
   return FormatCompact(settings);
 }
 
-// Takes out what the profile library asks of a job.
+// Takes the job's request to the profile library out.
 Outcome<std::string> TakeLibraryKeys(std::string* settings_json) {
   auto settings = ParseObject(*settings_json);
   LibraryRequest request;
@@ -187,7 +187,7 @@ Outcome<Shape> ShapeWithoutProfile(const JobFile& settings) {
   return CheckedShape(schedule->num_ranks, settings);
 }
 
-// What there is to believe before anything is measured.
+// Checks the waiting power, before anything is measured.
 Result<void> CheckBelievable(const JobFile& settings) {
   if (settings.accept_implausible.value_or(false)) return {};
   const auto note = job::CheckWaitingPower(settings, settings.blocking_power_watts);

@@ -22,7 +22,7 @@
 
 namespace perseus::server {
 
-// What a job asks of the library of profiles. Stored in the column jobs.library.
+// A job's request to the library of profiles. Stored in the column jobs.library.
 struct LibraryRequest {
   std::string model;           // The owner's label of the model. Empty: do not use the library.
   double microbatch_size = 0;  // 0: not given.
@@ -53,12 +53,12 @@ struct JobSpec {
   std::string library_json;     // See LibraryRequest.
   std::string conditions_json;  // See ConditionsState; empty: the job does not measure any.
   Shape shape;
-  // Why no new job is made of it: what it says is not believable. One that is there is found.
+  // The reason why no new job is made: it is not believable. One that is there is found.
   std::string doubt;
 };
 
-// The settings (the object `job` of a request) with the keys of job files only, and what they ask
-// of the profile library.
+// The settings (the object `job` of a request) with the keys of job files only, and their request
+// to the profile library.
 struct JobDescription {
   std::string settings_json;
   std::string library_json;
@@ -71,7 +71,7 @@ Outcome<JobDescription> DescriptionOf(const std::string& settings_json);
 // profiles. Keys that name files are refused.
 Outcome<JobSpec> MakeJobSpec(const std::string& settings_json, const std::string& profile_csv);
 
-// What the ranks of a job without a profile can measure.
+// The computations that the ranks of a job without a profile can measure.
 struct Measurable {
   int num_stages = 0;
   bool splits_backward = false;  // Input and weight gradients are separate computations.

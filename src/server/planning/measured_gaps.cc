@@ -19,8 +19,8 @@ constexpr std::size_t kLeastIterations = 8;
 // A figure is sure if its error is below this, or below this share of it.
 constexpr double kSureSeconds = 10e-6;
 constexpr double kSureShare = 0.1;
-// Computations that follow each other have a small gap: what the host needs. One that waited has
-// more than twice as much, and this.
+// Computations that follow each other have a small gap: the host's work. One that waited has more
+// than twice as much, and this.
 constexpr double kLeastWaitSeconds = 50e-6;
 
 struct Figure {
@@ -138,7 +138,7 @@ void GapEstimate::Add(const PipelineDag& dag, const std::vector<std::vector<RowS
   if (!Fits(dag, ranks)) return;
   const Iteration iteration(dag, ranks);
   OwnGaps own = OwnGapsOf(dag, iteration);
-  // What the host needs counts as stall where every clock changes.
+  // The host's gap counts as stall where every clock changes.
   const double usual = own.same.empty() ? 0 : UpperMedianOf(std::move(own.same));
   std::optional<double> stall;
   if (!own.changed.empty()) {

@@ -13,8 +13,8 @@
 #include "perseus/pipeline.h"
 #include "wire/reports.h"
 
-// What passes between computations: transfers from stage to stage, and what a change of clock
-// holds up. A plan that does not know them is late, since it takes for slack what is none.
+// Gaps between computations: transfers from stage to stage, and the delays of clock changes. A plan
+// that does not know them is late, since it takes them for slack.
 namespace perseus::server {
 
 // When a rank ran a computation, since it began its iteration, by its own clock. Ranks begin at
@@ -63,7 +63,7 @@ bool Fits(const PipelineDag& dag, const std::vector<std::vector<RowSpan>>& ranks
 // other. For one thread.
 class GapEstimate {
  public:
-  // [rank][position], of one iteration. What does not fit the pipeline is ignored.
+  // [rank][position], of one iteration. Ignores rows that do not fit the pipeline.
   void Add(const PipelineDag& dag, const std::vector<std::vector<RowSpan>>& ranks);
 
   // Those that are sure, by boundary. Stages on one rank have none.

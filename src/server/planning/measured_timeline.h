@@ -22,11 +22,11 @@ struct RankOffset {
 };
 
 // Ranks begin at different times, and hosts' clocks differ. A result is never there before it was
-// made, so what goes from one rank to another bounds their offset on one side, and what comes back
-// bounds it on the other. The offset is the middle of both bounds, its error half of their
-// distance: about one transfer, where both ranks wait for each other some time in the iteration. Of
-// ranks that are lined up over others, errors add up. [rank]; none: nothing goes both ways, or
-// `ranks` ([rank][position]) does not fit the pipeline.
+// made, so transfers from one rank to another bound their offset on one side, and transfers back
+// bound it on the other. The offset is the middle of both bounds, its error half of their distance:
+// about one transfer, where both ranks wait for each other some time in the iteration. Of ranks
+// that are lined up over others, errors add up. [rank]; none: nothing goes both ways, or `ranks`
+// ([rank][position]) does not fit the pipeline.
 std::vector<std::optional<RankOffset>> OffsetsOf(const PipelineDag& dag,
                                                  const std::vector<std::vector<RowSpan>>& ranks);
 

@@ -17,7 +17,7 @@
 namespace perseus::server {
 namespace {
 
-// What a time in training may be off beside its standard error: heat, and what it runs beside.
+// Error of a time in training beside its standard error: by heat, and by the work beside it.
 constexpr double kLeastError = 0.0005;
 // How exact an option of a profile is that does not say it.
 constexpr double kUnsaidError = 0.001;
@@ -44,7 +44,7 @@ class Mean {
   double sum_ = 0;
 };
 
-// What training says of an option: its time over what was expected of it.
+// The time of an option in training over the expected time.
 struct Shown {
   int stage = 0;
   ComputationType type = ComputationType::kForward;
@@ -97,7 +97,7 @@ std::vector<Shown> AllShown(const CostedPipeline& pipeline,
   return all;
 }
 
-// What training says of the GPUs of each stage, by stage.
+// The factor of each stage's GPUs in training, by stage.
 std::map<int, Ratio> StagesOf(const std::vector<Shown>& all) {
   std::map<int, Mean> means;
   for (const Shown& shown : all) means[shown.stage].Add(shown.OfStage());
@@ -152,7 +152,7 @@ OptionErrors* ErrorsOf(const OptionTable& table, int knob, Profile* profile) {
   return found == profile->errors.end() ? nullptr : &*found;
 }
 
-// By the factor of its stage and, at clocks that training has run, by what it has shown.
+// By the factor of its stage and, at clocks that training has run, by the factor shown there.
 void Correct(double factor, const std::vector<Shown>& all, OptionTable* table, Profile* profile) {
   for (Option& option : table->options) {
     double ratio = factor;
@@ -200,7 +200,7 @@ TimeCorrection CorrectTimes(const CostedPipeline& profiled, const std::vector<Me
   for (OptionTable& table : profile->tables) {
     Correct(factor_of(table.stage), all, &table, profile);
   }
-  // Else plans would be compared with what other GPUs do with no clock set.
+  // Else plans would be compared with other GPUs with no clock set.
   for (UnlockedCost& cost : profile->unlocked) {
     const double factor = factor_of(cost.stage);
     cost.time_seconds *= factor;

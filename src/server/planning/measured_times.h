@@ -35,21 +35,21 @@ struct TimeCorrection {
   double most = 1;
 };
 
-// Corrects a profile by what training showed. `profiled` is what the schedule runs by this profile,
-// so it says how long a part of a backward should take. Each stage has a factor for all of its
-// computations, as its GPUs are faster or slower than those of the profile; a stage that was not
-// measured has what is common to the others. Where the profile states standard errors
+// Corrects a profile by the times in training. `profiled` is the schedule's iteration by this
+// profile, so it says how long a part of a backward should take. Each stage has a factor for all of
+// its computations, as its GPUs are faster or slower than those of the profile; a stage that was
+// not measured has the factor common to the others. Where the profile states standard errors
 // (OptionErrors), an option that training has run also takes the mean of both, by their errors.
-// What was measured with no clock set has the factor of its stage, too. Energies keep their power.
-// A time that is more than kMostOff off corrects nothing: there is another cause, which "drift"
-// tells. Nor does one of a kind whose work differs between microbatches.
+// Options with no clock set take the factor of their stage, too. Energies keep their power. A time
+// that is more than kMostOff off corrects nothing: there is another cause, which "drift" tells. Nor
+// does one of a kind whose work differs between microbatches.
 TimeCorrection CorrectTimes(const CostedPipeline& profiled, const std::vector<MeasuredTime>& times,
                             Profile* profile);
 inline constexpr double kMostOff = 0.05;
 
-// Whether training differs from what the present plans are made for, so that others would be
-// better: a stage by more than 0.2 % and three standard errors, beside what is common to all (heat
-// makes all slower, and changes no plan).
+// Whether training differs from the times of the present plans, so that others would be better: a
+// stage by more than 0.2 % and three standard errors, beside the factor common to all (heat makes
+// all slower, and changes no plan).
 bool TimesHaveMoved(const CostedPipeline& planned, const std::vector<MeasuredTime>& times);
 
 }  // namespace perseus::server

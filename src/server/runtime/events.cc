@@ -15,7 +15,7 @@
 namespace perseus::server {
 namespace {
 
-// Of events that are handed on at a time, so that who joins waits for no more.
+// Of events that are handed on at a time, so that a new listener waits for no more.
 constexpr std::int64_t kMostAtOnce = 256;
 
 constexpr Field kOfJob = Text("job").Says("Its id.");
@@ -144,7 +144,7 @@ void EventHub::Settle() {
   while (!joining_.empty() || handed_on_ < upto) changed_.Wait(mutex_);
 }
 
-// Hands on what the entry has not seen of `events`, which follow one another; `oldest` is the
+// Hands on the events that the entry has not seen; `events` follow one another, and `oldest` is the
 // first that is known. False: it wants no more.
 bool EventHub::Deliver(const std::vector<std::shared_ptr<const Event>>& events, std::int64_t oldest,
                        Entry* entry) {
@@ -178,12 +178,12 @@ void EventHub::Run() {
     {
       const MutexUnlock unlocked(mutex_);
       std::erase_if(listeners_, [&](Entry& entry) {
-        // Who left is not only found when something happens.
+        // Tests listeners also when nothing happens, so that closed ones are found.
         return (has_new && !entry.listener(nullptr)) || !Deliver(batch, oldest, &entry);
       });
       batch.clear();
     }
-    // Who joined meanwhile may want earlier ones.
+    // A listener that joined meanwhile may want earlier events.
     handed_on_ = end;
     for (const Entry& entry : joining_) {
       handed_on_ = std::min(handed_on_, entry.next - 1);

@@ -104,7 +104,7 @@ bool WorkOnPlans(ManagedJob& job, store::Store& store, const std::function<bool(
   if (!step) return true;
   AdoptPlans made;
   made.step = *std::move(step);
-  // What is past ends at once: what the job wants now waits for this.
+  // Ends a step that is past at once: the job's next step waits for it.
   const auto going_on = [&](double share) {
     job.SetProgress(share);
     return keep_going() && !job.IsPast(made.step);
@@ -131,7 +131,7 @@ double SteadySeconds() {
 // Between two looks at the store's clock, as quartz drifts by some milliseconds meanwhile, and at
 // jobs that have finished.
 constexpr double kClockPeriodSeconds = 60;
-// A finished job that nobody asks for is no longer kept in memory.
+// A finished job that no client asks for is no longer kept in memory.
 constexpr double kRestSeconds = 600;
 
 // 64 random bits in hexadecimal digits: not to be guessed or to collide.
@@ -222,7 +222,7 @@ JobService::~JobService() {
   // Before the waits below: the process may be ended in them.
   for (const JobPointer& job : Jobs()) {
     std::vector<store::Fact> facts = job->TakeIterations();
-    // There is no next time for what the store refuses. It ends after it has written all.
+    // Refused sums are not tried again. It ends after it has written all.
     if (facts.empty() || job->is_gone()) continue;
     store_.Add(facts, [job, facts](const auto& written) {
       job->OnIterationsWritten(facts, written.has_value());
@@ -250,8 +250,8 @@ Result<void> JobService::Restore() {
       ids_[head.client_key] = head.id;
     }
   }
-  // Those that have not finished go on by themselves, beside the first requests. What this process
-  // or the one before gave up is tried again.
+  // Jobs that have not finished go on by themselves, beside the first requests. Work that this
+  // process or the one before gave up is tried again.
   for (const store::JobHead& head : *heads) {
     if (head.state == store::JobState::kFinished) continue;
     Load(head.id, /*ask_for_work=*/true, [](const Outcome<JobPointer>&) {});
@@ -277,7 +277,7 @@ void JobService::TickAll() {
     TickOnce();
     if (const double now = Now().seconds; now - looked_at > period) {
       readers_.Post([this] { MeasureClock(); });
-      // What was not deleted is deleted the next time.
+      // Rows that cannot be deleted now are deleted the next time.
       readers_.Post(
           [this, day = Now().day_seconds] { static_cast<void>(store_.ForgetHistory(day)); });
       Rest();
@@ -395,7 +395,7 @@ std::size_t JobService::unfinished_jobs() const {
                                   std::count_if(jobs_.begin(), jobs_.end(), at_work));
 }
 
-// Jobs whose ranks fell silent finish. Finished jobs leave the memory when nobody asks for them,
+// Jobs whose ranks fell silent finish. Finished jobs leave the memory when no client asks for them,
 // and the store when they are old.
 void JobService::Rest() {
   const Moment now = Now();
@@ -404,7 +404,7 @@ void JobService::Rest() {
     for (auto next = jobs_.begin(); next != jobs_.end();) {
       const auto entry = next++;
       const JobPointer& job = entry->second;
-      // With the lock nobody can come by it, and who has it keeps it.
+      // With the lock no thread can come by it, and its holders keep it.
       if (job.use_count() > 1 || !job->MayRest(now.seconds - kRestSeconds)) continue;
       heads_[entry->first] = job->head();
       jobs_.erase(entry);
@@ -446,7 +446,7 @@ std::size_t JobService::jobs_that_want_work() const {
 
 namespace {
 
-// Ids that nobody made cost the store no more than this.
+// Ids of no job cost the store no more than this.
 constexpr int kMostLookupsPerSecond = 200;
 constexpr std::size_t kMostAbsent = 10'000;
 constexpr std::size_t kIdDigits = 16;
@@ -547,7 +547,7 @@ bool JobService::MayLookUp(const std::string& id) {
   return !absent_.contains(id) && ++lookups_ <= kMostLookupsPerSecond;
 }
 
-// From the store, whatever is known here. Who asks at the same time shares one reading.
+// Reads from the store, whatever is known here. Callers at the same time share one reading.
 void JobService::Load(const std::string& id, bool ask_for_work, const FoundCallback& found) {
   {
     const MutexLock lock(lookup_mutex_);
@@ -608,7 +608,7 @@ void JobService::Get(const std::string& id, const FoundCallback& found) {
 void JobService::GetFresh(const std::string& id, FreshCallback found) {
   Get(id, [this, found = std::move(found)](const Outcome<JobPointer>& job) {
     if (!job || !store_.is_shared()) return found(job, false);
-    // What a store that is away has last said is shown meanwhile.
+    // The last answer of a store that is away is shown meanwhile.
     (*job)->RefreshAll([job, found](const Result<void>& read) {
       if ((*job)->is_gone()) return found(tl::unexpected(NoSuchJob((*job)->id())), false);
       found(job, !read);
@@ -740,7 +740,7 @@ Outcome<void> JobService::DeleteProfile(const std::string& id, const Caller& cal
 bool JobService::PerformWork(const std::string& id, const std::function<bool()>& keep_going) {
   const auto job = Await<Outcome<JobPointer>>([&](auto&& found) { Get(id, found); });
   if (job) return WorkOnPlans(**job, store_, keep_going);
-  // What is damaged waits for an operator.
+  // A damaged job waits for an operator.
   return job.error().code == FailureCode::kNotFound || IsDamaged(job);
 }
 

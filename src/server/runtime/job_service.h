@@ -32,9 +32,9 @@
 
 namespace perseus::server {
 
-// The time of day of a store that several machines share: a clock that nobody sets plus
-// a measured offset, so that a step of this machine's time changes nothing. Where nothing was
-// measured, it is this machine's time. Stragglers begin and expire by it. Thread-safe.
+// The time of day of a store that several machines share: a monotonic clock plus a measured offset,
+// so that a step of this machine's time changes nothing. Without a measurement, it is this
+// machine's time. Stragglers begin and expire by it. Thread-safe.
 class SharedClock {
  public:
   // `local`: this machine's time of day, in seconds since 1970. `steady`: seconds of a clock that
@@ -83,7 +83,7 @@ struct ServiceOptions {
   std::optional<double> finish_silent_seconds = {};
   WorkerOptions worker = {};
   // For the log; called from any thread. on_problem gets a sentence about each exception, on_change
-  // gets each change that somebody asked for.
+  // gets each change that a client asked for.
   std::function<void(const std::string& sentence)> on_problem = {};
   std::function<void(const AuditRecord&)> on_change = {};
   // Gets each change of how many reports were acknowledged whose sums are not written yet.
@@ -118,7 +118,7 @@ class JobService {
   using FoundCallback = std::function<void(const Outcome<JobPointer>&)>;
   // kUnavailable: this server does not know the job, and the store does not answer.
   void Get(const std::string& id, const FoundCallback& found);
-  // `is_wanted`, if given: false once nobody waits for the answer, so that the store is not asked.
+  // `is_wanted`, if given: false once the client no longer waits; then the store is not asked.
   using IsWanted = std::function<bool()>;
   void GetByKey(const std::string& client_key, IsWanted is_wanted, FoundCallback found);
   // Reads the job from the store first, so that `found` sees all that other servers acknowledged
@@ -128,8 +128,8 @@ class JobService {
 
   // The jobs in this server's memory, by time of creation. Only finished jobs may be missing.
   std::vector<JobPointer> Jobs() const;
-  // All jobs, by time of creation, after reading what other servers wrote. A job that is not in
-  // memory is listed as the store has it.
+  // All jobs, by time of creation, after reading other servers' writes. A job that is not in memory
+  // is listed as the store has it.
   struct Listed {
     store::JobHead head;
     JobPointer job;  // Null: the job is not in memory.
@@ -137,7 +137,7 @@ class JobService {
   using ListCallback = std::function<void(std::vector<Listed>, bool is_stale)>;
   void List(IsWanted is_wanted, ListCallback list);
 
-  // What this server knows of a job without asking the store; nullopt: nothing.
+  // The head of a job as this server knows it, without asking the store; nullopt: it knows none.
   std::optional<store::JobHead> HeadOf(const std::string& id) const;
   // Runs `task` on a thread that may wait for the store.
   void OnReader(std::function<void()> task) { readers_.Post(std::move(task)); }
@@ -216,7 +216,7 @@ class JobService {
   // Ids that the store did not have. None is ever used again.
   std::set<std::string> absent_ PERSEUS_GUARDED_BY(lookup_mutex_);
   std::set<std::string> damaged_ PERSEUS_GUARDED_BY(lookup_mutex_);  // Ids.
-  // Who waits for it.
+  // Callbacks that wait for a job, by its id.
   std::map<std::string, std::vector<FoundCallback>> loading_ PERSEUS_GUARDED_BY(lookup_mutex_);
   std::chrono::steady_clock::time_point lookups_since_ PERSEUS_GUARDED_BY(lookup_mutex_);
   int lookups_ PERSEUS_GUARDED_BY(lookup_mutex_) = 0;  // Since then.

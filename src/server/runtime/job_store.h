@@ -39,7 +39,7 @@ class JobStore {
   virtual void Add(std::vector<store::Fact> facts, std::optional<std::int64_t> expected_revision,
                    std::function<bool()> is_wanted, Written written) = 0;
 
-  // Reads what changed in the job since the state `known`, and builds its objects.
+  // Reads the job's changes since the state `known`, and builds its objects.
   virtual void ReadJob(const std::string& id, Known known, Read read) = 0;
 
   // Finds the newest profile of this layout from which the job of `record` can be built.

@@ -23,7 +23,7 @@
 
 namespace perseus::server {
 
-// Takes a change of the phase back, unless it is kept: what throws leaves no half of it.
+// Takes a change of the phase back, unless it is kept: an exception leaves no half of it.
 class TentativeChange {
  public:
   explicit TentativeChange(JobLife* life)
@@ -117,7 +117,7 @@ void ManagedJob::Do(Command command, Caller caller, Reply reply) {
   Begin(operation);
 }
 
-// What nobody waits for any more is not done: whoever asked may have asked another server since.
+// Skips a command whose client no longer waits: it may have asked another server since.
 void ManagedJob::Begin(const OperationPointer& operation) {
   const Caller& caller = operation->caller;
   const bool is_wanted = !caller.is_wanted || caller.is_wanted();
@@ -136,7 +136,7 @@ void ManagedJob::RunInternal(Command command, Reply reply) {
   const auto operation = std::make_shared<Operation>();
   operation->command = std::move(command);
   operation->reply = std::move(reply);
-  // What fails is tried again by Tick().
+  // Tick() tries again after a failure.
   operation->has_looked = true;
   if (!is_aside_) return Run(operation);
   Settle(operation, Fail(FailureCode::kInternal, "the job is set aside"));
@@ -150,7 +150,7 @@ Outcome<Decision> ManagedJob::DecideNow(Operation* operation, Moment* now) const
                                         std::to_string(*expected) + "; it is at revision " +
                                         std::to_string(life_.marks.revision));
   }
-  // It may have waited for another change, so what it goes by is looked up only now.
+  // It may have waited for another change, so its inputs are looked up only now.
   if (auto* const advance = std::get_if<Advance>(&operation->command)) *advance = AdvanceNow();
   return Decide(life_, underway_, highest_version_, operation->command, *now);
 }
@@ -165,7 +165,7 @@ void ManagedJob::Run(const OperationPointer& operation) {
     strand_.IsHeld();
     return DecideNow(operation.get(), &now);
   });
-  // What is refused, or needs no change, may be so only here: the store is asked first.
+  // A refusal, or no change, may hold only for this server's state: the store is asked first.
   const bool is_doubtful = decision ? decision->facts.empty() && operation->is_change()
                                     : MayRetry(*operation, decision.error());
   if (is_doubtful && is_shared() && !operation->has_looked) return RefreshThenRun(operation);
@@ -208,7 +208,7 @@ Answer ManagedJob::AnswerWith(std::int64_t straggler) const {
           .settings = life_.phase.watch.settings};
 }
 
-// Has what was decided made durable.
+// Makes a decision durable.
 void ManagedJob::Carry(const OperationPointer& operation, Decision decision, const Moment& now) {
   if (!decision.ask_layout.empty() && !is_asking_library_) AskLibrary(decision.ask_layout);
   if (decision.ask_rows) {
@@ -288,7 +288,7 @@ void ManagedJob::OnWritten(const OperationPointer& operation, const Decision& de
     Settle(operation, AnswerWith(decision.straggler));
     AdvanceJob();
   } else {
-    // Who brought the last that was missing is told what came of it.
+    // The caller that brought the last missing part is told the result.
     const auto advanced = [self = shared_from_this(), operation,
                            straggler = decision.straggler](const Outcome<Answer>&) {
       const auto answer = [&] {
@@ -339,7 +339,7 @@ void ManagedJob::ApplyEnd(const Decision& decision) {
   change.Keep();
 }
 
-// What is durable threw when it was applied: it is read from the store, whole.
+// Reads the whole job from the store, after applying durable facts threw.
 void ManagedJob::ReadAnew() {
   life_.marks.rows = 0;
   WhenRead([](const Result<void>&) {});
@@ -421,7 +421,7 @@ void ManagedJob::Tell(const std::string& problem) const {
   });
 }
 
-// What no client asked for would be tried again and again: by each tick, or by the planners.
+// Sets a job aside whose own commands keep throwing: ticks or planners would try for ever.
 void ManagedJob::NoteThrow(const Attempt& attempt, std::string problem,
                            const Operation& operation) {
   const bool is_of_client = operation.caller.is_wanted != nullptr;
@@ -456,16 +456,16 @@ void ManagedJob::Audit(const Operation& operation, const Decision& decision) {
   });
 }
 
-// How a job learns what other servers wrote, and who waits for that.
+// Reads other servers' writes of the job, for those that wait for them.
 
 namespace {
 
 // Of one refresh: the job's curve, whose rows are read only where it is a new one, may be replaced
 // between the look at the marks and the reading.
 constexpr int kMostReadings = 5;
-// Of waiting for a plan, with what the waiter's owner adds.
+// Of waiting for a plan, with the margin that the waiter's owner adds.
 constexpr double kSoonSeconds = 2;
-// Between two looks at what other servers were told of iterations.
+// Between two looks at the iterations that other servers were told of.
 constexpr double kIterationsSeconds = 1;
 
 }  // namespace
@@ -538,8 +538,8 @@ Result<bool> ManagedJob::TakeReading(const Reading& reading) {
   const bool fits = Absorb(reading, &life_);
   const Moment now = context_->now();
   if (life_.marks.revision != revision || life_.phase.is_gone != before.is_gone) {
-    // Whoever wrote the version looked at the stragglers then; what began or expired since is news
-    // here, too, lest that server is gone.
+    // The writer of the version looked at the stragglers then; later beginnings and expiries are
+    // news here, too, in case that server is gone.
     looked_at_day_seconds_ = std::min(now.day_seconds, life_.phase.version.at_seconds);
     OnPhase(before);
   }
@@ -579,7 +579,7 @@ void ManagedJob::RefreshAll(Refreshed done) {
   if (!is_shared() || is_gone_) return done({});
   Refresh([self = shared_from_this(), done = std::move(done)](const Result<void>& read) {
     if (!read || !self->MayReadIterations()) return done(read);
-    // What cannot be read now is shown as it was.
+    // Sums that cannot be read now are shown as they were.
     const auto ask = [&] {
       self->context_->store.ReadIterations(self->id(), [self, done](const auto& iterations) {
         if (iterations) {
@@ -604,7 +604,7 @@ std::int64_t ManagedJob::AwaitPlan(std::int64_t after, double seconds, PlanBoard
   if (!is_shared()) {
     board_.Confirm(ticket);
   } else if (seconds < kSoonSeconds) {
-    Refresh([](const Result<void>&) {});  // Who hardly waits is told while it does.
+    Refresh([](const Result<void>&) {});  // A short wait needs a fast answer.
   } else {
     context_->refresh_soon(id());
   }
@@ -633,14 +633,14 @@ void ManagedJob::FindRank(int rank, RankFound found) {
   });
 }
 
-// What time brings: the next state, stragglers that begin or expire, what is written again.
+// Effects of time: the next state, stragglers that begin or expire, writes that are repeated.
 
 namespace {
 
 // Between two writes of the sums.
 constexpr double kFlushSeconds = 1;
 constexpr double kMuchLaterSeconds = 3600;
-// Between two looks at what ranks measure of their conditions.
+// Between two looks at the conditions that ranks measure.
 constexpr double kConditionsSeconds = 2;
 
 // "7 days", "36 hours" or "90 seconds".
@@ -753,14 +753,14 @@ void ManagedJob::OnIterationsWritten(const std::vector<store::Fact>& facts, bool
   CountUnwritten();
 }
 
-// Nobody misses those of a job that was deleted.
+// Counts no reports of a job that was deleted.
 void ManagedJob::CountUnwritten() {
   if (!context_->on_unwritten) return;
   const std::int64_t reports = is_gone_ ? 0 : sums_.unwritten_reports();
   context_->on_unwritten(reports - std::exchange(counted_unwritten_, reports));
 }
 
-// Tells what was found, and has the plans answer it where the operator wants that.
+// Announces findings, and has the plans answer them where the operator wants that.
 void ManagedJob::LookAtWatch() {
   if (life_.phase.watch_json.empty() || IsOver(life_.phase)) return;
   for (const WatchEvent& event : watch_.TakeEvents()) Announce(DetectionNews(event));
@@ -771,7 +771,7 @@ void ManagedJob::LookAtWatch() {
   RunInternal(AnswerDetected{watch_.Wanted()});
 }
 
-// What ranks measured becomes durable, and may ask for other plans.
+// Makes measured conditions durable, which may lead to other plans.
 void ManagedJob::LookAtConditions() {
   const double now = context_->now().seconds;
   const Phase& phase = life_.phase;

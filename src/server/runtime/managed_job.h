@@ -39,9 +39,9 @@
 
 namespace perseus::server {
 
-// One state behind a mutex, and what changes of it lead to, done in their order outside of it, on
-// whichever thread came last. Whoever changes the state waits neither for a disk nor for another's
-// callback.
+// One state behind a mutex, and the effects of its changes, done in their order outside of it, on
+// whichever thread came last. A thread that changes the state waits neither for a disk nor for
+// another's callback.
 class PERSEUS_CAPABILITY("strand") Strand {
  public:
   using Effect = std::function<void()>;
@@ -50,8 +50,8 @@ class PERSEUS_CAPABILITY("strand") Strand {
   explicit Strand(std::function<void(const std::string&)> on_problem)
       : on_problem_(std::move(on_problem)) {}
 
-  // Holds the mutex as long as it lives. In the end, also when a change threw, does what was added
-  // and nobody else does already.
+  // Holds the mutex as long as it lives. In the end, also when a change threw, does the effects
+  // that were added, unless another thread does already.
   class PERSEUS_SCOPED_CAPABILITY Turn {
    public:
     explicit Turn(const Strand& strand) PERSEUS_ACQUIRE(strand) : strand_(strand) {
@@ -85,7 +85,7 @@ class PERSEUS_CAPABILITY("strand") Strand {
       const MutexUnlock unlocked(mutex_);
       for (Effect& effect : effects) {
         Do(effect);
-        effect = nullptr;  // What it holds may call back: it goes without the mutex.
+        effect = nullptr;  // Its captures may call back: it goes without the mutex.
       }
     }
     is_draining_ = false;
@@ -105,15 +105,15 @@ class PERSEUS_CAPABILITY("strand") Strand {
   mutable bool is_draining_ PERSEUS_GUARDED_BY(mutex_) = false;
 };
 
-// Where a rank is in its job.
+// A rank's place in its job.
 struct RankPlace {
   int rank = 0;
   int dp_rank = 0;
   int pp_rank = 0;
 };
 
-// The places of a job's ranks, for those who read plans. A registered rank never moves, so one
-// number says all about it. Readers take no lock and wait for nobody.
+// The places of a job's ranks, for readers of plans. A registered rank never moves, so one number
+// says all about it. Readers take no lock and do not wait.
 class RankPlaces {
  public:
   explicit RankPlaces(std::int64_t world_size) : places_(static_cast<std::size_t>(world_size)) {}
@@ -148,7 +148,7 @@ class RankPlaces {
   std::vector<std::atomic<std::uint64_t>> places_;
 };
 
-// For the log: a durable change that somebody asked for.
+// For the log: a durable change that a client asked for.
 struct AuditRecord {
   std::string job;
   std::string what;
@@ -158,7 +158,7 @@ struct AuditRecord {
   std::string peer;
 };
 
-// What a job uses of the server around it. Outlives all jobs. All functions are thread-safe.
+// The parts of the server that a job uses. Outlives all jobs. All functions are thread-safe.
 struct JobContext {
   JobStore& store;
   EventHub& events;
@@ -174,7 +174,7 @@ struct JobContext {
   std::function<void(const std::string& sentence)> on_problem = {};
 };
 
-// A rank, and what its client and the watch know of it.
+// A rank, with the words of its client and of the watch.
 struct RankNow {
   store::RankRecord record;
   std::optional<ClientReport> client;  // None: it did not report to this server.
@@ -213,7 +213,7 @@ struct JobView {
   // The last iteration of pipeline 0 that all its ranks timed, as planned. Null: none yet.
   std::shared_ptr<const MeasuredTimeline> timeline = {};
   std::string profile_sha256 = {};        // Of the profile that plans are made of; empty: none yet.
-  std::vector<perseus::Note> notes = {};  // What was found odd in it and in the settings.
+  std::vector<perseus::Note> notes = {};  // Oddities in it and in the settings.
 };
 
 // The result of a command.
@@ -259,7 +259,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   PlanBoard& board() { return board_; }
   bool is_gone() const { return is_gone_; }
   bool is_finished() const { return is_finished_; }
-  // It has finished, and nobody asked for that.
+  // It has finished, and no client asked for that.
   bool has_ended_itself() const;
   // The rules threw again and again, so the server does nothing with the job by itself until it is
   // started again. Plans are read and commands are carried out as ever.
@@ -269,8 +269,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   // Notes that a client asks for the job; see MayRest().
   void Touch() { asked_at_seconds_ = context_->now().seconds; }
 
-  // Whether the job may leave the memory: it has finished, nobody has asked for it since
-  // `since_seconds`, nobody waits at it, and the store has all of it.
+  // Whether the job may leave the memory: it has finished, no client has asked for it since
+  // `since_seconds`, none waits at it, and the store has all of it.
   bool MayRest(double since_seconds) const;
 
   // Carries out a command; `reply` is called once, perhaps before this returns.
@@ -281,7 +281,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   using Done = std::function<void(const Outcome<void>&)>;
   void Report(std::vector<IterationReport> reports, std::vector<ClientReport> clients, Done done);
 
-  // What is wrong with the rank of this client by what clients report; "": nothing.
+  // The trouble of this client's rank, by the clients' reports; "": none.
   std::string TroubleOf(const ClientReport& client) const;
   // Whether the client is that of the first rank, which trains while others are missing.
   bool LacksRanksOf(const ClientReport& client) const;
@@ -290,7 +290,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   // another server may have published that version, or the store may have lost it.
   std::int64_t AwaitPlan(std::int64_t after, double seconds, PlanBoard::Waiter waiter);
 
-  // Handles what depends on time: stragglers begin and expire, waiting for late ranks ends, failed
+  // Handles effects of time: stragglers begin and expire, waiting for late ranks ends, failed
   // writes are tried again. To be called every ServiceOptions::tick_seconds.
   void Tick();
 
@@ -304,14 +304,14 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   // How writing these sums ended.
   void OnIterationsWritten(const std::vector<store::Fact>& facts, bool are_written);
 
-  // Reads what other servers wrote and publishes it. When `done` is called, this object knows all
+  // Reads other servers' writes and publishes them. When `done` is called, this object knows all
   // that any server acknowledged before the call. Calls at the same time share one reading. Does
   // nothing if no other process uses the store.
   using Refreshed = std::function<void(const Result<void>&)>;
   void Refresh(Refreshed done);
   // The same, and also reads the sums of iterations of other servers, at most once a second.
   void RefreshAll(Refreshed done);
-  // Whether the store, according to `marks`, differs from what was read last. Takes no lock.
+  // Whether the store, according to `marks`, differs from the last reading. Takes no lock.
   bool IsBehind(const store::JobMarks& marks) const;
 
   // The next planning step, or nullopt if no plan is missing.
@@ -332,10 +332,10 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   // A copy of the durable state.
   JobLife Life() const;
   std::vector<store::RankRecord> Ranks() const;
-  // The ranks with what is known of each now, by number.
+  // The ranks as they are known now, by number.
   std::vector<RankNow> RanksNow() const;
   // Calls `visit` for each rank, by number, with the last word of its client (nullptr: none to this
-  // server). It must neither keep what it gets nor ask anything of the job.
+  // server). It must neither keep its arguments nor ask anything of the job.
   using RankVisitor = std::function<void(const store::RankRecord&, const ClientReport*)>;
   void VisitRanks(const RankVisitor& visit) const;
   // Finds a rank's place; takes no lock if the rank is known. If it may have registered with
@@ -344,7 +344,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void FindRank(int rank, RankFound found);
   // The rank's record, as far as this server knows it.
   std::optional<store::RankRecord> KnownRank(int rank) const;
-  // What the rank has reported of its present or last sweep.
+  // The rank's reports of its present or last sweep.
   struct ReportedRows {
     std::vector<ProfileKey> rows;
     bool done = false;
@@ -365,7 +365,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   };
   using OperationPointer = std::shared_ptr<Operation>;
 
-  // What may throw, and at which command; 0 if at none.
+  // A step that may throw, and the index of its command; 0 if it has none.
   using Attempt = std::pair<std::string_view, std::size_t>;
 
   void Begin(const OperationPointer& operation);
@@ -447,7 +447,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   Underway underway_ PERSEUS_GUARDED_BY(strand_);
   bool is_changing_ PERSEUS_GUARDED_BY(strand_) = false;  // A change of the phase is under way.
   std::deque<OperationPointer> waiting_ PERSEUS_GUARDED_BY(strand_);  // For that.
-  // Readings: one at a time; who asks meanwhile waits for the next.
+  // Readings: one at a time; callers meanwhile wait for the next.
   bool is_reading_ PERSEUS_GUARDED_BY(strand_) = false;
   std::vector<Refreshed> of_this_reading_ PERSEUS_GUARDED_BY(strand_);
   std::vector<Refreshed> of_next_reading_ PERSEUS_GUARDED_BY(strand_);
@@ -472,7 +472,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   mutable std::optional<std::vector<ComputationCounts>> planned_ PERSEUS_GUARDED_BY(strand_);
   JobWatch watch_ PERSEUS_GUARDED_BY(strand_);
   DriftWatch drift_ PERSEUS_GUARDED_BY(strand_);
-  // What ranks that report to this server measured; not durable.
+  // Measurements of the ranks that report to this server; not durable.
   ConditionsWatch conditions_ PERSEUS_GUARDED_BY(strand_);
   std::shared_ptr<const MeasuredTimeline> timeline_ PERSEUS_GUARDED_BY(strand_);  // See JobView.
   double conditions_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;                  // Looked at next.

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What ranks report of their iterations.
+// Ranks' reports of their iterations.
 
 #include <fmt/format.h>
 
@@ -99,7 +99,7 @@ void ManagedJob::KeepTimeline(const WholeIteration& whole, const IterationReport
   timeline_ = std::move(timeline);
 }
 
-// What went wrong is news once: clients repeat it with each report.
+// Announces a client's error once: clients repeat it with each report.
 void ManagedJob::Hear(const ClientReport& client, std::size_t iterations) {
   rank_watch_.Hear(client, iterations, context_->now().seconds);
   ClientReport& last = clients_[client.rank];
@@ -111,7 +111,7 @@ void ManagedJob::Hear(const ClientReport& client, std::size_t iterations) {
   last = client;
   last.heard_at_seconds = context_->now().day_seconds;
   if (client.conditions) conditions_.Take(client.rank, *client.conditions);
-  // What waits for a store that is away would wait once for each report.
+  // While the store is away, each report would add one more waiting command.
   if (!is_changing_ && CanSetClocksAgain(client)) RunInternal(Reprofile{});
 }
 

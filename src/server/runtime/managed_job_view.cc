@@ -9,7 +9,7 @@
 
 #include "server/runtime/managed_job.h"
 
-// What is shown of a job.
+// Views of a job.
 namespace perseus::server {
 
 namespace {
@@ -138,7 +138,7 @@ bool ManagedJob::WantsWork() const {
   return LacksPlans(life_.phase);
 }
 
-// What is shown of a job's ranks, one by one.
+// Views of a job's ranks, one by one.
 
 std::vector<RankNow> ManagedJob::RanksNow() const {
   const Strand::Turn turn(strand_);

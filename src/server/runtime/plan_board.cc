@@ -88,7 +88,7 @@ void PlanBoard::Confirm(std::int64_t ticket) {
 }
 
 void PlanBoard::Forget(std::int64_t ticket) {
-  // Destroyed without the lock: what it holds may call back.
+  // Destroyed without the lock: its callbacks may call back.
   std::map<std::int64_t, Entry>::node_type entry;
   const MutexLock lock(mutex_);
   entry = waiting_.extract(ticket);

@@ -54,8 +54,8 @@ class PlanTexts {
       PERSEUS_GUARDED_BY(mutex_);
 };
 
-// Where ranks read the current plan and wait for the next. Thread-safe. It has a lock of its own,
-// so that no reader waits for the job's lock.
+// Gives ranks the current plan, or lets them wait for the next. Thread-safe. It has a lock of its
+// own, so that no reader waits for the job's lock.
 class PlanBoard {
  public:
   // Called once: on the thread that publishes, or within Wait() if a later version is there
@@ -83,9 +83,9 @@ class PlanBoard {
   // The last ticket that Wait() returned.
   std::int64_t last_ticket() const;
 
-  // To be called after a reading of the store that began after `ticket` was given: the current plan
-  // is what the store holds. Calls all waiters up to `ticket` that wait for a later version. Their
-  // version comes from another store, or from commits that the store lost.
+  // To be called after a reading of the store that began after `ticket` was given: the store holds
+  // the current plan. Calls all waiters up to `ticket` that wait for a later version. Their version
+  // comes from another store, or from commits that the store lost.
   void Confirm(std::int64_t ticket);
 
   // Drops the waiter of this ticket if it still waits.

@@ -11,8 +11,8 @@
 
 namespace perseus::server {
 
-// What is wrong with the rank whose client has reported, one sentence for this client; "": nothing.
-// That ranks are missing is told to the first rank alone. Locks one job after the other.
+// The trouble of the rank whose client has reported, in a sentence for this client; "": none.
+// Missing ranks are told to the first rank alone. Locks one job after the other.
 std::string TroubleOf(const JobService& service, const ManagedJob& job, const ClientReport& client);
 
 }  // namespace perseus::server

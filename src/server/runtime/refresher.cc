@@ -12,7 +12,7 @@
 namespace perseus::server {
 namespace {
 
-// Of what the last refresh took, until the next one of the same job.
+// Of the time of the last refresh, until the next one of the same job.
 constexpr int kPauseShare = 3;
 constexpr auto kLeastPause = std::chrono::milliseconds(10);
 

@@ -15,7 +15,7 @@ namespace {
 
 using store::Parts;
 
-// What cannot be built or read back is planned again.
+// Leaves objects out that cannot be built or read back: they are planned again.
 void Build(const store::StoredJob& stored, Built* built) {
   if (built->job == nullptr) built->job = BuildJob(stored.job).value_or(nullptr);
   if (built->job == nullptr || !stored.curve) return;
@@ -56,8 +56,8 @@ Result<Reading> ReadNow(store::Store& store, const std::string& id, Known known)
 
 LoadedJob LifeOf(const store::StoredJob& stored) {
   Built built;
-  // Notes on a given profile are shown at once. Whoever plans a measured one builds it, as he needs
-  // its text, too.
+  // Notes on a given profile are shown at once. A planner builds a measured one, as it needs the
+  // text, too.
   const bool is_given = stored.job.profile_source == kGivenSource;
   const bool is_over = stored.job.state == store::JobState::kFinished;
   if ((stored.curve || is_given) && !is_over) Build(stored, &built);

@@ -46,8 +46,8 @@ class Readers {
     changed_.NotifyOne();
   }
 
-  // Runs `work`, which returns a Result or an Outcome, and calls `done` with it. What `work` throws
-  // is an error, so `done` is called whatever happens, but after Stop(). `what`: see
+  // Runs `work`, which returns a Result or an Outcome, and calls `done` with it. An exception of
+  // `work` is an error, so `done` is called whatever happens, but after Stop(). `what`: see
   // WithoutThrowing().
   template <typename Work, typename Done>
   void Read(const char* what, Work work, Done done) {
@@ -85,7 +85,7 @@ class Readers {
       } catch (const std::exception& exception) {
         Tell(std::string("A bug: a reading threw: ") + exception.what());
       }
-      task = nullptr;  // What it holds may call back: it goes without the lock.
+      task = nullptr;  // Its captures may call back: it goes without the lock.
     }
   }
 

@@ -21,11 +21,11 @@ namespace {
 
 // Until work that failed is tried again, here or elsewhere.
 constexpr double kRetryLeaseSeconds = 5;
-// Where nobody else can ask for work: for what is tried again.
+// For a store that is not shared: a poll finds only work that is tried again.
 constexpr double kOwnPollSeconds = 1;
-// Nobody waits for the lease of a store that is not shared, and each renewal is a commit.
+// For a store that is not shared: no server waits for the lease, and each renewal is a commit.
 constexpr double kOwnLeaseFactor = 30;
-// So much nicer than those that answer; not so much that who holds a lock is kept from its end.
+// Nicer than the threads that answer, but not so nice that the holder of a lock starves.
 constexpr int kNicer = 15;
 constexpr int kNicest = 19;
 
@@ -142,7 +142,7 @@ std::shared_ptr<Worker::InHand> Worker::Next(Pool* pool) {
 void Worker::RunOne(InHand* work) {
   while (true) {
     const bool is_settled = PerformOne(*work);
-    // Where the store cannot be told, the lease runs out, and the work is done again.
+    // If the store cannot be told, the lease runs out, and the work is done again.
     if (!work->is_lost && is_settled) {
       static_cast<void>(store_.FinishWork(work->job));
     } else if (!work->is_lost) {
@@ -151,7 +151,7 @@ void Worker::RunOne(InHand* work) {
     const MutexLock lock(mutex_);
     if (std::exchange(work->is_claimed_again, false) && !stopping_) continue;
     in_hand_.erase(work->job);
-    // What was wanted meanwhile may be of the other kind, whose threads wait for news.
+    // Newer work may be of the other kind, whose threads wait for news.
     urgent_.is_woken = true;
     other_.is_woken = true;
     changed_.NotifyAll();
@@ -180,7 +180,7 @@ void Worker::RenewAll() {
     for (const auto& work : all) {
       if (stopping_) return;
       const auto renewed = Renew(work->job);
-      // A store that is away takes the lease from nobody; it tells who has it once it is back.
+      // A store that is away takes no lease back; it names the lease's holder once it is back.
       if (renewed && !*renewed && in_hand_.contains(work->job)) work->is_lost = true;
     }
   }

@@ -88,7 +88,7 @@ class Worker {
   // Without the lock meanwhile.
   Result<std::optional<std::string>> Claim(store::WorkKind kind) PERSEUS_REQUIRES(mutex_);
   Result<bool> Renew(const std::string& job) PERSEUS_REQUIRES(mutex_);
-  // So many times longer where nobody else can take over.
+  // So many times longer where no other server can take over.
   double Lasting(double seconds) const;
 
   store::Store& store_;

@@ -55,7 +55,7 @@ Result<std::shared_ptr<const Backend>> OpenBackend(const std::string& spec) {
 
 namespace {
 
-// A version that was released is never edited: what changes is a step of its own at the end.
+// A version that was released is never edited: a change is a step of its own at the end.
 constexpr std::array<std::string_view, 19> kVersion1 = {
     R"(CREATE TABLE jobs (
          id TEXT PRIMARY KEY,
@@ -163,7 +163,7 @@ constexpr std::array<std::string_view, 19> kVersion1 = {
          total_energy DOUBLE PRECISION NOT NULL,
          square_energy DOUBLE PRECISION NOT NULL,
          PRIMARY KEY (job, plan_version, server)))",
-    // What some server should compute, and who does until when.
+    // Work for the servers, and the lease of the server that does it.
     R"(CREATE TABLE work (
          job TEXT PRIMARY KEY REFERENCES jobs(id) ON DELETE CASCADE,
          server TEXT NOT NULL,
@@ -264,7 +264,7 @@ Result<void> Migrate(soci::session& sql, const Backend& backend,
     for (const std::string_view statement : steps[static_cast<std::size_t>(step)])
       sql << std::string(statement);
   }
-  // Always: who may not write hears of it now.
+  // Always: without the right to write, it fails now.
   sql << "UPDATE schema_version SET version = :v", soci::use(target);
   return {};
 }

@@ -24,7 +24,7 @@ namespace perseus::store {
 // One SQL statement with any number of values. It is sent once and has no name in the database;
 // SOCI's own `prepare` would leave named statements behind, and a pooler like PgBouncer would hand
 // them to other clients. Values are bound by reference in the order of their names in the text, so
-// they must live as long as the query. Throws what SOCI throws.
+// they must live as long as the query. Throws as SOCI does.
 class Query {
  public:
   Query(soci::session& sql, const std::string& text) : text_(text), statement_(sql) {}
@@ -77,11 +77,10 @@ class Query {
   bool is_executed_ = false;
 };
 
-// All that differs between databases. The SQL of the other files is what SQLite
-// and PostgreSQL have in common: BIGINT, DOUBLE PRECISION, TEXT, ON CONFLICT,
-// RETURNING.
+// All differences between databases. The SQL of the other files is common to SQLite and PostgreSQL:
+// BIGINT, DOUBLE PRECISION, TEXT, ON CONFLICT, RETURNING.
 
-// What an exception of SOCI means for the caller.
+// The meaning of an exception of SOCI for the caller.
 enum class FaultKind : std::uint8_t {
   kRefused,   // The tables refused what was written; the database is well.
   kInTheWay,  // Another transaction was in the way. Nothing was written; trying again helps.
@@ -120,7 +119,7 @@ class Backend {
   // would.
   virtual std::optional<Error> WhyLost() const { return std::nullopt; }
 
-  // What is free on the disk of the store; nullopt: that is another machine's.
+  // Free bytes on the disk of the store; nullopt: it is another machine's.
   virtual std::optional<std::uint64_t> FreeBytes() const { return std::nullopt; }
 
   // Opens a connection with durability and constraints switched on. Throws exceptions that
@@ -141,7 +140,7 @@ class Backend {
   // SQL expression: seconds since 1970 by the database's clock.
   virtual std::string_view now() const = 0;
   // SQL expression for times of leases. If one process owns the store, this is the time since boot,
-  // which nobody can set.
+  // which cannot be set.
   virtual std::string lease_now() const { return std::string(now()); }
   // SQL expression for a whole number that names the database as long as it can lose no commit:
   // another one after a restart, or when a standby took over. (A file is always the same.)
@@ -176,7 +175,7 @@ class Backend {
 Result<std::shared_ptr<const Backend>> OpenBackend(const std::string& spec);
 // The file of a SQLite store; nullopt: `spec` is of another kind.
 std::optional<std::string> SqliteFileOf(const std::string& spec);
-// What can be said against `spec` at once, without making or locking a file or asking a database.
+// Checks `spec` as far as possible without making or locking a file or asking a database.
 Result<void> CheckSpec(const std::string& spec);
 
 // The version of the tables that this program writes.
@@ -185,12 +184,12 @@ inline constexpr int kSchemaVersion = 1;
 // The table of this version, which Migrate() itself fills.
 inline constexpr std::string_view kVersionTable = "schema_version";
 
-// The names of all tables of the database, in the order in which they were made. Throws what SOCI
-// throws.
+// The names of all tables of the database, in the order in which they were made. Throws as SOCI
+// does.
 std::vector<std::string> Tables(soci::session& sql, const Backend& backend);
 
 // Whether the database holds the tables of a store; false: it has no tables. Fails if it has the
-// tables of another program. Throws what SOCI throws.
+// tables of another program. Throws as SOCI does.
 Result<bool> CheckIsStore(soci::session& sql, const Backend& backend);
 
 // The statements that bring the tables from one version to the next.
@@ -200,7 +199,7 @@ std::span<const SchemaStep> SchemaSteps();
 
 // Creates the tables, or migrates those of an older version to the last of `steps`. The caller must
 // have begun a transaction with Backend::BeginToMigrate(). Fails, and writes nothing, if the tables
-// are newer. Throws what SOCI throws. (Tests add steps, to be a later program.)
+// are newer. Throws as SOCI does. (Tests add steps, to be a later program.)
 Result<void> Migrate(soci::session& sql, const Backend& backend,
                      std::span<const SchemaStep> steps = SchemaSteps());
 

@@ -53,7 +53,7 @@ bool ParseList(std::string_view text, char separator, std::vector<T>* values) {
   });
 }
 
-// What is said of a row only where it is known, each behind its letter: "t0.01".
+// Values of a row that are written only if known, each behind its letter: "t0.01".
 using Extra = std::variant<double MeasuredRow::*, std::optional<double> MeasuredRow::*,
                            std::vector<double> MeasuredRow::*, bool MeasuredRow::*>;
 constexpr std::array<std::pair<char, Extra>, 11> kExtras = {{

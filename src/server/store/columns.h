@@ -24,7 +24,7 @@
 // and reading are loops over it.
 namespace perseus::store {
 
-// Throws no SOCI error, and still is not what was written.
+// A cell that SOCI reads without an error, but that the program did not write.
 struct OddCell {
   std::string_view table;
 };
@@ -130,7 +130,7 @@ constexpr auto Of(std::string_view name) {
 template <typename Row>
 using Columns = std::span<const Column<Row>>;
 
-// What a query binds for one row.
+// The values that a query binds for one row.
 template <typename Row>
 class Cells {
  public:
@@ -143,7 +143,7 @@ class Cells {
   void Into(Query* query) {
     Each([query](auto& value) { query->Into(value); });
   }
-  // Reads what came. Throws OddCell.
+  // Reads the fetched values. Throws OddCell.
   void Complete(Row* row, std::string_view table) const {
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       if (!columns_[i].set(values_[i], row)) throw OddCell{table};
@@ -204,7 +204,7 @@ std::string MergedNames(Columns<Row> columns) {
   return text;
 }
 
-// What an INSERT says beside the columns: their names and places come first.
+// Parts of an INSERT beside the columns: their names and places come first.
 struct InsertMore {
   std::string names = {};   // "server, "
   std::string places = {};  // ":s, "
@@ -223,7 +223,7 @@ void Insert(soci::session& sql, std::string_view table, Columns<Row> columns, co
   query.Execute();
 }
 
-// The rows of one job. `names`: those of the columns, or what stands for them. Throws OddCell.
+// The rows of one job. `names`: the columns' names, or expressions for them. Throws OddCell.
 template <typename Row>
 std::vector<Row> SelectOf(soci::session& sql, std::string_view table, Columns<Row> columns,
                           const std::string& job, std::string_view order) {

@@ -118,7 +118,7 @@ std::size_t BytesOf(const Row& row) {
   return bytes;
 }
 
-// How many rows, and a sum over what they hold, in whatever order they come.
+// The number of rows, and a sum over their cells, independent of their order.
 struct Contents {
   std::int64_t rows = 0;
   std::uint64_t sum = 0;
@@ -163,7 +163,7 @@ class Side {
     if (is_begun_) static_cast<void>(Try([&] { *session_ << "ROLLBACK"; }));
   }
 
-  // Runs what may throw what SOCI throws.
+  // Runs `work`, which may throw as SOCI does.
   Result<void> Try(const std::function<void()>& work) {
     try {
       work();
@@ -208,8 +208,8 @@ class Side {
     while (true) {
       std::vector<std::string> users;
       Result<void> asked = Try([&] {
-        // PostgreSQL keeps what a transaction saw of the sessions first: without this, one that
-        // ends meanwhile would seem to stay.
+        // PostgreSQL keeps a transaction's first view of the sessions: without this, one that ends
+        // meanwhile would seem to stay.
         *session_ << "SELECT pg_stat_clear_snapshot()";
         std::string user;
         Query query(*session_, std::string(backend_->other_users()));
@@ -422,7 +422,7 @@ class Copier {
   std::vector<std::string> tables_;  // Of this program, in an order in which they can be filled.
 };
 
-// What a copy makes of a SQLite file that was not there; it goes again unless the copy is done.
+// A SQLite file that a copy makes; removed unless the copy is done.
 class NewFile {
  public:
   NewFile() = default;

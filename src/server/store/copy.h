@@ -18,7 +18,7 @@ struct CopiedTable {
   std::int64_t rows = 0;
 };
 
-// What CopyStore() did.
+// The result of CopyStore().
 struct StoreCopy {
   std::string from;  // For messages: without a password.
   std::string to;

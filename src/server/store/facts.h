@@ -147,8 +147,8 @@ struct ProfileRecord {
 };
 inline constexpr int kMostStoredProfiles = 1000;  // The store keeps the newest.
 
-// What `job`, which uses this profile of the library, measured of noise and latency, as JSON; see
-// server::KeptConditions. Replaces what the profile had. Empty: no job told any.
+// Noise and latency as measured by `job`, which uses this profile of the library, as JSON; see
+// server::KeptConditions. Replaces the profile's earlier ones. Empty: no job told any.
 struct ProfileConditions {
   std::string job = {};
   std::string profile = {};
@@ -209,7 +209,7 @@ struct StragglerGone {
 };
 
 // Sums of the iterations under one version of the plan that ranks reported to one server. Replaces
-// what the same server wrote about this version before.
+// the same server's earlier sums of this version.
 struct IterationSummary {
   std::string job = {};
   std::int64_t plan_version = 0;
@@ -246,10 +246,10 @@ struct IterationTimes {
   friend bool operator==(const IterationTimes&, const IterationTimes&) = default;
 };
 
-// Sums of the iterations that ranks reported to one server in one span of time. Replaces what the
-// same server wrote of this span before. From `reports` on they are sums over ranks, so that those
-// of servers add up also where ranks of one job report to several: `reports` / `ranks` is the
-// number of iterations.
+// Sums of the iterations that ranks reported to one server in one span of time. Replaces the same
+// server's earlier sums of this span. From `reports` on they are sums over ranks, so that those of
+// servers add up also where ranks of one job report to several: `reports` / `ranks` is the number
+// of iterations.
 struct HistoryRow {
   std::string job = {};
   Resolution resolution = Resolution::kMinute;
@@ -263,10 +263,10 @@ struct HistoryRow {
   double total_seconds = 0;
   std::int64_t energy_reports = 0;  // Reports with energy; the rest sums over these.
   double joules = 0;
-  // What they saved against maximum clocks, by what their plan promises. Negative: it needed more.
+  // Savings against maximum clocks, as their plan promises. Negative: they needed more.
   double promised_joules = 0;
-  // Of the reports whose plan was compared with no clock set: what they used, and what they saved
-  // by that comparison.
+  // Of the reports whose plan was compared with no clock set: energy, and savings by that
+  // comparison.
   double compared_joules = 0;
   double realised_joules = 0;
   // Iterations that were complete in the span.
@@ -305,8 +305,8 @@ struct DetectionChange {
   std::string detection_json = {};
 };
 
-// What the job's ranks measured of noise and latency, and for which of them its plans are made, as
-// JSON; see server::ConditionsState. Empty: the job does not measure them.
+// Noise and latency as the job's ranks measured them, and as its plans assume them, as JSON; see
+// server::ConditionsState. Empty: the job does not measure them.
 struct ConditionsChange {
   std::string job = {};
   std::string conditions_json = {};
@@ -351,7 +351,7 @@ struct JobMarks {
   friend bool operator==(const JobMarks&, const JobMarks&) = default;
 };
 
-// Where the history of a counter begins: below it are only counters of earlier ones.
+// The first counter of a history: below it are only counters of earlier ones.
 inline constexpr int kHistoryBits = 20;
 constexpr std::int64_t HistoryOf(std::int64_t counter) {
   return counter >> kHistoryBits << kHistoryBits;
@@ -400,7 +400,7 @@ struct StoredJob {
   std::optional<PlanVersion> version = {};       // The last one.
   std::vector<StragglerRecord> stragglers = {};  // By id, without those that were cleared.
   std::int64_t last_straggler = 0;               // The highest id that was ever used.
-  // By version: what this process wrote, and sums over all others.
+  // By version: sums of this process, and sums over all others.
   std::vector<IterationSummary> iterations_here = {};
   std::vector<IterationSummary> iterations_elsewhere = {};
   std::vector<HistoryRow> history_here = {};  // The last of each resolution of this process.

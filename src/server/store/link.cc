@@ -206,7 +206,7 @@ void Watchdog::ShutDownLateOnes() {
         ++entry;
         continue;
       }
-      // Under the lock: it is not closed meanwhile, nor its number somebody else's.
+      // Under the lock: it is not closed meanwhile, nor its number reused.
       ::shutdown(entry->first, SHUT_RDWR);
       entry = deadlines_.erase(entry);
     }

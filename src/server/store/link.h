@@ -82,8 +82,8 @@ class Link {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // Runs `begin`, `work` and COMMIT. `work` may throw what SOCI throws. If the database is a
-  // server, this takes no longer than about `seconds`. Returns nullopt on success.
+  // Runs `begin`, `work` and COMMIT. `work` may throw as SOCI does. If the database is a server,
+  // this takes no longer than about `seconds`. Returns nullopt on success.
   std::optional<Failure> Try(const std::string& begin, double seconds, const Work& work);
 
   // The same, but tries again for kWaitSeconds while the connection is lost or another transaction
@@ -120,7 +120,7 @@ class Link {
   std::unique_ptr<soci::session> session_ PERSEUS_GUARDED_BY(mutex_);
   // A connection that took too long; it may come yet.
   std::future<Connection> connecting_ PERSEUS_GUARDED_BY(mutex_);
-  std::atomic<bool> is_trying_ = false;  // Whoever has `mutex_` is at the database.
+  std::atomic<bool> is_trying_ = false;  // The holder of `mutex_` is at the database.
   Mutex lost_mutex_;                     // Never held for long.
   std::optional<Clock::time_point> lost_since_ PERSEUS_GUARDED_BY(lost_mutex_);
 };

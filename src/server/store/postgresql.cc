@@ -56,8 +56,8 @@ constexpr std::array<std::pair<const char*, const char*>, 7> kDefaults = {{
     {"client_encoding", "UTF8"},
 }};
 
-// All but letters and digits, so that nobody who reads it on the way is misled:
-// SOCI splits what it is given at blanks and at the first "=".
+// All but letters and digits, so that no parser on the way is misled: SOCI splits its text at
+// blanks and at the first "=".
 std::string Encoded(std::string_view text) {
   std::string encoded;
   for (const char byte : text) {
@@ -69,8 +69,8 @@ std::string Encoded(std::string_view text) {
   return encoded;
 }
 
-// Whether it may be one whose password has a / as it stands: what libpq takes for the
-// port and the database then are pieces of it.
+// Whether the password may hold a plain /: libpq then takes pieces of it for the port and the
+// database.
 bool IsMisread(std::string_view uri, std::string_view ports) {
   const bool are_numbers = std::all_of(ports.begin(), ports.end(),
                                        [](char c) { return (c >= '0' && c <= '9') || c == ','; });
@@ -223,8 +223,8 @@ std::string Detail(std::string text, const std::string& password) {
   return line;
 }
 
-// What an exception of SOCI's PostgreSQL backend means: decided by its SQLSTATE or, if there is no
-// connection and so no SQLSTATE, by libpq's message.
+// The meaning of an exception of SOCI's PostgreSQL backend: decided by its SQLSTATE or, if there is
+// no connection and so no SQLSTATE, by libpq's message.
 Fault PostgresqlFault(const PostgresqlAddress& address, const std::exception& exception) {
   if (dynamic_cast<const UnfitDatabase*>(&exception) != nullptr) {
     return {FaultKind::kFailed,
@@ -337,7 +337,7 @@ void PostgresqlListener::ListenAndLook() {
   while (true) {
     if (connection_ == nullptr && !is_pooled_ && Clock::now() >= connect_at_) {
       Connect();
-      look_at = Clock::now();  // What was told before is not told again.
+      look_at = Clock::now();  // Earlier notices are not told again.
     }
     if (Clock::now() >= look_at) {
       look_();

@@ -47,15 +47,14 @@ std::optional<FileId> IdOf(const std::string& path) {
   return FileId{.device = status.st_dev, .number = status.st_ino};
 }
 
-// Where a link leads, beside which SQLite puts its log.
+// The target of a link, beside which SQLite puts its log.
 std::string RealPath(const std::string& file) {
   std::error_code none;
   const std::string real = std::filesystem::weakly_canonical(file, none).string();
   return real.empty() ? file : real;
 }
 
-// What the process that holds a lock wrote of itself: its id. Nullopt: no process of ours
-// wrote that.
+// The process id that the holder of a lock wrote. Nullopt: no process of ours wrote the text.
 std::optional<std::string> LockOwner(const FileDescriptor& lock) {
   std::array<char, 32> text = {};
   const ssize_t size = ::pread(lock.get(), text.data(), text.size(), 0);
@@ -65,8 +64,8 @@ std::optional<std::string> LockOwner(const FileDescriptor& lock) {
   return is_id ? std::optional(owner) : std::nullopt;
 }
 
-// Opens FILE.lock, which may have been put there by somebody else: no link is followed, and
-// nothing is written into what is not ours.
+// Opens FILE.lock, which another user may have put there: no link is followed, and nothing is
+// written into another program's file.
 Result<FileDescriptor> OpenLock(const std::string& path) {
   FileDescriptor lock = OpenFile(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
   struct stat status = {};
@@ -93,8 +92,8 @@ tl::unexpected<Error> InUse(const std::string& file, const FileDescriptor& lock)
                                file, owner.empty() ? "" : fmt::format(" (id {})", owner)));
 }
 
-// One process keeps what it knows of jobs in memory, so that a second one must
-// not write behind its back.
+// One process keeps its knowledge of jobs in memory, so that a second one must not write behind its
+// back.
 Result<FileDescriptor> TakeLock(const std::string& file) {
   const std::string path = file + ".lock";
   Result<FileDescriptor> lock = OpenLock(path);
@@ -112,7 +111,7 @@ Result<FileDescriptor> TakeLock(const std::string& file) {
   return lock;
 }
 
-// Who runs as root must not write where another user could have put a link meanwhile.
+// Root must not write where another user could have put a link meanwhile.
 Result<void> CheckOwners(const std::string& file) {
   if (::geteuid() != 0) return {};
   const auto refuse = [](const std::string& path, std::string_view why) {
@@ -183,7 +182,7 @@ std::string SqliteSentence(const std::string& name, int code, const std::string&
   }
 }
 
-// What SOCI's own steps say, which throw the plain type.
+// The code for a text of SOCI's own steps, which throw the plain type.
 int CodeOfText(std::string_view text) {
   const auto has = [&](std::string_view words) { return text.find(words) != text.npos; };
   if (has("constraint")) return SQLITE_CONSTRAINT;
@@ -303,14 +302,14 @@ class Sqlite : public Backend {
 
   const std::string file_;
   const FileDescriptor lock_;  // Of FILE.lock; given back by the kernel, however we end.
-  // Whose loss loses the store: the database, its log and the lock.
+  // Files whose loss loses the store: the database, its log and the lock.
   std::array<std::string, 3> watched_;
   mutable Mutex mutex_;
   mutable std::array<std::optional<FileId>, 3> ids_ PERSEUS_GUARDED_BY(mutex_);
 };
 
-// A file that another program made must stay as it is, without even a lock beside
-// it. What cannot be read at all is left to Connect(), which says why.
+// A file that another program made must stay as it is, without even a lock beside it. Connect()
+// reports a file that cannot be read at all.
 Result<void> CheckNotAStranger(const Sqlite& backend) {
   struct stat status = {};
   if (::stat(backend.name().c_str(), &status) != 0 || status.st_size == 0) return {};
@@ -329,7 +328,7 @@ Result<void> CheckNotAStranger(const Sqlite& backend) {
   }
 }
 
-// What is there already can be a database.
+// Checks that an existing file can be a database.
 Result<void> CheckKind(const std::string& file) {
   const std::string folder = std::filesystem::path(file).parent_path().string();
   struct stat status = {};

@@ -36,7 +36,7 @@
 
 // The queue of planning work: rows that WorkWanted facts made. Each is leased to one server until a
 // time of Backend::lease_now(). All functions run within a transaction that the caller began, and
-// throw what SOCI throws.
+// throw as SOCI does.
 namespace perseus::store {
 
 using soci::use;
@@ -47,8 +47,8 @@ using soci::use;
 class Writer {
  public:
   using ProblemCallback = std::function<void(const std::string& sentence)>;
-  // Called on the writing thread, after a commit that changed what other servers wait for, with the
-  // marks of the changed jobs.
+  // Called on the writing thread, after a commit that other servers wait for, with the marks of the
+  // changed jobs.
   using NewsCallback = std::function<void(const std::vector<JobMarks>&)>;
 
   // `link` must outlive this object.
@@ -122,15 +122,15 @@ class Writer {
 
 namespace {
 
-// What one commit takes at most: bounds how long the first of them waits.
+// Requests of one commit at most: bounds how long the first of them waits.
 constexpr std::size_t kMostRequests = 2048;
-// Where another transaction is in the way.
+// If another transaction is in the way.
 constexpr int kMostTries = 5;
 // A transaction that takes longer is with a database that does not answer; a large
 // one of plans may take its time.
 constexpr double kTransactionSeconds = 5;
 constexpr double kBytesPerSecond = 2e6;
-// Who asked for a change has given up after these: it must not come over newer ones.
+// A client gives up its change after these: it must not come over newer ones.
 constexpr std::chrono::seconds kRequestPatience{10};
 
 bool HasOnlyRows(const Request& request) {
@@ -138,15 +138,15 @@ bool HasOnlyRows(const Request& request) {
          std::all_of(request.facts.begin(), request.facts.end(), IsRow);
 }
 
-// What may be written twice: a rank that is there already stays as it is. Nobody hears that it is
-// not known whether it was written, but where it never can be.
+// Requests that may be written twice, so that an unknown result is tried again: a rank that is
+// there already stays as it is.
 bool IsRepeatable(const Request& request) {
   return !request.expected_revision &&
          std::all_of(request.facts.begin(), request.facts.end(),
                      [](const Fact& fact) { return std::holds_alternative<RankRecord>(fact); });
 }
 
-// What is long of a fact.
+// The size of a fact's long texts.
 double BytesOf(const Fact& fact) {
   double bytes = 0;
   if (const auto* const curve = std::get_if<CurveRecord>(&fact)) {
@@ -207,7 +207,7 @@ void Writer::Add(Request request, WrittenCallback written) {
 }
 
 Result<JobMarks> Writer::Write(Request request) {
-  // Shared: whoever sets it may still be in it when it is read.
+  // Shared: the setting thread may still be in it when it is read.
   auto promise = std::make_shared<std::promise<Result<JobMarks>>>();
   std::future<Result<JobMarks>> future = promise->get_future();
   AddEntry({.request = std::move(request),
@@ -420,7 +420,7 @@ void Writer::Acknowledge(Entry* entry) {
     }
   }
   if (entry->at_once) {
-    // The end of it is the caller's, who goes away with it.
+    // The caller waits for this call.
     entry->written(result);
     return;
   }
@@ -446,7 +446,7 @@ void Writer::TellNews(const std::vector<Entry>& batch) const {
   if (!marks.empty()) on_news_(marks);
 }
 
-// What was written is durable whatever the callback does; the next ones are called.
+// Calls a callback. If it throws, its facts stay durable, and the next ones are called.
 void Writer::Notify(const Acknowledgement& next) const {
   try {
     next.written(next.result);
@@ -468,7 +468,7 @@ void Writer::NotifyAll() {
     {
       const MutexUnlock unlocked(mutex_);
       Notify(next);
-      next = {};  // What the callback holds goes now, not with the next one.
+      next = {};  // Frees the callback now, not with the next one.
     }
     is_notifying_ = false;
     if (stopping_) wake_writer_.NotifyAll();
@@ -511,7 +511,7 @@ class Store::Impl {
       migrated = store::Migrate(sql, *backend_);
       if (!migrated || backend_->is_shared()) return;
       // The process that had leases is dead, and the clock of leases may have started again with a
-      // boot. What waits keeps its order, before all that will be wanted.
+      // boot. Waiting work keeps its order, before all later work.
       sql << "UPDATE work SET server = '', leased_until = 0, wanted_at = wanted_at - (SELECT "
              "MAX(wanted_at) FROM work)";
     };
@@ -538,7 +538,7 @@ class Store::Impl {
     return migrated;
   }
 
-  // What `ask` returns, which runs in a transaction to read.
+  // The result of `ask`, which runs in a transaction to read.
   template <typename Ask>
   auto Read(double seconds, const Ask& ask)
       -> Result<decltype(ask(std::declval<soci::session&>()))> {
@@ -549,7 +549,7 @@ class Store::Impl {
     return found;
   }
 
-  // The same in a transaction to write, of what does no harm when it is done twice.
+  // The same in a transaction to write, for changes that do no harm when done twice.
   template <typename Work>
   auto Change(const Work& change) -> Result<decltype(change(std::declval<soci::session&>()))> {
     if (std::optional<Error> lost = backend_->WhyLost()) return tl::unexpected(*std::move(lost));
@@ -619,7 +619,7 @@ class Store::Impl {
   const std::shared_ptr<const Backend> backend_;
   Watchdog watchdog_;
   Link link_;
-  Link second_link_;  // Nobody who reads waits for a commit.
+  Link second_link_;  // Readers do not wait for commits.
   const Writer::ProblemCallback on_problem_;
   // The last, as their threads use the others.
   Writer writer_;
@@ -714,7 +714,7 @@ Result<std::vector<NamedHistoryRow>> Store::ListHistory(const HistoryQuery& want
 Result<void> Store::ForgetHistory(double now_seconds) {
   for (const Resolution resolution : {Resolution::kMinute, Resolution::kHour}) {
     const std::int64_t oldest = static_cast<std::int64_t>(now_seconds) - KeptOf(resolution);
-    // In several transactions: nobody waits long for one.
+    // In several transactions: no request waits long for one.
     for (std::int64_t deleted = kMostDeleted; deleted == kMostDeleted;) {
       auto changed = impl_->Done([&](soci::session& sql) {
         deleted = DeleteHistory(sql, resolution, oldest, kMostDeleted);
@@ -761,7 +761,7 @@ Result<std::optional<std::string>> Store::ClaimWork(double lease_seconds, WorkKi
 Result<bool> Store::RenewWork(const std::string& job, double lease_seconds) {
   return impl_->Change([&](soci::session& sql) {
     std::string renewed;
-    // Also one that has ended, as long as nobody else took it.
+    // Also one that has ended, as long as no other server took it.
     Query query(sql, fmt::format("UPDATE work SET leased_until = {} + :l WHERE job = :j AND "
                                  "server = :s RETURNING job",
                                  impl_->backend().lease_now()));

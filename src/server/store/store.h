@@ -59,17 +59,18 @@ struct StoreCounters {
 //   kConflict      the tables refused the facts: there is no such job, a rank's
 //                  position or a job's client_key is taken, or the job's revision is
 //                  not the expected one. Nothing was written; read again;
-//   kTooLate       a request's deadline has passed, or nobody waits for it. Nothing was written;
-//   read again; kDamaged       LoadJob() cannot read this one job; others are not affected; kIo the
-//   database or the disk failed. Nothing was written or, if the sentence says
+//   kTooLate       a deadline has passed, or no client waits any more. Nothing was written; read
+//                  again;
+//   kDamaged       LoadJob() cannot read this one job; others are not affected;
+//   kIo            the database or the disk failed. Nothing was written or, if the sentence says
 //                  so, it is not known whether it was: read again.
 class Store {
  public:
   // `spec`: "sqlite:FILE", which is created if it does not exist, or a libpq URI "postgresql://..."
   // of an existing database. Creates the tables, or migrates those of an older version, in one
   // transaction.
-  // `on_problem` gets sentences about callbacks that threw, damaged jobs, and what Open() waits
-  // for. It is called on a thread of the store or of the caller.
+  // `on_problem` gets sentences about callbacks that threw, damaged jobs, and the waits of
+  // Open(). It is called on a thread of the store or of the caller.
   // `keep_going`: if given, Open() waits for a database that is starting or recovering until
   // `keep_going` returns false (called about 20 times a second). Errors that waiting cannot repair,
   // such as a wrong password, are still returned at once.

@@ -174,7 +174,7 @@ Columns<Row> All(const std::array<Column<Row>, kSize>& columns) {
   return columns;
 }
 
-// A long text is left out of what is selected.
+// Leaves a long text out of the selection.
 std::string Without(std::string names, std::string_view name) {
   const std::string column = fmt::format(" {},", name);
   const std::size_t at = names.find(column);
@@ -436,7 +436,7 @@ Result<JobMarks> Conflict(const std::string& name, const std::string& job, bool 
                    fmt::format("{}: job {} has changed meanwhile, or is gone", name, job));
 }
 
-// Takes the step and tells what is then; nullopt: there is no such row, or it was last raised by
+// Takes the step and returns the new marks; nullopt: there is no such row, or it was last raised by
 // another instance of the database.
 std::optional<JobMarks> BumpMarks(soci::session& sql, const Backend& backend,
                                   const std::string& job, const Step& step,
@@ -517,7 +517,8 @@ Error DamageOf(const std::string& name, const std::string& job, std::string_view
                                 name, job, table)};
 }
 
-// The record, without its long texts unless they are wanted. Throws OddCell, as what follows.
+// The record, without its long texts unless they are wanted. Throws OddCell, as the next functions
+// do.
 void ReadRecord(soci::session& sql, bool has_profile, StoredJob* stored) {
   std::string names = NamesOf(All(kJobColumns));
   if (!has_profile) names = Without(Without(std::move(names), "profile"), "next_profile");
@@ -673,7 +674,7 @@ Result<JobMarks> WriteRequests(soci::session& sql, const Backend& backend,
   const Step step = StepOf(requests);
   std::optional<JobMarks> marks = BumpMarks(sql, backend, job, step, expected);
   if (!marks && BeginHistory(sql, backend, job)) {
-    // What was decided on a revision of another history is decided again.
+    // A decision on a revision of another history is made again.
     if (expected) return Conflict(backend.name(), job, true);
     marks = BumpMarks(sql, backend, job, step, {});
   }
@@ -705,7 +706,7 @@ Result<JobMarks> WriteRequests(soci::session& sql, const Backend& backend,
     }
   }
   FactWriter::WriteRanks(sql, ranks);
-  // The marks went on for the late ones, too, which changed nothing. Nobody has seen that yet.
+  // The marks went on for the late ones, too, which changed nothing. No server has seen that yet.
   const Step taken = StepOf(in_time);
   if (taken.revision < step.revision || taken.rows < step.rows) {
     marks =
@@ -801,7 +802,7 @@ std::vector<ProfileRecord> ReadProfiles(soci::session& sql, const ProfileQuery& 
     try {
       cells.Complete(&profile, "profiles");
     } catch (const OddCell&) {
-      continue;  // What cannot be read is as good as none.
+      continue;  // A row that cannot be read is as good as none.
     }
     all.push_back(std::move(profile));
   }
@@ -835,7 +836,7 @@ std::vector<NamedHistoryRow> ReadHistory(soci::session& sql, const HistoryQuery&
     named.iteration_seconds = MeanSeconds(named.row.times, longest, named.row.ranks);
     named.measured_iteration_seconds =
         MeanSeconds(named.row.measured_times, longest_measured, named.row.ranks);
-    // What cannot be read is as good as none: an account lacks no job.
+    // Labels that cannot be read are as good as none: an account lacks no job.
     if (!ReadCell(labels, &named.labels)) named.labels.clear();
     rows.push_back(named);
   }

@@ -21,7 +21,7 @@
 #include "server/store/facts.h"
 
 // Writes facts to the tables and reads them, within a transaction that the caller began. All
-// functions throw what SOCI throws.
+// functions throw as SOCI does.
 namespace perseus::store {
 
 // Facts about one job that are written together or not at all.

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What is shown stands in the part of the address after #, so that a link carries it.
+// Keeps the view in the part of the address after #, so that a link carries it.
 
 export interface Address {
   view: 'jobs' | 'job' | 'nodes';
@@ -37,7 +37,7 @@ export function jobLink(id: string): string {
   return format({ view: 'job', id, query: new URLSearchParams() });
 }
 
-// Changes what the address says without a step in the history, and without showing it anew.
+// Changes the address without a step in the history, and without showing it anew.
 export function remember(change: (query: URLSearchParams) => void): void {
   const address = parse(location.hash);
   change(address.query);

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Requests to the server that sent the page, with the token of who looks at it.
+// Requests to the server that sent the page, with the reader's token.
 
 const storageKey = 'perseus-token';
 
@@ -11,7 +11,7 @@ export class ApiError extends Error {
   }
 }
 
-// Why what the server says may be out of date; empty: it is not.
+// The reason why answers may be out of date; empty: they are not.
 let stale = '';
 export const staleSentence = (): string => stale;
 

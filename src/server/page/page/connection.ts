@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The line that says whether what is shown is of now, and how old it is.
+// The line that says whether the page is up to date, and how old it is.
 
 import { ApiError, staleSentence } from './api';
 import { setText } from './dom';

@@ -1,13 +1,13 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the page's elements are made and replaced with.
+// Makes and replaces the page's elements.
 
 import { Child, h } from 'charts/dom';
 
 export { Child, h };
 
-// Puts `children` in place of what is there. What has the focus keeps it, by its data-key.
+// Replaces the content by `children`. The focused element keeps the focus, by its data-key.
 export function replace(parent: Element, ...children: Child[]): void {
   const active = document.activeElement;
   const key = active !== null && parent.contains(active) ? active.getAttribute('data-key') : null;
@@ -48,7 +48,7 @@ export function table<T>(caption: string, columns: Column<T>[], rows: readonly T
                       : h('td', { class: kind(column) }, column.cell(row))))))));
 }
 
-// What stands behind a chart.
+// Details behind a chart.
 export function behind(key: string, title: string, content: Node): HTMLElement {
   return h('details', { 'data-key': key }, h('summary', { 'data-key': `${key}-summary` }, title),
       content);

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What happened to the job since the page was opened, the newest first.
+// Events of the job since the page was opened, the newest first.
 
 import { h, setText } from './dom';
 import type { ServerEvent } from './stream';

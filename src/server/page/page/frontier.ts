@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The frontier as points, and what a point of it comes to. No drawing.
+// The frontier as points, and the figures of a point. No drawing.
 
 import type { FrontierData, Mark, Point } from 'charts/charts';
 import type { Job, Plan } from './types';
@@ -13,7 +13,7 @@ export function readFrontier(csv: string): Point[] {
   }).filter((point) => Number.isFinite(point.time) && Number.isFinite(point.energy));
 }
 
-// Of one pipeline at maximum clocks, from what any plan says that it saves.
+// Of one pipeline at maximum clocks, from any plan's saving.
 export function baselineEnergy(plan: Plan | null): number | null {
   for (const each of [plan, ...Object.values(plan?.pipelines ?? {})]) {
     if (each?.energy_j === undefined || each.saving_percent === undefined) continue;
@@ -84,7 +84,7 @@ export function chartOf(points: Point[], job: Job): FrontierData {
   };
 }
 
-// A dozen points, for those who read rather than look.
+// A dozen points, for people who read rather than look.
 export function someOf(points: Point[], most = 12): Point[] {
   if (points.length <= most) return points;
   const step = (points.length - 1) / (most - 1);

@@ -1,8 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The frontier with the choice of a point: what it would come to, and then, for who may, the
-// change.
+// The frontier with the choice of a point: its figures, and then, with the right to it, the change.
 
 import { FrontierChart, Point } from 'charts/charts';
 import { get, jobPath, send } from './api';

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a job did over the last hour or day: iteration time, power, and what its plans saved.
+// A job's last hour or day: iteration time, power, and the savings of its plans.
 
 import { LineChart } from 'charts/charts';
 import { parse, put, remember } from './address';
@@ -16,7 +16,7 @@ const emptyRestSeconds = 5;
 const lengths = { hour: 3600, day: 86400 };
 const mostRows = 24;  // Of the table.
 
-// Of what maximum clocks would have used.
+// As a share of the use at maximum clocks.
 function saving(used: number | null, saved: number | null): number | null {
   if (used === null || saved === null || used + saved <= 0) return null;
   return 100 * saved / (used + saved);
@@ -111,7 +111,7 @@ export class HistorySection {
           `${jobPath(this.id)}/history?resolution=minute&since=${from}`, this.signal);
       if (wanted === this.span.value) {
         this.draw(history.rows, { from, to: now, each: history.span_s });
-        // What begins is to be seen soon.
+        // Looks again soon while there are no rows.
         if (history.rows.length === 0) this.readAt -= restSeconds[wanted] - emptyRestSeconds;
       }
     } catch (error) {

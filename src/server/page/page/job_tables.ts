@@ -14,7 +14,7 @@ export interface Section {
   content: (job: Job) => Child[] | null;
 }
 
-// What an operator must know first.
+// Sentences that an operator must read first.
 export function warnings(job: Job): string[] {
   const found = job.notes.map((note) => `${note.severity}: ${note.text}.`);
   if (job.state === 'failed') found.unshift(`The job failed: ${job.reason}.`);

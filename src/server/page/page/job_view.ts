@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// One job: figures first, then the frontier, an iteration, the ranks, and what is known beside.
+// One job: figures first, then the frontier, an iteration, the ranks, and further tables.
 
 import { ApiError, get, jobPath } from './api';
 import { heard, lost, Source } from './connection';

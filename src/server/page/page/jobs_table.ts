@@ -1,8 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The table of jobs: its columns, filter, order and pages. Rows keep their elements, so that what
-// has the focus stays where it is while figures change.
+// The table of jobs: its columns, filter, order and pages. Rows keep their elements, so that the
+// focus stays while figures change.
 
 import { jobLink } from './address';
 import { Child, h, setText } from './dom';

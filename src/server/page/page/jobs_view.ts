@@ -141,7 +141,7 @@ export class JobsView {
         next = list.next;
         this.drawSoon();
       }
-      // What came by an event since may be younger than the answer.
+      // Keeps jobs that came by an event since: they may be younger than the answer.
       for (const id of known) if (!seen.has(id)) this.jobs.delete(id);
       this.isComplete = true;
       heard('answers');

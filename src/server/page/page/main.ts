@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Shows what the address says, and asks for a token where the server wants one.
+// Shows the view of the address, and asks for a token where the server wants one.
 
 import 'charts/d3_license';
 

@@ -38,7 +38,7 @@ export class MeasuredIteration {
     }
   }
 
-  // What the picture is of.
+  // Describes the picture.
   words(): Child[] {
     const timeline = this.timeline;
     if (timeline === null) return [];
@@ -55,7 +55,7 @@ export class MeasuredIteration {
     ];
   }
 
-  // What is missing, and what to do.
+  // Says why there is no picture, and names the remedy.
   static empty(job: Job): Child[] {
     const all = 'all ranks of pipeline 0 must follow the plan (not in shadow mode), report to ' +
         'this server, and have a client of its version. ';
@@ -94,7 +94,7 @@ export class MeasuredIteration {
     try {
       this.take(await get<Timeline>(`${jobPath(job.id)}/timeline`, this.signal), job);
     } catch {
-      // The next look at the job asks again; it says what is wrong with the connection.
+      // The next look at the job asks again; it shows errors of the connection.
     } finally {
       this.isReading = false;
     }

@@ -17,7 +17,7 @@ const ago = (at: number | null): string =>
 const ifBad = (text: string, isBad: boolean): Child => h('span', { class: isBad ? 'bad' : null },
     text);
 
-// Of those that report: what they have in common, or all of it.
+// All different values of the GPUs that report.
 function versions(node: NodeSummary, of: (gpu: NodeGpu) => string | null): string {
   const told = node.gpus.filter((gpu) => gpu.heard_at !== null).map(of);
   if (told.length === 0) return unknown;

@@ -27,7 +27,7 @@ export class NodesView {
   private search = '';
   private isTroubled = false;
   private chosen: string | null = null;
-  // Where the pages up to this one begin.
+  // The start of each page up to this one.
   private readonly places: string[] = [];
 
   private readonly searchField = h('input', { type: 'search', id: 'search' });

@@ -31,7 +31,7 @@ export class RankGrid {
   private buttons: HTMLButtonElement[][] = [];
   private drawn = '';
   private place: [number, number] | null = null;
-  private newest = 0;  // What was asked for last; older answers may come later.
+  private newest = 0;  // The newest request; older answers may come later.
   private active: [number, number] = [0, 0];
 
   constructor(private readonly id: string, private readonly signal: AbortSignal) {

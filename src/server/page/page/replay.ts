@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Iterations: as a plan or a measurement has them, and one at maximum clocks, made from a plan: the
-// same order on each rank, each computation as soon as what it needs is there. No drawing.
+// same order on each rank, each computation as soon as its inputs are there. No drawing.
 
 import type { Block, Iteration } from 'charts/timeline';
 import type { Computation, PlanFile, Run } from './types';

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Server-sent events over fetch, because EventSource cannot send a token. Connects again by itself,
-// after the last event that it saw. While nobody looks at the tab it lets go of its connection:
-// browsers have few for one server.
+// after the last event that it saw. While the tab is hidden it lets go of its connection: browsers
+// have few for one server.
 
 import { ApiError, send } from './api';
 

@@ -37,8 +37,8 @@ function summary(title: string, iteration: Iteration): string {
       `${iteration.ranks.length} ranks, at ${Math.min(...clocks)} to ${Math.max(...clocks)} MHz.`;
 }
 
-// Where the axes of iterations end that are drawn below each other. Rounded, so that one that takes
-// a little longer does not change the others' pictures.
+// The common end of the axes that are drawn below each other. Rounded, so that a slightly longer
+// iteration does not change the others' pictures.
 function commonEnd(iterations: Iteration[]): number {
   const longest = Math.max(...iterations.map((iteration) => iteration.seconds));
   const step = 10 ** Math.floor(Math.log10(longest)) / 20;
@@ -65,14 +65,14 @@ export class TimelineSection {
   private readonly measured: MeasuredIteration;
   private job: Job | null = null;
   private plans: { before: Iteration | null; after: Iteration } | null = null;
-  private drawn = '';  // What the scale of the planned ones was.
+  private drawn = '';  // The last scale of the planned ones.
   private timeline: Timeline | null = null;
   private picture: HTMLCanvasElement | null = null;  // Of the measured one.
   private readonly controls = h('div');
   private readonly select = h('select', { id: 'pipeline' });
   private version = -1;
   private pipeline = 0;
-  private newest = 0;  // What was asked for last; older answers may come later.
+  private newest = 0;  // The newest request; older answers may come later.
 
   constructor(private readonly signal: AbortSignal) {
     this.pipeline = Number(parse(location.hash).query.get('pipeline') ?? '0') || 0;
@@ -155,7 +155,7 @@ export class TimelineSection {
     if (this.measured.timeline === null) this.draw();
   }
 
-  // All have the same scale. What was drawn stays as long as that does: a reader may be in it.
+  // All have the same scale. A picture stays as long as its scale: a reader may be in it.
   private draw(): void {
     if (this.plans === null || this.job === null) return;
     const { before, after } = this.plans;

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the API answers, as far as the page shows it; docs/reference/api.md has all of it.
+// Answers of the API, as far as the page shows them; docs/reference/api.md has all of them.
 
 export type State =
   'registering' | 'profiling' | 'characterizing' | 'running' | 'failed' | 'finished';
@@ -283,7 +283,7 @@ export interface Rank {
   counts?: Record<string, number>;
 }
 
-// A rank stands for its GPU. What is null was not told.
+// A rank stands for its GPU. Null: not told.
 export interface NodeGpu {
   uuid: string | null;
   name: string | null;
