@@ -228,6 +228,10 @@ bool ReadField(const Field& field, const TreeCursor& at, void* member) {
     return true;
   }
   if (type.many == Many::kOne) return ReadElement(field, at, member);
+  if (type.add == nullptr) {  // A table that writes only.
+    at.Fail("is not read");
+    return false;
+  }
   if (type.many == Many::kMaybe) {
     const bool is_known =
         !field.is_lenient || field.words.empty() ||
@@ -254,7 +258,8 @@ void AppendNumber(double number, std::string* out) {
 
 void AppendText(std::string_view text, std::string* out) {
   const bool is_plain = std::all_of(text.begin(), text.end(), [](char letter) {
-    return letter >= ' ' && letter != '"' && letter != '\\';  // Others than ASCII are negative.
+    const auto byte = static_cast<unsigned char>(letter);
+    return byte >= 0x20 && byte < 0x80 && letter != '"' && letter != '\\';
   });
   if (!is_plain) {
     *out += FormatCompact(text);

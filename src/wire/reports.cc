@@ -49,7 +49,7 @@ constexpr Field kRankFields[] = {Value<&Rank::rank>("rank"),
 
 // A frequency of 0 would be none.
 void CheckClock(const TreeCursor& at, int clock_mhz) {
-  if (clock_mhz == kUnlockedMhz) at.Get("frequency").FailExpected("MHz above 0");
+  if (clock_mhz <= 0) at.Get("frequency").FailExpected("MHz above 0");
 }
 void CheckRow(const TreeCursor& at, MeasuredRow* row) { CheckClock(at, row->clock_mhz); }
 void CheckWaiting(const TreeCursor& at, MeasuredWaiting* row) { CheckClock(at, row->clock_mhz); }

@@ -231,6 +231,44 @@ TEST(WriteFilesAtomically, FinishesNoSetThatIsNotItsOwn) {
   EXPECT_EQ(directory.Get("out/.perseus-commit"), "a file");
 }
 
+TEST(WriteFilesAtomically, TakesASetBackWhoseLaterFileCannotBeMoved) {
+  const TemporaryDirectory directory;
+  directory.Put("a", "old");
+  ASSERT_TRUE(std::filesystem::create_directories(directory.Path("c/below")));
+  ASSERT_TRUE(std::filesystem::create_directory(directory.Path(".perseus-commit")));
+  for (const char* name : {"a", "b", "c"}) {
+    directory.Put(std::string(".perseus-commit/") + name, "new");
+  }
+  EXPECT_EQ(
+      Message(CheckWritable(directory.Path(), {"a", "b"})),
+      directory.Path("c") + ": cannot write: it is a directory; choose another name, or remove it");
+  EXPECT_EQ(directory.Names(), (Names{"a", "c"}));
+  EXPECT_EQ(directory.Get("a"), "old");
+  EXPECT_EQ(Message(WriteFilesAtomically(directory.Path(), {{"a", "1"}, {"b", "2"}})), "written");
+}
+
+// A writer was killed while it took a set back: "a" has its new file under two
+// names and the old one kept, "b" and "c" wait.
+TEST(WriteFilesAtomically, GoesOnAfterATakeBackThatWasKilledMidway) {
+  for (const bool can_be_moved : {true, false}) {
+    const TemporaryDirectory directory;
+    ASSERT_TRUE(std::filesystem::create_directory(directory.Path(".perseus-commit")));
+    for (const char* name : {"a", "b", "c"}) {
+      directory.Put(std::string(".perseus-commit/") + name, "new");
+    }
+    std::filesystem::create_hard_link(directory.Path(".perseus-commit/a"), directory.Path("a"));
+    directory.Put(".perseus-commit/.perseus-old-a", "old");
+    directory.Put(".perseus-commit/.perseus-none-b", "");
+    if (!can_be_moved) {
+      ASSERT_TRUE(std::filesystem::create_directories(directory.Path("c/below")));
+    }
+    const std::string checked = Message(CheckWritable(directory.Path(), {"a", "b"}));
+    EXPECT_EQ(directory.Get("a"), can_be_moved ? "new" : "old") << checked;
+    EXPECT_EQ(directory.Names(), can_be_moved ? (Names{"a", "b", "c"}) : (Names{"a", "c"}));
+  }
+}
+
+// The temporary names are longer than the file's.
 TEST(WriteFilesAtomically, TakesTheLongestNames) {
   const TemporaryDirectory directory;
   const std::string longest(255, 'n');

@@ -246,6 +246,85 @@ Result<FileDescriptor> OpenCommit(const std::string& directory) {
   return folder;
 }
 
+constexpr std::string_view kOld = ".perseus-old-";    // The file that was there.
+constexpr std::string_view kNone = ".perseus-none-";  // None was there.
+
+// The two directories, and the names of the set's files in them.
+class Finisher {
+ public:
+  Finisher(int commit, int directory, const std::vector<std::string>& names)
+      : commit_(commit), directory_(directory) {
+    for (const std::string& name : names) {
+      if (!name.starts_with(kOld) && !name.starts_with(kNone)) names_.push_back(name);
+    }
+  }
+
+  const std::vector<std::string>& names() const { return names_; }
+
+  void KeepOld() const {
+    for (const std::string& name : names_) {
+      const std::string old = std::string(kOld) + name;
+      if (::linkat(directory_, name.c_str(), commit_, old.c_str(), 0) == 0 || errno != ENOENT) {
+        continue;
+      }
+      const std::string none = std::string(kNone) + name;
+      const FileDescriptor mark(
+          ::openat(commit_, none.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    }
+  }
+
+  bool Move(const std::string& name) const {
+    return ::renameat(commit_, name.c_str(), directory_, name.c_str()) == 0;
+  }
+
+  // False: not everything could be taken back.
+  bool TakeBack(const std::vector<std::string>& moved) const {
+    const auto is_kept = [this](const std::string& name) {
+      return Has(std::string(kOld) + name) || Has(std::string(kNone) + name);
+    };
+    if (!std::all_of(moved.begin(), moved.end(), is_kept)) return false;
+    for (const std::string& name : moved) {
+      const std::string old = std::string(kOld) + name;
+      if (!Has(old)) {
+        if (::renameat(directory_, name.c_str(), commit_, name.c_str()) != 0) return false;
+        continue;
+      }
+      // The new file goes back to the folder by a second name, and the old one
+      // replaces it: at no time is there none.
+      if (::linkat(directory_, name.c_str(), commit_, name.c_str(), 0) != 0 && errno != EEXIST) {
+        return false;
+      }
+      if (::renameat(commit_, old.c_str(), directory_, name.c_str()) != 0) return false;
+    }
+    return true;
+  }
+
+ private:
+  bool Has(const std::string& name) const {
+    return ::faccessat(commit_, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  }
+
+  int commit_;
+  int directory_;
+  std::vector<std::string> names_;
+};
+
+// The files of this set that are at their places by their kept old ones.
+std::vector<std::string> MovedBefore(const std::vector<std::string>& names) {
+  std::vector<std::string> moved;
+  for (const std::string& name : names) {
+    for (const std::string_view prefix : {kOld, kNone}) {
+      if (!name.starts_with(prefix)) continue;
+      std::string target = name.substr(prefix.size());
+      if (!std::binary_search(names.begin(), names.end(), target) &&
+          std::find(moved.begin(), moved.end(), target) == moved.end()) {
+        moved.push_back(std::move(target));
+      }
+    }
+  }
+  return moved;
+}
+
 // Moves the files of a set that counts to their places; nothing to do where there is none.
 // `owned`: the descriptor with which the caller has locked the folder; -1: another writer, perhaps
 // a killed one, made it. On an error the folder stays, and the next call tries again.
@@ -257,14 +336,29 @@ Result<void> FinishCommit(const std::string& directory, int owned) {
   // there is no waiting.
   while (owned < 0 && ::flock(folder->get(), LOCK_EX) != 0 && errno == EINTR) {
   }
+  const FileDescriptor target = OpenFile(directory, O_RDONLY | O_DIRECTORY);
+  if (!target.valid()) return CannotWrite(directory, WriteFailure(errno));
   const std::string path = Join(directory, kCommitName);
-  if (!IsStillThere(path, owned < 0 ? folder->get() : owned)) return {};  // Finished meanwhile.
-  for (const std::string& name : NamesIn(path)) {
-    const std::string target = Join(directory, name);
-    if (std::rename(Join(path, name).c_str(), target.c_str()) == 0) continue;
-    if (errno == ENOENT) continue;  // Another writer has moved it.
-    return CannotWrite(target,
-                       fmt::format("{}; the rest of the set is in {}", WriteFailure(errno), path));
+  const int commit = owned < 0 ? folder->get() : owned;
+  if (!IsStillThere(path, commit)) return {};  // Finished meanwhile.
+  const std::vector<std::string> there = NamesIn(path);
+  std::vector<std::string> moved = MovedBefore(there);
+  const Finisher finisher(commit, target.get(), there);
+  finisher.KeepOld();
+  for (const std::string& name : finisher.names()) {
+    if (finisher.Move(name)) {
+      moved.push_back(name);
+    } else if (errno != ENOENT) {  // Otherwise another writer has moved it.
+      const int error = errno;
+      const std::string failed = Join(directory, name);
+      if (finisher.TakeBack(moved)) {
+        RemoveFolder(path);
+        return CannotWrite(failed, WriteFailure(error));
+      }
+      return CannotWrite(
+          failed, fmt::format("{}; other files of the set are new already, the rest is in {}",
+                              WriteFailure(error), path));
+    }
   }
   RemoveFolder(path);
   return {};

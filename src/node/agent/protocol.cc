@@ -49,12 +49,25 @@ void ReadName(const Field& /*field*/, const TreeCursor& at, void* member) {
   *static_cast<std::string*>(member) = std::move(text);
 }
 
+// An empty name would be a request about no GPU.
+void ReadGpu(const Field& field, const TreeCursor& at, void* member) {
+  ReadName(field, at, member);
+  if (static_cast<std::string*>(member)->empty()) at.FailExpected("the name of a GPU");
+}
+
+// Whole numbers end at 2^53, which is 104 days of nanoseconds; nodes run for longer.
+void ReadNanoseconds(const Field& /*field*/, const TreeCursor& at, void* member) {
+  constexpr double kMost = 9e18;
+  *static_cast<std::int64_t*>(member) =
+      static_cast<std::int64_t>(at.Number({.least = 0, .most = kMost}));
+}
+
 // Requests.
 constexpr Field kId = Value<&Request::id>("id").In({.least = 1, .most = double{kMaxRequestId}});
 // Which operation it is has been read before.
 constexpr Field kOperation =
     Value("op", [](const Request& request) { return OperationName(request.operation); });
-constexpr Field kGpu = Value<&Request::gpu>("gpu").ReadBy(ReadName);
+constexpr Field kGpu = Value<&Request::gpu>("gpu").ReadBy(ReadGpu);
 constexpr Field kClient =
     Value<&Request::client>("client").Sometimes().UnlessEmpty().ReadBy(ReadName);
 
@@ -64,7 +77,8 @@ constexpr Field kHelloFields[] = {kId, kOperation,
 constexpr Field kGpuFields[] = {kId, kOperation, kGpu};
 constexpr Field kSetFields[] = {kId, kOperation, kGpu,
                                 Value<&Request::mhz>("mhz").In(kLockableClock)};
-constexpr Field kReleaseAllFields[] = {kId, kOperation, kGpu.Sometimes().UnlessEmpty()};
+constexpr Field kReleaseAllFields[] = {kId, kOperation,
+                                       kGpu.ReadBy(ReadName).Sometimes().UnlessEmpty()};
 constexpr auto kPlainRequest = Message<Request>("request", kPlainFields).Closed();
 constexpr auto kHelloRequest = Message<Request>("request", kHelloFields).Closed();
 constexpr auto kGpuRequest = Message<Request>("request", kGpuFields).Closed();
@@ -131,7 +145,7 @@ constexpr Field kSetAnswerFields[] = {
 constexpr Message<SetAnswer> kSetAnswer = {"set", kSetAnswerFields};
 
 constexpr Field kEnergyFields[] = {Value<&EnergyAnswer::joules>("joules"),
-                                   Value<&EnergyAnswer::at_ns>("at_ns").In(kCount)};
+                                   Value<&EnergyAnswer::at_ns>("at_ns").ReadBy(ReadNanoseconds)};
 constexpr Message<EnergyAnswer> kEnergyAnswer = {"energy", kEnergyFields};
 
 constexpr Field kClockFields[] = {Value<&ClockAnswer::mhz>("mhz").In(kClock)};

@@ -440,14 +440,28 @@ class ShareProgram {
 
   // Errors: kInternal.
   Result<Filling> Run() {
-    constexpr int kMostPivots = 1'000'000;
-    for (int pivots = 0; pivots < kMostPivots; ++pivots) {
+    // The inverse is dense: its size and each pivot grow with the square of the rows.
+    constexpr std::size_t kMostRows = 2000;
+    if (basis_.size() > kMostRows) {
+      return InvalidInput(
+          fmt::format("jobs that span nodes are in nodes with {} limits, and this is exact for at "
+                      "most {}; give "
+                      "fewer of these nodes a limit",
+                      basis_.size(), kMostRows));
+    }
+    std::int64_t most_pivots = 1'000'000;
+    for (const Member& member : state_.members) {
+      most_pivots += 2 * static_cast<std::int64_t>(member.curve.size());
+    }
+    int standing = 0;  // Pivots in a row that moved nothing.
+    for (std::int64_t pivots = 0; pivots < most_pivots; ++pivots) {
       SetPrices();
-      // From time to time the first that gains is taken, so that the walk cannot go in circles.
-      constexpr int kFirstOfEach = 64;
-      const Entry entry = Best(pivots % kFirstOfEach == kFirstOfEach - 1);
+      // After some pivots that move nothing the first that gains is taken until one moves, so that
+      // the walk cannot go in circles (Bland's rule).
+      constexpr int kMostStanding = 16;
+      const Entry entry = Best(standing >= kMostStanding);
       if (entry.gain <= 0) return Filled();
-      Enter(entry);
+      standing = Enter(entry) > 0 ? 0 : standing + 1;
     }
     return MakeError(ErrorCode::kInternal,
                      "no division was found where there is one; please report this");
@@ -506,8 +520,9 @@ class ShareProgram {
     return best;
   }
 
-  // Moves a column as far as the basis allows, in watts of a segment or of a slack.
-  void Enter(const Entry& entry) {
+  // Moves a column as far as the basis allows, in watts of a segment or of a slack. Returns how
+  // far.
+  double Enter(const Entry& entry) {
     const Column& column = entry.column;
     const bool is_slack = column.job == kSlack;
     const double sign = entry.falls ? -1 : 1;
@@ -541,8 +556,8 @@ class ShareProgram {
     }
     for (std::size_t r = 0; r < basis_.size(); ++r) values_[r] -= sign * step * direction[r];
     if (leaves == basis_.size()) {  // All of the segment, or nothing of it, without a pivot.
-      full_[column.job] = column.index + (entry.falls ? 0 : 1);
-      return;
+      if (!is_slack) full_[column.job] = column.index + (entry.falls ? 0 : 1);
+      return step;
     }
     const Column left = basis_[leaves];
     if (left.job == kSlack) {
@@ -567,6 +582,7 @@ class ShareProgram {
         inverse_[r][k] -= direction[r] * pivot_row[k];
       }
     }
+    return step;
   }
 
   Filling Filled() const {

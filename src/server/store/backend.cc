@@ -255,10 +255,12 @@ Result<void> Migrate(soci::session& sql, const Backend& backend,
   int version = 0;
   if (*is_store) sql << "SELECT MAX(version) FROM schema_version", soci::into(version);
   if (version > target) {
-    return MakeError(ErrorCode::kIo,
-                     fmt::format("{}: the store was written by a newer Perseus (its version is {}, "
-                                 "this program knows {}); use that one",
-                                 backend.name(), version, target));
+    return MakeError(
+        ErrorCode::kIo,
+        fmt::format("{}: the store was written by a newer Perseus, or by a build before "
+                    "0.2.0 (its version is {}, this program knows {}); use that "
+                    "program, or begin a new store",
+                    backend.name(), version, target));
   }
   for (int step = version; step < target; ++step) {
     for (const std::string_view statement : steps[static_cast<std::size_t>(step)])

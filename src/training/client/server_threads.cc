@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "client/server_messages.h"
 #include "client/shared_state.h"
 #include "client/threads.h"
+#include "common/printable.h"
 #include "http/client.h"
 #include "http/target.h"
 
@@ -268,7 +270,9 @@ class Reporter {
       left.profile = std::move(contents.profile);
     }
     if (!contents.iterations.empty()) AskAgentNow();
-    const std::string error = state_->last_error();
+    // The server refuses a longer one, and with it the iterations.
+    constexpr std::size_t kMostErrorCharacters = 480;
+    const std::string error = CutTo(kMostErrorCharacters, state_->last_error(), "...");
     if (!contents.iterations.empty() || state_->stopping()) {
       std::string answer;
       const Sent sent = later ? Sent::kNotNow
