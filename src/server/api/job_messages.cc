@@ -525,6 +525,7 @@ std::optional<PlannedConditions> GivenConditions(const JobView& view) {
 template <typename Shown>
 std::vector<Shown> ValuesOf(const std::map<int, Shown>& map) {
   std::vector<Shown> list;
+  list.reserve(map.size());
   for (const auto& [key, shown] : map) list.push_back(shown);
   return list;
 }

@@ -45,7 +45,7 @@ struct ZeusJob {
 };
 constexpr NumberRange kDegrees = {.least = 1, .most = kMostDegree};
 constexpr Field kZeusJobFields[] = {
-    Value<&ZeusJob::given_id>("job_id").Sometimes(),
+    Value<&ZeusJob::given_id>("job_id").Optional(),
     Value<&ZeusJob::shape, &Shape::pipeline_parallel>("pp_degree").In(kDegrees),
     Value<&ZeusJob::shape, &Shape::data_parallel>("dp_degree").In(kDegrees),
     Value<&ZeusJob::shape, &Shape::tensor_parallel>("tp_degree").In(kDegrees),
@@ -84,7 +84,7 @@ constexpr Field kZeusScheduleFields[] = {Value<&ZeusClocks::rank>("rank"),
 constexpr Message<ZeusClocks> kZeusSchedule = {"ZeusSchedule", kZeusScheduleFields};
 
 Outcome<ZeusJob> ReadZeusJob(const std::string& body) {
-  const Outcome<ZeusJob> job = ReadBody(kZeusJob, body);
+  Outcome<ZeusJob> job = ReadBody(kZeusJob, body);
   if (!job) return job;
   if (job->shape.world_size() != job->world_size) {
     return Fail(FailureCode::kInvalid,
