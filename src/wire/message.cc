@@ -67,6 +67,10 @@ void AppendElement(const Field& field, const void* element, std::string* out) {
 // Writes what the value has. Whether it had any.
 bool AppendValue(const Field& field, const void* value, std::string* out) {
   const TypeOps& type = *field.type;
+  if (field.write != nullptr) {
+    field.write(field, value, out);
+    return true;
+  }
   if (type.many == Many::kOne) {
     const bool may_be_nothing = field.is_nothing_if_empty && type.get != nullptr;
     if (may_be_nothing && IsEmpty(type, type.get(value))) return false;

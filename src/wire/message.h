@@ -291,8 +291,9 @@ struct Field {
   const TypeOps* type = nullptr;  // Null: the field is only described.
   void (*with)(const void* object, void* context, internal::UseValue use) = nullptr;
   void* (*into)(void* object) = nullptr;  // Null: the field is not read.
-  // In place of the usual reader.
+  // In place of the usual reader, and of the usual writer.
   void (*read)(const Field& field, const TreeCursor& at, void* member) = nullptr;
+  void (*write)(const Field& field, const void* member, std::string* out) = nullptr;
 
   constexpr Field Nullable() const {
     Field changed = *this;
@@ -372,6 +373,12 @@ struct Field {
                                         void* member)) const {
     Field changed = *this;
     changed.read = reader;
+    return changed;
+  }
+  constexpr Field WrittenBy(void (*writer)(const Field& field, const void* member,
+                                           std::string* out)) const {
+    Field changed = *this;
+    changed.write = writer;
     return changed;
   }
 };

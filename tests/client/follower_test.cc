@@ -158,13 +158,13 @@ TEST_F(FollowerTest, WithoutAPlanNothingIsCalled) {
 
 TEST_F(FollowerTest, IterationsForComparisonRunAtTheDriversClocks) {
   const auto plan = std::make_shared<RankPlan>(*Plan(1, {1000, 1000, 1200, 1000, 1400, 1400}));
-  plan->comparison = {.every = 8, .iterations = 3};
+  plan->comparison = ComparisonBlocks{.every = 8, .iterations = 3};
   follower_.Offer(plan);
   for (int i = 0; i < 24; ++i) {
-    row_ns_ = plan->comparison.AtMaximum(i) ? 30 * kMs : 40 * kMs;
+    row_ns_ = plan->comparison->AtMaximum(i) ? 30 * kMs : 40 * kMs;
     calls_.clear();
     Iterate(*plan, i);
-    if (!plan->comparison.AtMaximum(i)) {
+    if (!plan->comparison->AtMaximum(i)) {
       EXPECT_GE(calls_.size(), 3U) << i;
       continue;
     }
@@ -176,7 +176,7 @@ TEST_F(FollowerTest, IterationsForComparisonRunAtTheDriversClocks) {
   ASSERT_EQ(records.size(), 24U);
   for (int i = 0; i < 24; ++i) {
     const IterationRecord& record = records[static_cast<std::size_t>(i)];
-    EXPECT_EQ(record.clocks == Clocks::kDrivers, plan->comparison.AtMaximum(i)) << i;
+    EXPECT_EQ(record.clocks == Clocks::kDrivers, plan->comparison->AtMaximum(i)) << i;
     EXPECT_EQ(record.plan_version, 1);
   }
   EXPECT_FALSE(follower_.GaveUp());

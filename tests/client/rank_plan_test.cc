@@ -27,11 +27,11 @@ TEST(RankPlan, IsReadFromTheServersAnswer) {
   const Result<RankPlan> plan = ParseRankPlan(kPlan);
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->version, 12);
-  EXPECT_EQ(plan->reason, "target");
   EXPECT_DOUBLE_EQ(plan->iteration_time_seconds, 0.31);
   EXPECT_EQ(plan->saving_percent, 9.5);
-  EXPECT_EQ(plan->saving_least_percent, 9.1);
-  EXPECT_EQ(plan->saving_most_percent, 10);
+  ASSERT_TRUE(plan->saving_interval);
+  EXPECT_EQ(plan->saving_interval->least_percent, 9.1);
+  EXPECT_EQ(plan->saving_interval->most_percent, 10);
   ASSERT_EQ(plan->rows.size(), 5U);
   EXPECT_EQ(plan->rows[2].id, (ComputationId{ComputationType::kBackward, 1, 0}));
   EXPECT_EQ(plan->rows[2].mhz, 1300);
@@ -117,11 +117,11 @@ TEST(RankPlan, TheComparisonIsReadUnlessItCannotBe) {
     text.insert(1, "\"comparison\":" + comparison + ",");
     return ParseRankPlan(text);
   };
-  EXPECT_FALSE(ParseRankPlan(kPlan)->comparison.is_on());
+  EXPECT_FALSE(ParseRankPlan(kPlan)->comparison);
   EXPECT_EQ(with(R"({"every":100,"iterations":10})")->comparison,
             (ComparisonBlocks{.every = 100, .iterations = 10}));
-  EXPECT_FALSE(with(R"({"every":10,"iterations":9})")->comparison.is_on());
-  EXPECT_FALSE(with(R"({"every":0,"iterations":0})")->comparison.is_on());
+  EXPECT_FALSE(with(R"({"every":10,"iterations":9})")->comparison);
+  EXPECT_FALSE(with(R"({"every":0,"iterations":0})")->comparison);
   EXPECT_FALSE(with(R"({"every":10})"));
 }
 

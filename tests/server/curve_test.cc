@@ -115,8 +115,7 @@ TEST_F(CurveTest, TheRecordReadsBackToTheSame) {
   ASSERT_EQ(again.plans.size(), record_.plans.size());
   const auto curve = Curve::Make(job_, again);
   ASSERT_TRUE(curve);
-  EXPECT_EQ((*curve)->ComputationsTails((*curve)->fastest()),
-            curve_->ComputationsTails(curve_->fastest()));
+  EXPECT_EQ((*curve)->RowsTexts((*curve)->fastest()), curve_->RowsTexts(curve_->fastest()));
 }
 
 // However often an operator sets another target, the ladder stays, and so do the last targets'
@@ -291,7 +290,7 @@ TEST(CurveWaitingTest, RanksAreToldTheClockAtWhichTheyWait) {
   for (const CurvePlan& plan : curve->plans()) {
     const bool is_cheap = plan.waiting == Waiting::kCheapest;
     waiting += is_cheap ? 1 : 0;
-    for (const std::string& tail : curve->ComputationsTails(plan)) {
+    for (const std::string& tail : curve->RowsTexts(plan)) {
       const auto json = nlohmann::json::parse("{\"computations\":" + tail);
       EXPECT_EQ(json.value("waiting_mhz", 0), is_cheap ? 1000 : 0);
     }
@@ -391,7 +390,7 @@ TEST_F(CurveTest, ComputationsAreInExecutionOrder) {
 TEST_F(CurveTest, TextsAreSharedAndThoseOfAnotherCurveAreItsOwn) {
   PlanTexts texts;
   const auto text = texts.Of(curve_, curve_->fastest(), 1);
-  EXPECT_EQ(*text, curve_->ComputationsTails(curve_->fastest())[1]);
+  EXPECT_EQ(*text, curve_->RowsTexts(curve_->fastest())[1]);
   EXPECT_EQ(texts.Of(curve_, curve_->fastest(), 1), text);
   // Another curve, whose plan of this id is another one.
   store::CurveRecord record = record_;

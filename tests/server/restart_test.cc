@@ -29,7 +29,7 @@ TEST_F(RestartTest, ARunningJobHasItsPlanAtOnce) {
   AwaitRefined(*job);
   ASSERT_TRUE(sync::AddStraggler(*job, {.pipeline = 1, .factor = 1.2}));
   const auto before = job->board().Current();
-  const std::string text = before->curve->ComputationsTails(*before->PlanOf(0))[1];
+  const std::string text = before->curve->RowsTexts(*before->PlanOf(0))[1];
   const std::string id = job->id();
   job.reset();
   Restart();
@@ -39,7 +39,7 @@ TEST_F(RestartTest, ARunningJobHasItsPlanAtOnce) {
   ASSERT_NE(after, nullptr);
   EXPECT_EQ(after->version.version, before->version.version);
   EXPECT_EQ(after->version.reason, "straggler");
-  EXPECT_EQ(after->curve->ComputationsTails(*after->PlanOf(0))[1], text);
+  EXPECT_EQ(after->curve->RowsTexts(*after->PlanOf(0))[1], text);
   EXPECT_EQ(job->View().record.state, JobState::kRunning);
   EXPECT_EQ(job->View().ranks_registered, 4);
   EXPECT_EQ(job->View().stragglers.size(), 1);
@@ -67,7 +67,7 @@ TEST_F(RestartTest, PlansUnderConditionsAreFollowedAndKept) {
   EXPECT_GT(before->PlanOf(0)->saving_percent, plan->saving_percent);
   // The straggler still ends last, as far as is expected.
   EXPECT_LE(before->PlanOf(0)->iteration_time_seconds, before->straggler_seconds * 1.002);
-  const std::string text = before->curve->ComputationsTails(*before->PlanOf(0))[1];
+  const std::string text = before->curve->RowsTexts(*before->PlanOf(0))[1];
   const std::string id = job->id();
   job.reset();
   Restart();
@@ -75,7 +75,7 @@ TEST_F(RestartTest, PlansUnderConditionsAreFollowedAndKept) {
   const auto after = job->board().Current();
   ASSERT_NE(after, nullptr);
   EXPECT_EQ(after->version.version, before->version.version);
-  EXPECT_EQ(after->curve->ComputationsTails(*after->PlanOf(0))[1], text);
+  EXPECT_EQ(after->curve->RowsTexts(*after->PlanOf(0))[1], text);
   EXPECT_EQ(after->PlanOf(0)->expected, before->PlanOf(0)->expected);
 }
 

@@ -4,14 +4,12 @@
 // Plans of ranks, now or when there is a new version.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <charconv>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,10 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "common/json_text.h"
-#include "formats/plan_json.h"
 #include "server/api/api_handlers.h"
 #include "server/api/messages.h"
+#include "wire/rank_plan.h"
 
 namespace perseus::server {
 namespace {
@@ -38,40 +35,6 @@ constexpr double kWaiterGraceSeconds = 1;
 // The `after` of a client that knows no version.
 constexpr std::int64_t kNow = -1;
 
-// A plan is written without this table, since all ranks with the same one share most of its text.
-constexpr Field kSharedPlanFields[] = {
-    Text("job"),
-    Integer("version"),
-    Integer("pipeline"),
-    Integer("pp_rank"),
-    Choice("reason", "target straggler no_plan"),
-    Text("sentence").Sometimes(),
-    Number("iteration_time_s").Sometimes(),
-    Number("requested_time_s").Sometimes(),
-    Number("baseline_iteration_time_s").Sometimes(),
-    Number("saving_percent").Sometimes(),
-    Object("saving_interval", kSavingInterval).Sometimes(),
-    Array("computations")
-        .List()
-        .Says("In execution order: [type, stage, microbatch, MHz, start_s, duration_s], and of "
-              "fused ones the type, stage and microbatch of the other."),
-    Number("waiting_mhz")
-        .Sometimes()
-        .Says("The rank waits at this clock in gaps that are surely "
-              "long enough for both calls."),
-    Object("comparison", kComparison).Sometimes(),
-    Boolean("profile_wanted")
-        .Sometimes()
-        .Says("The ranks are to measure (PERSEUS_PROFILE), while they follow this plan.")};
-constexpr AnyMessage kSharedPlan = {"PlanOfRanks", kSharedPlanFields};
-constexpr Field kRankPlanFields[] = {wire::Base(kSharedPlan), Integer("rank")};
-constexpr AnyMessage kRankPlan = {"RankPlan", kRankPlanFields};
-constexpr Field kNodePlanFields[] = {wire::Base(kSharedPlan), Integer("ranks").List()};
-constexpr AnyMessage kNodePlan = {"NodePlan", kNodePlanFields};
-constexpr Field kNodePlansFields[] = {Text("job"), Integer("version"),
-                                      Object("plans", kNodePlan).List()};
-constexpr AnyMessage kNodePlans = {"NodePlans", kNodePlansFields};
-
 // The JSON text of a rank's plan in two parts. `own` comes first. `shared` follows; all ranks with
 // the same plan share that string. Null: `own` is the whole text.
 struct RankPlanText {
@@ -79,42 +42,28 @@ struct RankPlanText {
   std::shared_ptr<const std::string> shared;
 };
 
-std::string SavingMembers(const CurvePlan& plan) {
-  std::string members = fmt::format("\"saving_percent\":{},", plan.saving_percent);
-  if (plan.saving_interval) {
-    members += fmt::format("\"saving_interval\":{{{}}},",
-                           formats::FigureMembers(*plan.saving_interval, ","));
-  }
-  return members;
-}
-
-// `for_ranks`: the first member of the plan, "rank":3 or "ranks":[3,4]. `texts`: of the job.
-RankPlanText RankPlanJson(const std::string& job, const PublishedPlan& plan, int pipeline,
-                          int pp_rank, const std::string& for_ranks, PlanTexts* texts) {
-  const std::string head = fmt::format(
-      "{{\"job\":\"{}\",\"version\":{},{},\"pipeline\":{},\"pp_rank\":{},\"profile_wanted\":{}",
-      job, plan.version.version, for_ranks, pipeline, pp_rank, plan.profile_wanted);
-  const CurvePlan* const curve_plan = plan.PlanOf(pipeline);
+// `to`: the plan with its job, place and ranks. `texts`: of the job.
+RankPlanText RankPlanJson(wire::RankPlan to, const PublishedPlan& plan, PlanTexts* texts) {
+  to.version = plan.version.version;
+  to.profile_wanted = plan.profile_wanted;
+  const CurvePlan* const curve_plan = plan.PlanOf(to.pipeline);
   if (curve_plan == nullptr) {
-    const std::string sentence =
-        plan.curve == nullptr
-            ? plan.sentence
-            : "This pipeline is a straggler, which no plan helps; run at maximum clocks.";
-    return {fmt::format("{},\"reason\":\"no_plan\",\"sentence\":{},\"computations\":[]}}", head,
-                        FormatCompact(sentence)),
-            nullptr};
+    to.reason = "no_plan";
+    to.sentence = plan.curve == nullptr
+                      ? plan.sentence
+                      : "This pipeline is a straggler, which no plan helps; run at maximum clocks.";
+    return {wire::HeadText(to) + wire::RowsText(to), nullptr};
   }
-  const ComparisonBlocks& blocks = plan.comparison;
-  const std::string comparison =
-      !blocks.is_on() ? ""
-                      : fmt::format("\"comparison\":{{\"every\":{},\"iterations\":{}}},",
-                                    blocks.every, blocks.iterations);
-  return {fmt::format("{},\"reason\":\"{}\",\"iteration_time_s\":{},\"requested_time_s\":{},"
-                      "\"baseline_iteration_time_s\":{},{}{}\"computations\":",
-                      head, plan.version.reason, curve_plan->iteration_time_seconds,
-                      curve_plan->requested_time_seconds, plan.curve->baseline_time_seconds(),
-                      plan.curve->believable() ? SavingMembers(*curve_plan) : "", comparison),
-          texts->Of(plan.curve, *curve_plan, pp_rank)};
+  to.reason = plan.version.reason;
+  to.iteration_time_seconds = curve_plan->iteration_time_seconds;
+  to.requested_time_seconds = curve_plan->requested_time_seconds;
+  to.baseline_time_seconds = plan.curve->baseline_time_seconds();
+  if (plan.curve->believable()) {
+    to.saving_percent = curve_plan->saving_percent;
+    to.saving_interval = curve_plan->saving_interval;
+  }
+  if (plan.comparison.is_on()) to.comparison = plan.comparison;
+  return {wire::HeadText(to), texts->Of(plan.curve, *curve_plan, to.pp_rank)};
 }
 
 Response PlanAnswer(RankPlanText text) {
@@ -145,11 +94,13 @@ void SendWhenNew(const JobPointer& job, const CallPointer& call,
 void GetPlan(const JobPointer& job, const CallPointer& call) {
   const std::int64_t number = *QueryInteger(call->request, "rank");
   WithRank(job, call, number, [job, call](const RankPlace& place) {
-    SendWhenNew(job, call,
-                [id = job->id(), place, texts = job->board().texts()](const PublishedPlan& plan) {
-                  return RankPlanJson(id, plan, place.dp_rank, place.pp_rank,
-                                      fmt::format("\"rank\":{}", place.rank), texts.get());
-                });
+    SendWhenNew(
+        job, call,
+        [id = job->id(), place, texts = job->board().texts()](const PublishedPlan& plan) {
+          return RankPlanJson(
+              {.job = id, .rank = place.rank, .pipeline = place.dp_rank, .pp_rank = place.pp_rank},
+              plan, texts.get());
+        });
   });
 }
 
@@ -186,9 +137,9 @@ RankPlanText NodePlansJson(const std::string& id, const Groups& groups, const Pu
   bool first = true;
   for (const auto& [position, members] : groups) {
     if (!std::exchange(first, false)) text += ',';
-    const RankPlanText one =
-        RankPlanJson(id, plan, position.first, position.second,
-                     fmt::format("\"ranks\":[{}]", fmt::join(members, ",")), texts);
+    const RankPlanText one = RankPlanJson(
+        {.job = id, .ranks = members, .pipeline = position.first, .pp_rank = position.second}, plan,
+        texts);
     text += one.own;
     if (one.shared) text += *one.shared;
   }
@@ -228,7 +179,7 @@ void GetPlans(const JobPointer& job, const CallPointer& call) {
 }  // namespace
 
 Messages PlanMessages() {
-  static constexpr const AnyMessage* kAll[] = {&kRankPlan, &kNodePlans};
+  static constexpr const AnyMessage* kAll[] = {&wire::kRankPlan, &wire::kNodePlans};
   return kAll;
 }
 

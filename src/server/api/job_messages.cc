@@ -24,6 +24,7 @@
 #include "server/api/messages.h"
 #include "server/planning/conditions_state.h"
 #include "server/planning/job_spec.h"
+#include "wire/rank_plan.h"
 
 namespace perseus::server {
 namespace {
@@ -36,17 +37,14 @@ RawJson Compacted(const std::string& json) {
 
 // Plans.
 
-// As in plan.json.
-template <typename Figures>
-RawJson FiguresOf(const std::optional<Figures>& figures) {
-  return figures ? Compacted("{" + formats::FigureMembers(*figures) + "}") : RawJson();
-}
 constexpr Field kAgainstDefaultClocksFields[] = {
-    Number("iteration_time_s").Says("With no clock set, as the job runs without Perseus."),
-    Number("energy_j").Says("Of one pipeline, then."),
-    Number("slowdown_percent").Says("Of the plan. Below 0: the plan is faster."),
-    Number("saving_percent").Says("Of the plan.")};
-constexpr AnyMessage kAgainstDefaultClocks = {
+    Value<&UnlockedFigures::iteration_time_seconds>("iteration_time_s")
+        .Says("With no clock set, as the job runs without Perseus."),
+    Value<&UnlockedFigures::energy_joules>("energy_j").Says("Of one pipeline, then."),
+    Value<&UnlockedFigures::slowdown_percent>("slowdown_percent")
+        .Says("Of the plan. Below 0: the plan is faster."),
+    Value<&UnlockedFigures::saving_percent>("saving_percent").Says("Of the plan.")};
+constexpr Message<UnlockedFigures> kAgainstDefaultClocks = {
     "AgainstUnlocked", kAgainstDefaultClocksFields,
     "The plan against iterations with no clock set, where the profile says their cost; without "
     "stragglers."};
@@ -116,14 +114,8 @@ struct PlanShown {
 };
 constexpr Field kPlanOfAllFields[] = {
     Base(kPipelinePlan),
-    Object("saving_interval", kSavingInterval,
-           [](const CurvePlan& plan) { return FiguresOf(plan.saving_interval); })
-        .Sometimes()
-        .UnlessEmpty(),
-    Object("unlocked", kAgainstDefaultClocks,
-           [](const CurvePlan& plan) { return FiguresOf(plan.unlocked); })
-        .Sometimes()
-        .UnlessEmpty()};
+    Object<&CurvePlan::saving_interval>("saving_interval", wire::kSavingInterval).Sometimes(),
+    Object<&CurvePlan::unlocked>("unlocked", kAgainstDefaultClocks).Sometimes()};
 constexpr Message<CurvePlan> kPlanOfAll = {"", kPlanOfAllFields};
 constexpr Field kExceptionsFields[] = {
     Object<&PlanShown::Exceptions::pipelines>("pipelines", kPipelinePlan)
@@ -230,10 +222,8 @@ constexpr Field kDetectionFields[] = {
 
 // Savings: predicted, and measured in an A/B comparison with the default clocks.
 
-constexpr Field kComparisonFields[] = {Value<&ComparisonBlocks::every>("every"),
-                                       Value<&ComparisonBlocks::iterations>("iterations")};
 constexpr Field kComparisonNowFields[] = {
-    Object("comparison", kComparison, [](const ComparisonBlocks& blocks) {
+    Object("comparison", wire::kComparison, [](const ComparisonBlocks& blocks) {
       return blocks.is_on() ? &blocks : nullptr;
     }).Nullable()};
 constexpr Field kEstimateFields[] = {
@@ -263,14 +253,10 @@ constexpr Field kPredictionFields[] = {
     Value<&Prediction::believable>("believable").Sometimes(),
     Value<&Prediction::time_percent>("time_percent").Sometimes(),
     Value<PredictedPlan, &CurvePlan::saving_percent>("saving_percent").Sometimes(),
-    Object("saving_interval", kSavingInterval,
-           [](const Prediction& prediction) { return FiguresOf(prediction.plan->saving_interval); })
+    Object<PredictedPlan, &CurvePlan::saving_interval>("saving_interval", wire::kSavingInterval)
+        .Sometimes(),
+    Object<PredictedPlan, &CurvePlan::unlocked>("unlocked", kAgainstDefaultClocks)
         .Sometimes()
-        .UnlessEmpty(),
-    Object("unlocked", kAgainstDefaultClocks,
-           [](const Prediction& prediction) { return FiguresOf(prediction.plan->unlocked); })
-        .Sometimes()
-        .UnlessEmpty()
         .Says("What the comparison measures, as its stretches have no clock set.")};
 constexpr Message<Prediction> kPrediction = {"Promise", kPredictionFields};
 std::optional<Prediction> PredictionOf(const JobView& view) {
@@ -299,8 +285,8 @@ std::optional<bool> Agrees(const Compared& compared) {
   // The comparison is with no clock set. Where the saving against that is known, it is as sure as
   // the one against the highest clock, whose interval is then taken.
   const double differs = plan.unlocked ? plan.unlocked->saving_percent - plan.saving_percent : 0;
-  const SavingInterval interval =
-      plan.saving_interval.value_or(SavingInterval{plan.saving_percent, plan.saving_percent});
+  const wire::SavingInterval interval =
+      plan.saving_interval.value_or(wire::SavingInterval{plan.saving_percent, plan.saving_percent});
   return 100 * measured.saving->least <= interval.most_percent + differs &&
          100 * measured.saving->most >= interval.least_percent + differs;
 }
@@ -349,7 +335,7 @@ constexpr Field kSavingsFields[] = {
         .Says("What `realised` is against: stretches with no clock set, in which a GPU boosts or "
               "is held back by its power cap."),
     Object<PredictionOf>("promised", kPrediction).Nullable(),
-    Object("comparison", kComparison,
+    Object("comparison", wire::kComparison,
            [](const JobView& view) {
              const ComparisonBlocks& blocks = view.watch.settings.comparison;
              return blocks.is_on() ? &blocks : nullptr;
@@ -871,22 +857,15 @@ constexpr Field kStragglerFields[] = {
     Value<&store::StragglerRecord::delay_seconds>("delay_s").Sometimes().UnlessEmpty(),
     Value<&store::StragglerRecord::starts_at_seconds>("starts_at"),
     Value<&store::StragglerRecord::expires_at_seconds>("expires_at").Optional()};
-constexpr Field kSavingIntervalFields[] = {Number("least_percent").Says("As in plan.json."),
-                                           Number("most_percent")};
 
 }  // namespace
 
-constexpr AnyMessage kSavingInterval = {"SavingInterval", kSavingIntervalFields};
 constexpr Message<store::StragglerRecord> kStraggler = {"Straggler", kStragglerFields};
 constexpr Message<store::ProfileRecord> kProfileRecord = {
     "Profile", kProfileRecordFields, "A profile that some job measured, kept beyond it."};
 constexpr Message<WatchSettings> kDetectionSettings = {"DetectionSettings",
                                                        kDetectionSettingsFields};
 constexpr Message<WatchView> kDetection = {"Detection", kDetectionFields};
-constexpr Message<ComparisonBlocks> kComparison = {
-    "Comparison", kComparisonFields,
-    "Of every so many iterations, so many in one stretch run with no clock set; "
-    "docs/how-to/savings.md says which."};
 constexpr Message<ComparisonBlocks> kComparisonNow = {"ComparisonNow", kComparisonNowFields};
 constexpr Message<JobView> kSavings = {"Savings", kSavingsFields};
 constexpr Message<JobView> kJobSummary = {"JobSummary", kJobSummaryFields};

@@ -17,13 +17,11 @@ extern const Message<store::StragglerRecord> kStraggler;
 extern const Message<store::ProfileRecord> kProfileRecord;  // Without CSV: as in lists.
 extern const Message<WatchSettings> kDetectionSettings;
 extern const Message<WatchView> kDetection;
-extern const Message<ComparisonBlocks> kComparison;
 extern const Message<ComparisonBlocks> kComparisonNow;
 extern const Message<JobView> kSavings;
 // The job's entry in a list: without settings, stragglers and iterations.
 extern const Message<JobView> kJobSummary;
 extern const Message<JobView> kJob;
-extern const AnyMessage kSavingInterval;
 
 // Of healthz and readyz.
 struct Health {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -286,11 +287,6 @@ std::vector<double> DurationsOf(const std::vector<CostOption>& options) {
   return durations;
 }
 
-void AppendComputation(const ComputationId& id, fmt::memory_buffer* text) {
-  fmt::format_to(fmt::appender(*text), "\"{}\",{},{}", ComputationTypeLetter(id.type), id.stage,
-                 id.microbatch);
-}
-
 }  // namespace
 
 Result<std::shared_ptr<const Curve>> Curve::Make(std::shared_ptr<const Job> job,
@@ -369,8 +365,9 @@ void Curve::FindInterval() {
   const Result<double> seconds = TargetSeconds(*target);
   if (!seconds) return;
   CurvePlan& plan = plans_[static_cast<std::size_t>(&At(*seconds) - plans_.data())];
-  plan.saving_interval =
+  const auto interval =
       model::IntervalOfSaving(job_->pipeline, OptionsOf(plan), Waiting::kSetClock);
+  if (interval) plan.saving_interval = {interval->least_percent, interval->most_percent};
 }
 
 Plan Curve::Realised(const std::vector<CostOption>& options,
@@ -542,36 +539,30 @@ double Curve::SlowedSeconds(const CurvePlan* plan, const std::vector<double>& fa
   return as_run * Replay(dag, durations).iteration_time_seconds;
 }
 
-std::vector<std::string> Curve::ComputationsTails(const CurvePlan& plan) const {
+std::vector<std::string> Curve::RowsTexts(const CurvePlan& plan) const {
   const CostedPipeline& pipeline = job_->pipeline;
   const PipelineDag& dag = pipeline.dag;
   const std::vector<CostOption> options = OptionsOf(plan);
   const Timing timing = Replay(dag, DurationsOf(options));
-  std::vector<std::string> tails;
+  std::vector<std::string> texts;
   for (int rank = 0; rank < dag.num_ranks; ++rank) {
-    fmt::memory_buffer text;
+    wire::RankPlan steps;
     for (const int i : dag.rank_order[rank]) {
       const Computation& computation = dag.computations[i];
-      fmt::format_to(fmt::appender(text), "{}[", text.size() == 0 ? "[" : ",");
-      AppendComputation(computation.id, &text);
-      fmt::format_to(fmt::appender(text), ",{:.9g},{:.9g},{:.9g}",
-                     pipeline.knobs[options[i].knob].number, timing.start_seconds[i],
-                     options[i].time_seconds);
-      if (computation.fused) {
-        text.push_back(',');
-        AppendComputation(*computation.fused, &text);
-      }
-      text.push_back(']');
+      steps.rows.push_back(
+          {.id = computation.id,
+           .fused = computation.fused,
+           .mhz = static_cast<int>(std::lround(pipeline.knobs[options[i].knob].number)),
+           .start_seconds = timing.start_seconds[i],
+           .duration_seconds = options[i].time_seconds});
     }
-    text.push_back(']');
     if (plan.waiting == Waiting::kCheapest) {
-      fmt::format_to(fmt::appender(text), ",\"waiting_mhz\":{:.9g}",
-                     pipeline.knobs[*pipeline.WaitingKnob(rank)].number);
+      steps.waiting_mhz =
+          static_cast<int>(std::lround(pipeline.knobs[*pipeline.WaitingKnob(rank)].number));
     }
-    text.push_back('}');
-    tails.push_back(fmt::to_string(text));
+    texts.push_back(wire::RowsText(steps));
   }
-  return tails;
+  return texts;
 }
 
 std::vector<double> Curve::ClocksOf(const CurvePlan& plan) const {

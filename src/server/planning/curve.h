@@ -21,6 +21,7 @@
 #include "perseus/planner.h"
 #include "perseus/result.h"
 #include "server/store/facts.h"
+#include "wire/rank_plan.h"
 
 namespace perseus::server {
 
@@ -95,7 +96,7 @@ struct CurvePlan {
   double energy_joules = 0;
   double saving_percent = 0;
   // Only of the plan for the target, of a profile that says its errors, and without conditions.
-  std::optional<SavingInterval> saving_interval;
+  std::optional<wire::SavingInterval> saving_interval;
   // Only if the profile has the costs of all computations with no clock set; under the conditions,
   // if there are some.
   std::optional<UnlockedFigures> unlocked;
@@ -149,10 +150,8 @@ class Curve {
   // is computed without them and applied to the time under them.
   double SlowedSeconds(const CurvePlan* plan, const std::vector<double>& factors) const;
 
-  // For each rank of a pipeline, the end of its plan as JSON text: its computations in execution
-  // order, [["F",stage,microbatch,mhz,start_s,duration_s],...], its clock for waiting where it has
-  // one, and the closing brace of the plan.
-  std::vector<std::string> ComputationsTails(const CurvePlan& plan) const;
+  // For each rank of a pipeline, the text of what it runs: see wire::RowsText().
+  std::vector<std::string> RowsTexts(const CurvePlan& plan) const;
 
   // [computation], in MHz.
   std::vector<double> ClocksOf(const CurvePlan& plan) const;

@@ -25,7 +25,7 @@ namespace perseus::server {
 // Thread-safe.
 class PlanTexts {
  public:
-  // See Curve::ComputationsTails().
+  // See Curve::RowsTexts().
   std::shared_ptr<const std::string> Of(const std::shared_ptr<const Curve>& curve,
                                         const CurvePlan& plan, int pp_rank) {
     const MutexLock lock(mutex_);
@@ -33,7 +33,7 @@ class PlanTexts {
     auto found = texts_.find(plan.id);
     if (found == texts_.end()) {
       std::vector<std::shared_ptr<const std::string>> made;
-      for (std::string& text : curve->ComputationsTails(plan)) {
+      for (std::string& text : curve->RowsTexts(plan)) {
         made.push_back(std::make_shared<const std::string>(std::move(text)));
       }
       const std::size_t most_plans = std::max<std::size_t>(1, kMostTexts / made.size());

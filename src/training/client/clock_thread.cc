@@ -479,10 +479,14 @@ class ClockThread {
     stats.last_iteration_seconds = last_iteration_seconds_;
     stats.joules = joules_;
     const RankPlan* const plan = follower_.plan();
-    const bool promises = plan != nullptr && follower_.Follows();
-    stats.saving_percent = promises ? plan->saving_percent : kUnknown;
-    stats.saving_least_percent = promises ? plan->saving_least_percent : kUnknown;
-    stats.saving_most_percent = promises ? plan->saving_most_percent : kUnknown;
+    stats.saving_percent = stats.saving_least_percent = stats.saving_most_percent = kUnknown;
+    if (plan != nullptr && follower_.Follows()) {
+      stats.saving_percent = plan->saving_percent.value_or(kUnknown);
+      if (const auto& interval = plan->saving_interval) {
+        stats.saving_least_percent = interval->least_percent;
+        stats.saving_most_percent = interval->most_percent;
+      }
+    }
     const auto& buckets = caller_.latency().buckets();
     std::copy(buckets.begin(), buckets.end(), stats.latency);
     state_->SetStats(stats);

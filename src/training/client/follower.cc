@@ -246,7 +246,7 @@ void Follower::BeginIteration(std::int64_t iteration, bool is_heard, std::int64_
   rows_at_begin_ = rows_;
   spans_.clear();
   noise_times_.clear();
-  compares_ = plan_ && plan_->comparison.AtMaximum(iteration);
+  compares_ = plan_ && plan_->comparison && plan_->comparison->AtMaximum(iteration);
   row_ = -1;
   open_ = 0;
 }

@@ -6,68 +6,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <set>
 #include <utility>
-#include <variant>
 
 #include "common/c_boundary.h"
-#include "common/tree.h"
-#include "common/tree_reader.h"
 #include "perseus/computation.h"
 
 namespace perseus::client {
 
 namespace {
-
-constexpr int kMaxMhz = 100'000;
-constexpr NumberRange kSeconds = {.least = 0, .most = 1e6};
-
-std::optional<ComputationType> TypeOfLetter(std::string_view letter) {
-  for (int i = 0; i < kNumComputationTypes; ++i) {
-    const auto type = static_cast<ComputationType>(i);
-    if (letter.size() == 1 && letter.front() == ComputationTypeLetter(type)) return type;
-  }
-  return std::nullopt;
-}
-
-ComputationId ReadComputation(const TreeCursor& row, std::size_t at) {
-  ComputationId id;
-  const std::optional<ComputationType> type = TypeOfLetter(row.At(at).String());
-  if (!type) row.At(at).FailExpected("F, B, I, W or R");
-  id.type = type.value_or(ComputationType::kForward);
-  id.stage = row.At(at + 1).Integer(0);
-  id.microbatch = row.At(at + 2).Integer(0);
-  return id;
-}
-
-// ["F", stage, microbatch, mhz, start, duration], fused: and "B", stage, microbatch.
-PlanRow ReadRow(const TreeCursor& cursor) {
-  PlanRow row;
-  const std::size_t size = cursor.Size();
-  if (size != 6 && size != 9) {
-    cursor.FailExpected("6 values, or 9 of two computations that run as one");
-    return row;
-  }
-  row.id = ReadComputation(cursor, 0);
-  row.mhz = cursor.At(3).Integer(1, kMaxMhz);
-  row.start_seconds = cursor.At(4).Number(kSeconds);
-  row.duration_seconds = cursor.At(5).Number(kSeconds);
-  if (size == 9) row.fused = ReadComputation(cursor, 6);
-  return row;
-}
-
-double NumberOr(const TreeCursor& object, std::string_view key, double otherwise,
-                NumberRange range = kAnyNumber) {
-  const std::optional<TreeCursor> found = object.Find(key);
-  return found && found->IsNumber() ? found->Number(range) : otherwise;
-}
-
-std::string TextOr(const TreeCursor& object, std::string_view key) {
-  const std::optional<TreeCursor> found = object.Find(key);
-  return found && found->IsString() ? found->String() : std::string();
-}
 
 // If fused, the forward is first.
 bool IsForward(const PlanRow& row) { return row.id.type == ComputationType::kForward; }
@@ -85,47 +33,9 @@ std::pair<std::size_t, std::size_t> SteadyRows(const std::vector<PlanRow>& rows)
 }  // namespace
 
 Result<RankPlan> ParseRankPlan(std::string_view json) {
-  const std::string name = "the server's plan";
-  const Result<TreeNode> tree = ParseJsonTree(json, name);
-  if (!tree) return tl::unexpected(tree.error());
-  TreeReader reader(*tree, name);
-  const TreeCursor root = reader.Root();
-  RankPlan plan;
-  const double version = root.Get("version").Number({.least = 0, .most = 9e15});
-  plan.version = static_cast<std::int64_t>(version);
-  if (static_cast<double>(plan.version) != version) {
-    root.Get("version").FailExpected("a whole number");
-  }
-  plan.reason = TextOr(root, "reason");
-  plan.sentence = TextOr(root, "sentence");
-  plan.iteration_time_seconds = NumberOr(root, "iteration_time_s", 0, kSeconds);
-  plan.baseline_time_seconds = NumberOr(root, "baseline_iteration_time_s", 0, kSeconds);
-  plan.saving_percent = NumberOr(root, "saving_percent", kUnknown);
-  if (const auto interval = root.Find("saving_interval"); interval && !interval->IsList()) {
-    plan.saving_least_percent = NumberOr(*interval, "least_percent", kUnknown);
-    plan.saving_most_percent = NumberOr(*interval, "most_percent", kUnknown);
-  }
-  if (const auto wanted = root.Find("profile_wanted");
-      wanted && std::holds_alternative<bool>(wanted->node().value)) {
-    plan.profile_wanted = wanted->Bool();
-  }
-  if (const auto comparison = root.Find("comparison"); comparison && !comparison->IsList()) {
-    plan.comparison.every = comparison->Get("every").Integer(0, ComparisonBlocks::kMostEvery);
-    plan.comparison.iterations =
-        comparison->Get("iterations").Integer(0, ComparisonBlocks::kMostEvery);
-    if (!plan.comparison.is_valid()) plan.comparison = {};
-  }
-  if (const auto waiting = root.Find("waiting_mhz"); waiting && waiting->IsNumber()) {
-    plan.waiting_mhz = waiting->Integer(0, kMaxMhz);
-  }
-  const TreeCursor rows = root.Get("computations");
-  const std::size_t size = rows.Size();
-  plan.rows.reserve(size);
-  for (std::size_t i = 0; i < size && !reader.failed(); ++i) {
-    plan.rows.push_back(ReadRow(rows.At(i)));
-  }
-  if (reader.failed()) return tl::unexpected(*reader.error());
-  return plan;
+  Result<wire::RankPlan> plan = wire::Parse(wire::kRankPlan, json, "the server's plan");
+  if (!plan) return tl::unexpected(std::move(plan).error());
+  return RankPlan{*std::move(plan)};
 }
 
 bool SameOrder(const RankPlan& left, const RankPlan& right) {

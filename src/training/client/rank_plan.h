@@ -13,10 +13,10 @@
 #include <string_view>
 #include <vector>
 
-#include "common/comparison_blocks.h"
 #include "perseus/client.h"
 #include "perseus/computation.h"
 #include "perseus/result.h"
+#include "wire/rank_plan.h"
 
 namespace perseus::client {
 
@@ -25,31 +25,12 @@ inline constexpr std::size_t kMostStepPlans = 4;
 
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-// One computation of a rank, or two that its schedule runs as one.
-struct PlanRow {
-  ComputationId id;
-  std::optional<ComputationId> fused;
-  int mhz = 0;
-  double start_seconds = 0;  // Planned start, since the begin of the iteration.
-  double duration_seconds = 0;
-};
+using wire::PlanRow;
 
-// The plan of one rank for its iterations.
-struct RankPlan {
-  std::int64_t version = 0;  // -1: the trainer's process made the plan for `iteration` only.
+// The plan of one rank for its iterations. Version -1: the trainer's process made it for
+// `iteration` only.
+struct RankPlan : wire::RankPlan {
   std::int64_t iteration = 0;
-  std::string reason;    // "target", "straggler", "no_plan"
-  std::string sentence;  // Why there is no plan.
-  double iteration_time_seconds = 0;
-  double baseline_time_seconds = 0;
-  // Percent; NaN: not known, or nothing to believe.
-  double saving_percent = kUnknown;
-  double saving_least_percent = kUnknown;  // Of its 95 % interval.
-  double saving_most_percent = kUnknown;
-  bool profile_wanted = false;  // The server wants the clocks swept (again).
-  ComparisonBlocks comparison;  // Iterations that run with no clock set to measure the saving.
-  int waiting_mhz = 0;  // The clock at which the rank waits within an iteration; 0: none is set.
-  std::vector<PlanRow> rows;  // In order of execution; empty: maximum clocks.
 
   // Whether the plan is for the sequence lengths of one step, so that its durations are not those
   // of the profile.
