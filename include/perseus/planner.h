@@ -38,6 +38,8 @@ struct PlannerOptions {
   // Shows the frontier of the paper's fit a exp(b t) + c of each table. Plans
   // and their lower bounds still come from the options themselves.
   bool exponential_fit = false;
+  // Keep of the frontier's walk what plans begin from. False: the first plan walks again.
+  bool keeps_walk = true;
   // Called while the frontier is walked, at least once: first with `estimate`. Not called after
   // Create().
   ProgressFunction progress = {};

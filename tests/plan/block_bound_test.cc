@@ -27,7 +27,8 @@ using plan_testing::RandomRows;
 using plan_testing::Singles;
 
 EffectiveBound BoundOf(const CostedPipeline& pipeline, double seconds, double effort) {
-  const auto walked = WalkedPipeline::Make(pipeline, Guard{}, 0);
+  const auto walked =
+      WalkedPipeline::Make(*MakeTimeCostProblem(pipeline, Guard{}), Guard{}, {}, nullptr);
   EXPECT_TRUE(walked) << walked.error().message;
   const auto bound = BoundPlans(pipeline, **walked, seconds, effort);
   EXPECT_TRUE(bound) << bound.error().message;

@@ -139,15 +139,16 @@ Result<Printout> RunFrontier(const Invocation& invocation, const Style& style) {
   ProgressLine progress("frontier");
   const Result<Planner> planner = MakePlanner(*job, 0, &progress);
   if (!planner) return tl::unexpected(planner.error());
-  const std::string csv = FormatFrontierCsv(planner->frontier());
   if (!flags.output_file.empty()) {
-    if (auto written = WriteFileAtomically(flags.output_file, csv); !written) {
+    if (auto written =
+            WriteFileAtomically(flags.output_file, FormatFrontierCsv(planner->frontier()));
+        !written) {
       return tl::unexpected(written.error());
     }
   }
   if (flags.csv) {
     WriteNotes(job->notes);
-    return Printout(csv, flags.output_file);
+    return Printout(FormatFrontierCsv(planner->frontier()), flags.output_file);
   }
   std::vector<std::string> remarks = PipelineRemarks(planner->pipeline(), job->virtual_stages);
   if (HasConditions(job->settings)) {

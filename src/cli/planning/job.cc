@@ -200,6 +200,7 @@ Result<Planner> MakePlanner(const Job& job, double plans, ProgressLine* progress
   constexpr double kComputationsPerSecond = 1536;
   constexpr double kBytesPerComputation = 1300;
   PlannerOptions options = job.SolverOptions();
+  options.keeps_walk = plans > 0;
   const auto warn = [&](const FrontierEstimate& estimate) {
     const double computations = job.pipeline.dag.size();
     const double seconds =

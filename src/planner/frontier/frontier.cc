@@ -9,11 +9,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "frontier/network.h"
+#include "frontier/solver.h"
 #include "frontier/walk.h"
 
 namespace perseus {
@@ -58,10 +60,6 @@ TimeCostSchedule MakeSchedule(const Network& network, const Walk& walk, std::int
 }
 
 Result<void> CheckOptions(const FrontierOptions& options) {
-  if (!(options.slope_quantum >= 0) || !std::isfinite(options.slope_quantum)) {
-    return InvalidInput(
-        fmt::format("the slope quantum is {}; expected a number >= 0", options.slope_quantum));
-  }
   if (std::isnan(options.stop_time.value_or(0)) || std::isnan(options.stop_slope.value_or(0))) {
     return InvalidInput("a time or slope to stop at is not a number");
   }
@@ -73,14 +71,15 @@ Result<void> CheckOptions(const FrontierOptions& options) {
 
 }  // namespace
 
-Result<TimeCostFrontier> SolveFrontier(const TimeCostProblem& problem,
-                                       const FrontierOptions& options) {
-  if (auto checked = CheckOptions(options); !checked) return tl::unexpected(checked.error());
-  auto built = Network::Build(problem, options.slope_quantum);
-  if (!built) return tl::unexpected(built.error());
-  const Network& network = *built;
-  const frontier::Scale& scale = network.scale;
+}  // namespace v0
+
+Result<TimeCostFrontier> frontier::WalkFrontier(const Network& network,
+                                                const FrontierOptions& options,
+                                                std::unique_ptr<const WalkLadder>* kept) {
+  const Scale& scale = network.scale;
   Walk walk(network);
+  std::unique_ptr<WalkLadder> ladder;
+  if (kept != nullptr) ladder = std::make_unique<WalkLadder>(network, walk);
 
   TimeCostFrontier result;
   double above = 0;
@@ -149,11 +148,23 @@ Result<TimeCostFrontier> SolveFrontier(const TimeCostProblem& problem,
       }
     }
     walk.Advance();
+    if (ladder) ladder->Offer(walk);
   }
+  if (kept != nullptr) *kept = std::move(ladder);
   result.pivots = walk.pivots();
   result.work = walk.work();
   std::reverse(result.breakpoints.begin(), result.breakpoints.end());
   return result;
+}
+
+inline namespace v0 {
+
+Result<TimeCostFrontier> SolveFrontier(const TimeCostProblem& problem,
+                                       const FrontierOptions& options) {
+  if (auto checked = CheckOptions(options); !checked) return tl::unexpected(checked.error());
+  auto network = Network::Build(problem, options.slope_quantum);
+  if (!network) return tl::unexpected(network.error());
+  return frontier::WalkFrontier(*network, options, nullptr);
 }
 
 Result<std::vector<std::vector<TimeCost>>> QuantisedCurves(const TimeCostProblem& problem,

@@ -227,6 +227,10 @@ double Scale::Cost(Int128 units) const {
 }
 
 Result<Network> Network::Build(const TimeCostProblem& problem, double slope_quantum) {
+  if (!(slope_quantum >= 0) || !std::isfinite(slope_quantum)) {
+    return InvalidInput(
+        fmt::format("the slope quantum is {}; expected a number >= 0", slope_quantum));
+  }
   if (auto checked = CheckProblem(problem); !checked) return tl::unexpected(checked.error());
   auto order = TopologicalOrder(problem);
   if (!order) return tl::unexpected(order.error());

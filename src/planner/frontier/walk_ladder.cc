@@ -11,29 +11,37 @@ namespace {
 
 // More rungs than this are not worth their copies.
 constexpr std::size_t kMostRungs = 64;
-// The first spacing, in units of work for each node: a copy costs about this.
-constexpr std::int64_t kFirstSpacingPerNode = 4;
+// The first spacing, in units of work for each node: a copy costs a quarter of this.
+constexpr std::int64_t kFirstSpacingPerNode = 16;
 
 }  // namespace
 
-WalkLadder::WalkLadder(const Network& network, const LadderOptions& options)
+WalkLadder::WalkLadder(const Network& network, const Walk& walk, const LadderOptions& options)
     : network_(&network),
-      fastest_time_(network.LongestToSink(/*slowest=*/false)[Network::kSource]) {
-  Walk walk(network);
-  rungs_.push_back(walk);
-  std::int64_t spacing = kFirstSpacingPerNode * network.num_nodes();
+      fastest_time_(network.LongestToSink(/*slowest=*/false)[Network::kSource]),
+      most_bytes_(options.most_bytes),
+      spacing_(kFirstSpacingPerNode * network.num_nodes()),
+      rungs_{walk} {}
+
+WalkLadder::WalkLadder(const Network& network, const LadderOptions& options)
+    : WalkLadder(network, Walk(network), options) {
+  Walk walk = rungs_.front();
   while (!walk.at_fastest()) {
     walk.Advance();
-    if (walk.work() - rungs_.back().work() < spacing) continue;
-    rungs_.push_back(walk);
-    // How much work the whole walk is shows only at its end: whenever there
-    // are too many rungs every other one goes.
-    while (rungs_.size() > 1 && (rungs_.size() > kMostRungs || bytes() > options.most_bytes)) {
-      const std::size_t kept = (rungs_.size() + 1) / 2;
-      for (std::size_t k = 1; k < kept; ++k) rungs_[k] = std::move(rungs_[2 * k]);
-      rungs_.erase(rungs_.begin() + static_cast<std::ptrdiff_t>(kept), rungs_.end());
-      spacing *= 2;
-    }
+    Offer(walk);
+  }
+}
+
+void WalkLadder::Offer(const Walk& walk) {
+  if (walk.work() - rungs_.back().work() < spacing_) return;
+  rungs_.push_back(walk);
+  // How much work the whole walk is shows only at its end: whenever there
+  // are too many rungs every other one goes.
+  while (rungs_.size() > 1 && (rungs_.size() > kMostRungs || bytes() > most_bytes_)) {
+    const std::size_t kept = (rungs_.size() + 1) / 2;
+    for (std::size_t k = 1; k < kept; ++k) rungs_[k] = std::move(rungs_[2 * k]);
+    rungs_.erase(rungs_.begin() + static_cast<std::ptrdiff_t>(kept), rungs_.end());
+    spacing_ *= 2;
   }
 }
 

@@ -26,11 +26,16 @@ struct LadderOptions {
 // deadline only, not on where the rungs are: it is the basis, tie for tie, that
 // a fresh walk has there.
 //
-// Borrows the network. Immutable after construction: const members may be
+// Borrows the network. Immutable once the walk has ended: const members may be
 // called from several threads at once.
 class WalkLadder {
  public:
+  // Walks the network to its end.
   explicit WalkLadder(const Network& network, const LadderOptions& options = {});
+  // For a walk of the network that somebody else makes: `walk` is at its beginning, and Offer() is
+  // called after every step to its end.
+  WalkLadder(const Network& network, const Walk& walk, const LadderOptions& options = {});
+  void Offer(const Walk& walk);
 
   std::int64_t slowest_time() const { return rungs_.front().time(); }
   std::int64_t fastest_time() const { return fastest_time_; }
@@ -49,6 +54,8 @@ class WalkLadder {
  private:
   const Network* network_;
   std::int64_t fastest_time_;
+  std::size_t most_bytes_;
+  std::int64_t spacing_;     // Of rungs, in work.
   std::vector<Walk> rungs_;  // Slowest first; never empty.
 };
 

@@ -232,20 +232,22 @@ Result<SearchSpace> MakeSearchSpace(const CostedPipeline& costs, const WalkedPip
 
 }  // namespace
 
-Result<std::shared_ptr<const WalkedPipeline>> WalkedPipeline::Make(const CostedPipeline& costs,
+Result<std::shared_ptr<const WalkedPipeline>> WalkedPipeline::Make(const TimeCostProblem& problem,
                                                                    const Guard& guard,
-                                                                   double slope_quantum) {
-  auto problem = MakeTimeCostProblem(costs, guard);
-  if (!problem) return tl::unexpected(problem.error());
-  // Rounded slopes only where the walk would take too long: the bounds of the
-  // search are then exact.
-  auto network =
-      Network::Build(*problem, costs.dag.size() > kCoarseComputations ? slope_quantum : 0);
+                                                                   const FrontierOptions& options,
+                                                                   TimeCostFrontier* solved) {
+  auto network = Network::Build(problem, options.slope_quantum);
   if (!network) return tl::unexpected(network.error());
   std::shared_ptr<WalkedPipeline> walked(new WalkedPipeline);
   walked->guard_ = guard;
   walked->network_ = std::make_unique<const Network>(*std::move(network));
-  walked->ladder_ = std::make_unique<const frontier::WalkLadder>(*walked->network_);
+  if (solved == nullptr) {
+    walked->ladder_ = std::make_unique<const frontier::WalkLadder>(*walked->network_);
+    return walked;
+  }
+  auto found = frontier::WalkFrontier(*walked->network_, options, &walked->ladder_);
+  if (!found) return tl::unexpected(found.error());
+  *solved = *std::move(found);
   return walked;
 }
 

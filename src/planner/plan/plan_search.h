@@ -68,6 +68,12 @@ class ChosenOptions {
 // Above so many computations the exact walk takes too long.
 inline constexpr int kCoarseComputations = 20000;
 
+// What searches round slopes to, where the frontier's are rounded to `quantum`: only where the walk
+// would take too long, so that their bounds are else exact.
+inline double SearchQuantum(const CostedPipeline& costs, double quantum) {
+  return costs.dag.size() > kCoarseComputations ? quantum : 0;
+}
+
 // Sums of doubles and of ticks along a path differ by a far smaller share.
 inline constexpr double kSameTime = 1e-12;
 
@@ -76,11 +82,13 @@ inline constexpr double kSameTime = 1e-12;
 // several threads at once. Does not keep the pipeline.
 class WalkedPipeline {
  public:
-  // Slopes are rounded to `slope_quantum` only beyond kCoarseComputations.
-  // Snapshots of the walk take at most 64 MiB. Errors: those of the integer arithmetic.
-  static Result<std::shared_ptr<const WalkedPipeline>> Make(const CostedPipeline& costs,
+  // `problem`: MakeTimeCostProblem() with this guard. options.slope_quantum: SearchQuantum().
+  // Snapshots of the walk take at most 64 MiB. `solved`: the frontier, by the same walk; null: not
+  // wanted. Errors: those of the integer arithmetic, kCancelled.
+  static Result<std::shared_ptr<const WalkedPipeline>> Make(const TimeCostProblem& problem,
                                                             const Guard& guard,
-                                                            double slope_quantum);
+                                                            const FrontierOptions& options,
+                                                            TimeCostFrontier* solved);
 
   const Guard& guard() const { return guard_; }
   const frontier::Network& network() const { return *network_; }

@@ -52,13 +52,23 @@ class WalkCache {
     };
     auto found = std::find_if(walks_.begin(), walks_.end(), same);
     if (found == walks_.end()) {
-      auto walked = WalkedPipeline::Make(pipeline, guard, slope_quantum);
+      auto problem = MakeTimeCostProblem(pipeline, guard);
+      if (!problem) return tl::unexpected(problem.error());
+      FrontierOptions options;
+      options.slope_quantum = SearchQuantum(pipeline, slope_quantum);
+      auto walked = WalkedPipeline::Make(*problem, guard, options, nullptr);
       if (!walked) return tl::unexpected(walked.error());
       if (walks_.size() == kMostWalks) walks_.pop_back();
       found = walks_.insert(walks_.end(), *std::move(walked));
     }
     std::rotate(walks_.begin(), found, found + 1);  // The last asked for first.
     return walks_.front();
+  }
+
+  // The walk of the frontier itself.
+  void Put(std::shared_ptr<const WalkedPipeline> walked) {
+    const MutexLock lock(mutex_);
+    walks_.push_back(std::move(walked));
   }
 
  private:
@@ -191,8 +201,17 @@ Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& o
   FrontierOptions solver_options;
   solver_options.slope_quantum = impl->slope_quantum;
   solver_options.progress = options.progress;
-  auto solved = SolveFrontier(*problem, solver_options);
-  if (!solved) return tl::unexpected(solved.error());
+  TimeCostFrontier solved;
+  if (options.keeps_walk &&
+      plan::SearchQuantum(costs, impl->slope_quantum) == impl->slope_quantum) {
+    auto walked = plan::WalkedPipeline::Make(*problem, Guard{}, solver_options, &solved);
+    if (!walked) return tl::unexpected(walked.error());
+    impl->walks.Put(*std::move(walked));
+  } else {
+    auto found = SolveFrontier(*problem, solver_options);
+    if (!found) return tl::unexpected(found.error());
+    solved = *std::move(found);
+  }
 
   std::vector<double> fastest;
   std::vector<double> slowest;
@@ -210,7 +229,7 @@ Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& o
   const auto in_user_units = [&](const TimeCostFrontier& found) {
     return plan::MakeFrontier(found, costs, impl->slope_quantum, fastest_seconds, tstar_seconds);
   };
-  impl->bound = in_user_units(*solved);
+  impl->bound = in_user_units(solved);
   impl->frontier = impl->bound;
   if (options.exponential_fit) {
     auto fitted = plan::MakeExponentialProblem(costs);
