@@ -8,48 +8,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
 namespace perseus::plan {
-namespace {
-
-// Disjoint sets; the root of a set is its least element.
-class Sets {
- public:
-  explicit Sets(int size) : parent_(size) { std::iota(parent_.begin(), parent_.end(), 0); }
-  int Root(int x) {
-    while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
-    return x;
-  }
-  void Union(int a, int b) {
-    a = Root(a);
-    b = Root(b);
-    parent_[std::max(a, b)] = std::min(a, b);
-  }
-
- private:
-  std::vector<int> parent_;
-};
-
-void MergeByGranularity(const CostedPipeline& pipeline, Granularity granularity, Sets* sets) {
-  if (granularity == Granularity::kComputation) return;
-  const std::vector<Phase> phases = ComputationPhases(pipeline.dag);
-  std::map<std::tuple<int, int, int>, int> first;
-  for (int i = 0; i < pipeline.dag.size(); ++i) {
-    const int rank = pipeline.dag.computations[i].rank;
-    // A kind is one stage and type (or fused pair of them).
-    const int kind =
-        granularity == Granularity::kStage ? -1 : pipeline.KindOf(pipeline.table_of[i]);
-    const int phase = granularity == Granularity::kPhase ? static_cast<int>(phases[i]) : -1;
-    const auto [entry, added] = first.try_emplace({rank, kind, phase}, i);
-    if (!added) sets->Union(entry->second, i);
-  }
-}
-
-}  // namespace
-
 Granularity Coarser(Granularity granularity) {
   switch (granularity) {
     case Granularity::kComputation:
@@ -65,20 +27,19 @@ Granularity Coarser(Granularity granularity) {
 
 std::vector<std::vector<int>> GroupComputations(const CostedPipeline& pipeline,
                                                 Granularity granularity) {
-  const PipelineDag& dag = pipeline.dag;
-  Sets sets(dag.size());
-  MergeByGranularity(pipeline, granularity, &sets);
+  const std::vector<Phase> phases = ComputationPhases(pipeline.dag);
   std::vector<std::vector<int>> groups;
-  std::vector<int> group_of(dag.size(), -1);
-  for (int i = 0; i < dag.size(); ++i) {
-    const int root = sets.Root(i);
-    if (root == i) {
-      group_of[i] = static_cast<int>(groups.size());
-      groups.emplace_back();
-    } else {
-      group_of[i] = group_of[root];
-    }
-    groups[group_of[i]].push_back(i);
+  std::map<std::tuple<int, int, int, int>, std::size_t> group_of;
+  for (int i = 0; i < pipeline.dag.size(); ++i) {
+    const int rank = pipeline.dag.computations[i].rank;
+    // A kind is one stage and type (or fused pair of them).
+    const int kind =
+        granularity == Granularity::kStage ? -1 : pipeline.KindOf(pipeline.table_of[i]);
+    const int phase = granularity <= Granularity::kPhase ? static_cast<int>(phases[i]) : -1;
+    const int own = granularity == Granularity::kComputation ? i : -1;
+    const auto [entry, added] = group_of.try_emplace({rank, kind, phase, own}, groups.size());
+    if (added) groups.emplace_back();
+    groups[entry->second].push_back(i);
   }
   return groups;
 }
