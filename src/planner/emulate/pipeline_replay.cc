@@ -29,29 +29,21 @@ void RankLimits::Add(StragglerKind kind, double value) {
   }
 }
 
-OptionsByKnob::OptionsByKnob(const CostedPipeline& pipeline, const model::FixedNoise& noise)
-    : knobs_(pipeline.knobs.size()), table_of_(pipeline.table_of) {
-  for (const CostTable& table : pipeline.tables) {
+OptionsByKnob::OptionsByKnob(const CostedPipeline& pipeline, const model::FixedNoise& noise,
+                             std::span<const double> true_times)
+    : knobs_(pipeline.knobs.size()), table_of_(pipeline.table_of), true_times_(true_times) {
+  for (std::size_t t = 0; t < pipeline.tables.size(); ++t) {
+    const CostTable& table = pipeline.tables[t];
     const int first = static_cast<int>(options_.size());
-    const double factor = noise.stage[table.stage];
-    stage_noise_.push_back(factor);
+    stage_noise_.push_back(noise.stage[table.stage]);
     for (const CostOption& option : table.all_options) {
-      options_.push_back({.time_seconds = option.time_seconds * factor,
-                          .energy_joules = option.energy_joules * factor,
-                          .watts = option.energy_joules / option.time_seconds});
+      options_.push_back(TimedIn(static_cast<int>(t), option));
     }
     for (const CostOption* nearest : model::NearestOptions(pipeline, table)) {
       const auto place = nearest == nullptr ? -1 - first : nearest - table.all_options.data();
       index_.push_back(first + static_cast<int>(place));
     }
   }
-}
-
-TimedOption OptionsByKnob::WithStageNoise(int i, const CostOption& option) const {
-  const double factor = stage_noise_[table_of_[i]];
-  return {.time_seconds = option.time_seconds * factor,
-          .energy_joules = option.energy_joules * factor,
-          .watts = option.energy_joules / option.time_seconds};
 }
 
 CostOption LimitedOption(const CostedPipeline& pipeline, const CostTable& table,
@@ -109,7 +101,7 @@ std::unique_ptr<LimitedPlan> LimitedPlans::Make(const Plan& plan,
     busy_seconds[rank] += option.time_seconds;
     limited->computing_joules += option.energy_joules;
     limited->computations.push_back(
-        {.option = options_.WithStageNoise(i, option), .knob = option.knob, .rank = rank});
+        {.option = options_.Timed(i, option), .knob = option.knob, .rank = rank});
   }
   for (int rank = 0; rank < dag.num_ranks; ++rank) {
     limited->busy_joules += pipeline_.rank_blocking_power_watts[rank] * busy_seconds[rank];

@@ -40,7 +40,7 @@ struct PowerSegment {
   double watts = 0;
 };
 
-// A computation at one knob, with its stage's noise.
+// A computation at one knob, with its stage's noise and its true time.
 struct TimedOption {
   double time_seconds = 0;
   double energy_joules = 0;
@@ -57,7 +57,9 @@ struct LimitedComputation {
 // The option that a computation runs with at each knob that its rank's clock may have.
 class OptionsByKnob {
  public:
-  OptionsByKnob(const CostedPipeline& pipeline, const model::FixedNoise& noise);
+  // `true_times`: of model::DrawTrueTimes(), which must outlive it; empty: as measured.
+  OptionsByKnob(const CostedPipeline& pipeline, const model::FixedNoise& noise,
+                std::span<const double> true_times = {});
 
   // The option of computation `i` at `knob`. If its table does not have it: that of the nearest
   // clock, or nullptr if knobs are labels.
@@ -65,11 +67,23 @@ class OptionsByKnob {
     const int index = index_[static_cast<std::size_t>(table_of_[i]) * knobs_ + knob];
     return index < 0 ? nullptr : &options_[index];
   }
-  TimedOption WithStageNoise(int i, const CostOption& option) const;
+  // An option of computation `i`.
+  TimedOption Timed(int i, const CostOption& option) const { return TimedIn(table_of_[i], option); }
 
  private:
+  TimedOption TimedIn(int table, const CostOption& option) const {
+    const double factor = stage_noise_[table];
+    const double is = true_times_.empty()
+                          ? 1
+                          : true_times_[static_cast<std::size_t>(table) * knobs_ + option.knob];
+    return {.time_seconds = option.time_seconds * is * factor,
+            .energy_joules = option.energy_joules * is * factor,
+            .watts = option.energy_joules / option.time_seconds};
+  }
+
   std::size_t knobs_;
   const std::vector<int>& table_of_;
+  std::span<const double> true_times_;
   std::vector<double> stage_noise_;   // [table]
   std::vector<int> index_;            // [table x knobs + knob] -> option, or -1
   std::vector<TimedOption> options_;  // Of all tables.
@@ -144,7 +158,8 @@ struct PipelineRun {
   switching::Forecast forecast;   // At the same time; empty unless calls are predicted.
 };
 
-// Replays iterations of single pipelines, with noise and late clocks.
+// Replays iterations of single pipelines, with noise and late clocks: for the emulator, and for the
+// trials of robust plans.
 class PipelineReplay {
  public:
   // All must outlive it.

@@ -7,18 +7,36 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <memory>
 #include <numeric>
+#include <span>
+#include <utility>
 
 #include "common/word_hash.h"
-#include "model/iteration_energy.h"
+#include "emulate/pipeline_replay.h"
 #include "model/noise.h"
 #include "model/saving_interval.h"
+#include "perseus/emulator.h"
 #include "perseus/pipeline.h"
 #include "switching/clock_replay.h"
 
 namespace perseus::robust {
 namespace {
+
+EmulationSpec SpecOf(const Conditions& conditions, int pipelines, std::uint64_t seed) {
+  EmulationSpec spec;
+  spec.pipelines = pipelines;
+  spec.noise = conditions.noise;
+  spec.switching = conditions.switching;
+  spec.seed = seed;
+  return spec;
+}
+
+Plan PlanOf(const std::vector<CostOption>& options, Waiting waiting) {
+  Plan plan;
+  plan.options = options;
+  plan.waiting = waiting;
+  return plan;
+}
 
 class JobReplay {
  public:
@@ -26,35 +44,22 @@ class JobReplay {
             const Conditions& conditions, int pipelines, std::uint64_t seed,
             const std::vector<double>& true_times)
       : pipeline_(pipeline),
-        options_(options),
-        conditions_(conditions),
-        true_times_(true_times),
+        ranks_(pipeline.dag.num_ranks),
+        spec_(SpecOf(conditions, pipelines, seed)),
         rules_(conditions.switching, pipeline),
-        pipelines_(pipelines),
-        seed_(seed),
         noise_(model::DrawFixedNoise(pipeline, conditions.noise, pipelines, seed)),
-        iteration_noise_(conditions.noise, pipeline.dag.num_ranks) {
-    std::vector<int> knobs;
-    std::vector<double> durations;
-    for (int i = 0; i < pipeline.dag.size(); ++i) {
-      knobs.push_back(options[i].knob);
-      durations.push_back(options[i].time_seconds);
-    }
-    switching::PlannedRows rows = switching::MakeRows(pipeline.dag, knobs, durations);
-    rows.waiting_knobs = switching::WaitingKnobsOf(pipeline, waiting, rules_);
-    rows_ = std::make_shared<const switching::PlannedRows>(std::move(rows));
-    if (pipeline.waiting_depends_on_clock()) {
-      last_ends_.assign(static_cast<std::size_t>(pipelines) * pipeline.dag.num_ranks, 0);
-    }
+        options_(pipeline, noise_, true_times),
+        plans_(pipeline, options_, conditions.switching),
+        plan_(plans_.Get(0, PlanOf(options, waiting), {})),
+        replay_(pipeline, spec_, options_, noise_) {
     for (int p = 0; p < pipelines; ++p) {
-      for (int rank = 0; rank < pipeline.dag.num_ranks; ++rank) {
-        const auto own = rows_->KnobsOf(rank);
+      for (int rank = 0; rank < ranks_; ++rank) {
+        const auto own = plan_.rows->KnobsOf(rank);
         state_.clocks.push_back(switching::SettledAt(own.empty() ? 0 : own.front()));
       }
     }
+    if (pipeline.waiting_depends_on_clock()) last_ends_.resize(state_.clocks.size());
     if (rules_.late() && rules_.predicts()) state_.forecasts.resize(pipelines);
-    for (const CostTable& table : pipeline.tables)
-      nearest_.push_back(model::NearestOptions(pipeline, table));
   }
 
   // State that an iteration leaves to the next.
@@ -65,141 +70,59 @@ class JobReplay {
   const State& state() const { return state_; }
 
   void Step(std::int64_t iteration, ReplayedRun* run) {
-    const int num_ranks = pipeline_.dag.num_ranks;
     double slowest = 0;
     double joules = 0;  // Less the blocking power of the time computed.
     double calls = 0;
-    for (int p = 0; p < pipelines_; ++p) {
-      slowest = std::max(slowest, Pipeline(p, iteration, &joules, &calls));
+    for (int p = 0; p < spec_.pipelines; ++p) {
+      const std::span<switching::ClockState> clocks =
+          std::span(state_.clocks).subspan(static_cast<std::size_t>(p) * ranks_, ranks_);
+      switching::Forecast* const forecast =
+          state_.forecasts.empty() ? nullptr : &state_.forecasts[p];
+      replay_.Run(plan_, p, iteration, clocks, forecast, &run_);
+      std::copy(run_.clocks.begin(), run_.clocks.end(), clocks.begin());
+      if (forecast != nullptr) std::swap(*forecast, run_.forecast);
+      std::copy(run_.last_ends.begin(), run_.last_ends.end(),
+                last_ends_.begin() + static_cast<std::ptrdiff_t>(p) * ranks_);
+      slowest = std::max(slowest, run_.totals.time_seconds);
+      joules += run_.totals.computing_joules - run_.totals.busy_joules +
+                run_.totals.dearer_waiting_joules;
+      calls += static_cast<double>(run_.totals.clock_calls);
     }
-    for (int p = 0; p < pipelines_; ++p) {
-      for (int rank = 0; rank < num_ranks; ++rank) {
-        const std::size_t of = static_cast<std::size_t>(p) * num_ranks + rank;
-        const double since = last_ends_.empty() ? slowest : last_ends_[of];
-        const auto waited = [&](int knob, double from, double to) {
-          joules += pipeline_.DearerWatts(rank, knob) * (to - from);
-        };
-        if (rules_.late()) {
-          calls += switching::EndIteration(rules_, model::LatencyDraws(seed_, p, iteration, rank),
-                                           since, slowest, &state_.clocks[of], waited);
-        } else if (rows_->waiting_knobs.empty() && slowest > since) {
-          waited(state_.clocks[of].in_effect, since, slowest);
-        }
+    for (std::size_t of = 0; of < state_.clocks.size(); ++of) {
+      const auto p = static_cast<int>(of / ranks_);
+      const auto rank = static_cast<int>(of % ranks_);
+      const double since = last_ends_.empty() ? slowest : last_ends_[of];
+      const auto waited = [&](int knob, double from, double to) {
+        joules += pipeline_.DearerWatts(rank, knob) * (to - from);
+      };
+      if (rules_.late()) {
+        calls +=
+            switching::EndIteration(rules_, model::LatencyDraws(spec_.seed, p, iteration, rank),
+                                    since, slowest, &state_.clocks[of], waited);
+      } else if (plan_.waiting == Waiting::kSetClock && slowest > since) {
+        waited(state_.clocks[of].in_effect, since, slowest);
       }
     }
-    if (rules_.late()) {
-      for (switching::Forecast& forecast : state_.forecasts) forecast.EndIteration(slowest);
-    }
+    for (switching::Forecast& forecast : state_.forecasts) forecast.EndIteration(slowest);
     run->seconds.push_back(slowest);
-    run->joules.push_back(joules / pipelines_ + pipeline_.total_blocking_power_watts * slowest);
-    run->clock_calls += calls / pipelines_;
+    run->joules.push_back(joules / spec_.pipelines +
+                          pipeline_.total_blocking_power_watts * slowest);
+    run->clock_calls += calls / spec_.pipelines;
   }
 
  private:
-  // Costs of the computations of pipeline `p`.
-  class Books {
-   public:
-    Books(JobReplay& job, int p, std::int64_t iteration, double* joules)
-        : job_(job),
-          first_gpus_(static_cast<std::size_t>(p) * job.pipeline_.dag.num_ranks),
-          last_ends_(job.last_ends_.empty() ? nullptr : job.last_ends_.data() + first_gpus_),
-          joules_(joules) {
-      job.iteration_noise_.Begin(job.seed_, p, iteration);
-    }
-
-    bool counts_waits() const { return last_ends_ != nullptr; }
-    void Wait(int rank, int knob, double from, double to) {
-      *joules_ += job_.pipeline_.DearerWatts(rank, knob) * (to - from);
-    }
-
-    switching::Planned Begin(int i, double* /*ready*/) {
-      const int rank = job_.pipeline_.dag.computations[i].rank;
-      rank_ = rank;
-      const int table = job_.pipeline_.table_of[i];
-      planned_ = &job_.options_[i];
-      nearest_ = &job_.nearest_[table];
-      first_true_ = static_cast<std::size_t>(table) * job_.pipeline_.knobs.size();
-      if (!job_.noise_.gpus_of_rank.empty()) gpus_ = job_.noise_.gpus_of_rank[first_gpus_ + rank];
-      drawn_ = job_.iteration_noise_.Of(i, rank);
-      stage_ = job_.noise_.stage[job_.pipeline_.tables[table].stage];
-      blocked_watts_ =
-          job_.pipeline_.rank_blocking_power_watts[rank] * (gpus_.mean / gpus_.slowest);
-      return {rank, planned_->knob};
-    }
-    double SecondsAt(int knob) {
-      option_ = knob == planned_->knob ? planned_ : (*nearest_)[knob];
-      if (option_ == nullptr) option_ = planned_;
-      knob_ = knob;
-      true_ = job_.true_times_.empty() ? 1 : job_.true_times_[first_true_ + option_->knob];
-      return option_->time_seconds * true_ * stage_ * gpus_.slowest * drawn_;
-    }
-    void Count(double from, double to, double share) {
-      *joules_ += share * (option_->energy_joules * true_) * gpus_.mean * (stage_ * drawn_) -
-                  blocked_watts_ * (to - from);
-      if (last_ends_ == nullptr) return;
-      // GPUs of a rank that are done wait for its slowest, at the clock of the computation.
-      const double idle = 1 - gpus_.mean / gpus_.slowest;
-      *joules_ += job_.pipeline_.DearerWatts(rank_, knob_) * idle * (to - from);
-    }
-    void End(double /*start*/, double end) {
-      if (last_ends_ != nullptr) last_ends_[rank_] = end;
-    }
-
-   private:
-    JobReplay& job_;
-    std::size_t first_gpus_;
-    double* last_ends_;  // [rank] Null where what waiting draws is constant.
-    double* joules_;
-    int rank_ = 0;
-    int knob_ = 0;  // That was asked for last.
-    // Of the computation that runs:
-    const CostOption* planned_ = nullptr;
-    const CostOption* option_ = nullptr;  // At the knob that was asked for last.
-    const std::vector<const CostOption*>* nearest_ = nullptr;  // [knob]
-    std::size_t first_true_ = 0;                               // Of its table, in true_times_.
-    double true_ = 1;                                          // Of option_.
-    model::GpuNoise gpus_;
-    double drawn_ = 1;
-    double stage_ = 1;
-    double blocked_watts_ = 0;
-  };
-
-  double Pipeline(int p, std::int64_t iteration, double* joules, double* calls) {
-    const PipelineDag& dag = pipeline_.dag;
-    const std::span<switching::ClockState> clocks =
-        std::span(state_.clocks)
-            .subspan(static_cast<std::size_t>(p) * dag.num_ranks, dag.num_ranks);
-    const double stall = conditions_.switching.stall_seconds;
-    Books books(*this, p, iteration, joules);
-    switching::ReplayCounts counts;
-    if (rules_.late()) {
-      switching::StartCallers(rules_, rows_, seed_, p, iteration,
-                              state_.forecasts.empty() ? nullptr : &state_.forecasts[p], clocks,
-                              &callers_);
-      counts = switching::ReplayAtClocks<true>(dag, stall, clocks, callers_, {}, &books, &timing_);
-    } else {
-      counts = switching::ReplayAtClocks<false>(dag, stall, clocks, {}, rows_->waiting_knobs,
-                                                &books, &timing_);
-    }
-    *calls += static_cast<double>(counts.calls);
-    return timing_.iteration_time_seconds;
-  }
-
   const CostedPipeline& pipeline_;
-  const std::vector<CostOption>& options_;
-  const Conditions& conditions_;
-  const std::vector<double>& true_times_;
+  const int ranks_;
+  const EmulationSpec spec_;
   switching::SwitchingRules rules_;
-  int pipelines_;
-  std::uint64_t seed_;
   model::FixedNoise noise_;
-  model::IterationNoise iteration_noise_;
-  std::shared_ptr<const switching::PlannedRows> rows_;
+  emulate::OptionsByKnob options_;
+  emulate::LimitedPlans plans_;
+  const emulate::LimitedPlan& plan_;
+  emulate::PipelineReplay replay_;
+  emulate::PipelineRun run_;
   State state_;
-  std::vector<double> last_ends_;  // [pipeline x ranks + rank]; as Books::last_ends_.
-  std::vector<switching::RankCaller> callers_;
-  std::vector<std::vector<const CostOption*>> nearest_;  // [table][knob]
-  Timing timing_;
+  std::vector<double> last_ends_;  // [pipeline x ranks + rank]; empty where waiting is constant.
 };
 
 bool AreAlike(double one, double other, double scale) {
