@@ -35,25 +35,6 @@ TEST(PricePathTest, IsTheCheapestOfAll) {
   }
 }
 
-TEST(PricePathTest, ChangesAreFreeWhereTheyAreSaidToBe) {
-  std::mt19937 random(3);
-  const Planner planner = RandomPlanner(random, 2, 6, 4);
-  const CostedPipeline& pipeline = planner.pipeline();
-  std::vector<double> price;
-  for (int i = 0; i < pipeline.dag.size(); ++i) price.push_back(random() % 200);
-  const std::vector<int> free = CheapestKnobs(pipeline, price, 0.0);
-  std::vector<double> change(pipeline.dag.size(), 1e9);
-  EXPECT_EQ(CountChanges(pipeline.dag, CheapestKnobs(pipeline, price, change)), 0);
-  // The middle of the first rank by itself.
-  const std::vector<int>& order = pipeline.dag.rank_order[0];
-  change[order[5]] = 0;
-  change[order[6]] = 0;
-  const std::vector<int> knobs = CheapestKnobs(pipeline, price, change);
-  EXPECT_EQ(knobs[order[5]], free[order[5]]);
-  for (const int k : {1, 2, 3, 4}) EXPECT_EQ(knobs[order[k]], knobs[order[0]]);
-  for (const int k : {7, 8, 9, 10, 11}) EXPECT_EQ(knobs[order[k]], knobs[order[6]]);
-}
-
 TEST(PricePathTest, KeepsTheLimitOnChanges) {
   std::mt19937 random(2);
   const Planner planner = RandomPlanner(random, 3, 8, 5);

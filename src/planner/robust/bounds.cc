@@ -23,11 +23,6 @@ namespace perseus::robust {
 
 std::vector<int> CheapestKnobs(const CostedPipeline& pipeline, std::span<const double> price,
                                double change_joules) {
-  return CheapestKnobs(pipeline, price, std::vector<double>(pipeline.dag.size(), change_joules));
-}
-
-std::vector<int> CheapestKnobs(const CostedPipeline& pipeline, std::span<const double> price,
-                               std::span<const double> change_joules) {
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   const std::size_t knobs = pipeline.knobs.size();
   // [table x knobs + knob], so that the loop below has no branches.
@@ -55,7 +50,7 @@ std::vector<int> CheapestKnobs(const CostedPipeline& pipeline, std::span<const d
       for (std::size_t knob = 0; knob < knobs; ++knob) {
         cheapest = now[knob] < cheapest ? now[knob] : cheapest;
       }
-      change[k] = cheapest + (k == 0 ? 0 : change_joules[order[k]]);
+      change[k] = cheapest + (k == 0 ? 0 : change_joules);
       for (std::size_t knob = 0; knob < knobs; ++knob) {
         const double from = change[k] < now[knob] ? change[k] : now[knob];
         next[knob] = from + of_joules[knob] + of_time * of_seconds[knob];

@@ -21,10 +21,6 @@ namespace perseus::robust {
 std::vector<int> CheapestKnobs(const CostedPipeline& pipeline, std::span<const double> price,
                                double change_joules);
 
-// The same, but a change of clock before computation i costs change_joules[i].
-std::vector<int> CheapestKnobs(const CostedPipeline& pipeline, std::span<const double> price,
-                               std::span<const double> change_joules);
-
 // The same, at the lowest price of a change that leaves at most `most_changes`. A change from a
 // rank's last computation to its first of the next iteration counts.
 std::vector<int> CheapestKnobsWithin(const CostedPipeline& pipeline, std::span<const double> price,

@@ -67,67 +67,9 @@ void RunSearch::ProposeGroup(int direction) {
   Set(members, StepFrom(pipeline_.table_of[i], knobs_[i], direction));
 }
 
-RunSearch::Stretch RunSearch::RunAround(int rank, int at) const {
-  const std::vector<int>& order = pipeline_.dag.rank_order[rank];
-  Stretch run = {rank, at, at + 1};
-  while (run.begin > 0 && knobs_[order[run.begin - 1]] == knobs_[order[at]]) --run.begin;
-  while (run.end < static_cast<int>(order.size()) && knobs_[order[run.end]] == knobs_[order[at]]) {
-    ++run.end;
-  }
-  return run;
-}
-
-// Gives a run another clock, or a part of the run, or moves its border with a neighbour; often on
-// the ranks beside it, too, a little earlier or later.
-void RunSearch::ProposeStretch() {
-  const PipelineDag& dag = pipeline_.dag;
-  const int rank = stream_.Below(dag.num_ranks);
-  const std::vector<int>& order = dag.rank_order[rank];
-  if (order.empty()) return;
-  const int size = static_cast<int>(order.size());
-  const int at = stream_.Below(size);
-  Stretch stretch = RunAround(rank, at);
-  const std::uint64_t bits = stream_.Next();
-  const int direction = (bits & 1) != 0 ? 1 : -1;
-  int knob = StepFrom(pipeline_.table_of[order[at]], knobs_[order[at]], direction);
-  const auto kind = static_cast<int>((bits >> 1) & 3);
-  if (kind == 1) {
-    // The border moves.
-    const int by = 1 << ((bits >> 8) % 5);
-    if ((bits & 16) != 0) {
-      if (stretch.begin == 0) return;
-      knob = knobs_[order[stretch.begin - 1]];
-      stretch.end = std::min(stretch.end, stretch.begin + by);
-    } else {
-      if (stretch.end == size) return;
-      knob = knobs_[order[stretch.end]];
-      stretch.begin = std::max(stretch.begin, stretch.end - by);
-    }
-  } else if (kind == 2) {
-    const int other = stretch.begin + stream_.Below(stretch.end - stretch.begin);
-    stretch.begin = std::min(at, other);
-    stretch.end = std::max(at, other) + 1;
-  }
-  const int reach = (bits & 32) != 0 ? 0 : 1 + static_cast<int>((bits >> 12) % 4);
-  const int slant = static_cast<int>((bits >> 20) % 5) - 2;
-  for (int to = std::max(0, rank - reach); to <= std::min(dag.num_ranks - 1, rank + reach); ++to) {
-    const std::vector<int>& there = dag.rank_order[to];
-    const int shift = slant * (to - rank);
-    std::vector<int> members;
-    for (int k = stretch.begin + shift; k < stretch.end + shift; ++k) {
-      if (k >= 0 && k < static_cast<int>(there.size())) members.push_back(there[k]);
-    }
-    Set(members, knob);
-  }
-}
-
 void RunSearch::Propose() {
   proposal_.clear();
   undo_.clear();
-  if (kept_.groups().empty()) {
-    ProposeStretch();
-    return;
-  }
   const std::uint64_t bits = stream_.Next();
   const int direction = (bits & 1) != 0 ? 1 : -1;
   ProposeGroup(direction);
@@ -172,24 +114,20 @@ std::vector<int> RunSearch::Anneal(const RunGoal& goal, std::int64_t work, doubl
     const double warmth = hot_joules * std::pow(cold_joules / hot_joules, through);
     Propose();
     if (proposal_.empty()) continue;
-    bool taken = false;
-    if (kept_.Keep(knobs_)) {
-      const LaneFigures then = replay_->Try(proposal_);
-      const double worse = joules_of(then) + penalty_of(then) - joules_of(now) - penalty_of(now) +
-                           warmth * (beyond(then) - beyond(now));
-      taken = worse <= 0 || stream_.Share() < std::exp(-worse / warmth);
-      if (taken) {
-        replay_->Commit();
-        now = then;
-        if (holds(now) && joules_of(now) < least) {
-          best = knobs_;
-          least = joules_of(now);
-        }
-      } else {
-        replay_->Discard();
+    const LaneFigures then = replay_->Try(proposal_);
+    const double worse = joules_of(then) + penalty_of(then) - joules_of(now) - penalty_of(now) +
+                         warmth * (beyond(then) - beyond(now));
+    const bool taken = worse <= 0 || stream_.Share() < std::exp(-worse / warmth);
+    if (taken) {
+      replay_->Commit();
+      now = then;
+      if (holds(now) && joules_of(now) < least) {
+        best = knobs_;
+        least = joules_of(now);
       }
+      continue;
     }
-    if (taken) continue;
+    replay_->Discard();
     for (auto undo = undo_.rbegin(); undo != undo_.rend(); ++undo) {
       knobs_[undo->computation] = undo->knob;
     }

@@ -31,8 +31,7 @@ struct RunGoal {
   std::int64_t most_changes = 0;
 };
 
-// Simulated annealing among choices that keep constraints: the clocks of groups that
-// share one, or else stretches of a rank, with their borders.
+// Simulated annealing over the clocks of groups that share one.
 class RunSearch {
  public:
   // All must outlive it.
@@ -46,17 +45,9 @@ class RunSearch {
                           double cold_joules);
 
  private:
-  struct Stretch {
-    int rank = 0;
-    int begin = 0;  // In the rank's order.
-    int end = 0;    // One beyond.
-  };
-
   void Propose();
   void ProposeGroup(int direction);
-  void ProposeStretch();
   void Set(const std::vector<int>& members, int knob);
-  Stretch RunAround(int rank, int at) const;
   int StepFrom(int table, int knob, int direction);
 
   const CostedPipeline& pipeline_;

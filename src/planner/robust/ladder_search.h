@@ -20,33 +20,6 @@
 
 namespace perseus::robust {
 
-struct RunLimits {
-  double baseline_seconds = 0;  // At maximum clocks, mean, by the lanes.
-  double accepted_seconds = 0;  // The same.
-  double waiting_watts = 0;     // Of the pipeline.
-  double change_joules = 0;
-  int most_changes = 0;
-  int most_tries = 0;  // Replays of a part of the pipeline.
-
-  // The cost of an iteration, with its waiting and the price of its changes.
-  double Joules(const LaneFigures& figures) const {
-    return figures.effective_joules + waiting_watts * figures.seconds +
-           change_joules * figures.changes;
-  }
-  bool Allow(const LaneFigures& figures) const {
-    return figures.seconds <= accepted_seconds && figures.changes <= most_changes;
-  }
-};
-
-// Adds runs of one clock on one rank to knobs that are in time, one after the other, each time
-// the one that saves most in the lanes: from near a rank's beginning, or where its phases meet,
-// to near its end; at the slowest clock that is in time, which is found by halving. With few
-// changes walks do not find these: a short run saves nothing yet. First only a part of the accepted
-// time may be used, so that one run does not take all of it from the next. Deterministic; leaves
-// the replay at any knobs.
-std::vector<int> WithGreedyRuns(const CostedPipeline& pipeline, const std::vector<int>& knobs,
-                                const RunLimits& limits, LaneReplay* replay);
-
 // The noises at the ends of the conditions' ranges. The lanes of a search have a group for each,
 // and the group that is latest counts: as a multiple of its baseline, and as late as trials find
 // it.
@@ -136,9 +109,10 @@ class LadderSearch {
     double guard = 0;
     double guard_before = 0;   // The guard before this one.
     double excess_before = 0;  // How late choices were with that, in per cent; 0: unknown.
-    // Choices that keep to the prices for so many changes: where the second round may begin.
-    std::vector<std::vector<int>> along = {};
-    std::vector<int> added = {};  // Runs one by one: the same.
+    // A choice that keeps to the prices for so many changes: where the second round may begin.
+    // Empty: there is none, or it was not looked for yet.
+    std::vector<int> along = {};
+    bool has_along = false;  // It was looked for.
     // In place of `correction` where the lanes have groups: [group], see NoiseGroups.
     std::vector<double> bias = {};
   };
@@ -153,7 +127,6 @@ class LadderSearch {
              Level* level);
   bool TryAll(const std::function<bool(double share, bool better)>& progress);
   std::vector<int> AlongPrices(const DualBound& dual, int most_changes, double accepted_seconds);
-  void AddRuns(Level* level, const Level* below, std::vector<int>* start);
   bool Climb(Level* level, const Level* below, std::int64_t work, std::uint64_t seed, int round);
 
   const Planner& planner_;

@@ -31,31 +31,6 @@ std::vector<int> KnobsAlong(const CostedPipeline& pipeline, const Lead& lead, do
 std::vector<int> KnobsAlongWithin(const CostedPipeline& pipeline, const Lead& lead,
                                   double stiffness, int most_changes, double* change_joules);
 
-// Some microbatches of one type of computation, evenly spread over the iteration and
-// shifted from rank to rank. In 1F1B backwards whose microbatch rises by one with the rank
-// (`slant` 1), and forwards whose falls (-1), lie on no common path: what all ranks do
-// slowly there delays the iteration once.
-struct Waves {
-  ComputationType type = ComputationType::kBackward;
-  int slant = 1;
-  int count = 0;
-};
-
-// [computation]: whether it is part of a wave.
-std::vector<char> InWaves(const PipelineDag& dag, const Waves& waves, std::span<const char> ranks);
-
-struct WaveLimits {
-  double accepted_seconds = 0;
-  double waiting_watts = 0;
-  int most_changes = 0;
-};
-
-// Rounds prices in waves: changes into them and out of them are free, others have a
-// price, and time is as dear as it must be. The best choice within the limits of those
-// tried; empty where there is none. Leaves the replay at any.
-std::vector<int> BestInWaves(const CostedPipeline& pipeline, const DualBound& dual,
-                             const WaveLimits& limits, LaneReplay* replay);
-
 }  // namespace perseus::robust
 
 #endif  // PERSEUS_ROBUST_PATHS_H_
