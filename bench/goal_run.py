@@ -15,7 +15,7 @@ alone.
     PYTHONPATH=tests python bench/goal_run.py [--effort 0.25] [--iterations 200] [--jobs NAME,...]
 
 Writes tables in Markdown. "Late": the mean iteration against maximum clocks, with twice its
-standard error; plans accept +0.1 %. "Off": realised minus promised saving, in points.
+standard error; plans accept +0.1 %. "Off": realised minus predicted saving, in points.
 """
 
 from __future__ import annotations
@@ -475,9 +475,9 @@ def rows_of(job: Job, effects: Effects, options: Any) -> Iterator[tuple[str, str
         for turn, (name, iterations) in enumerate(turns.items()):
             plan, document = run.plan(conditions)
             result, machine = run.realised(plan, 1000 + turn, iterations)
-            promised = document["expected"]["saving_percent"]
+            predicted = document["expected"]["saving_percent"]
             cells = (
-                f"{promised:.2f} | {result.saving:.2f} | {result.saving - promised:+.2f} | "
+                f"{predicted:.2f} | {result.saving:.2f} | {result.saving - predicted:+.2f} | "
                 f"{result.late:+.3f} +- {2 * result.late_error:.3f}"
             )
             measured, conditions = run.estimated(machine)
@@ -499,7 +499,7 @@ def main() -> None:
     absent = [field for effect in options.without for field in TOGETHER[effect]]
     effects = replace(Effects(), **dict.fromkeys(absent, 0.0))
     wanted = [word for word in options.jobs.split(",") if word]
-    heading = "planned for | promised % | realised % | off | late % |"
+    heading = "planned for | predicted % | realised % | off | late % |"
     print(f"| job | {heading}\n|---|---|---|---|---|---|")
     for job in JOBS:
         if wanted and not any(word in job.name for word in wanted):

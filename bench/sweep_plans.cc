@@ -143,7 +143,7 @@ Result<JudgedPlan> TrueTable::Judge(const SimulatedResult& result) const {
   Result<Plan> realised = planner_.Evaluate(std::move(options), plan->waiting);
   if (!realised) return tl::unexpected(realised.error());
   JudgedPlan judged;
-  judged.promised_percent = plan->saving_percent;
+  judged.predicted_percent = plan->saving_percent;
   judged.late_percent =
       100 * (realised->iteration_time_seconds / planner_.baseline().iteration_time_seconds - 1);
   judged.realised = *std::move(realised);

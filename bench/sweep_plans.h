@@ -21,8 +21,8 @@ std::vector<double> SweptBlocking(const SimulatedResult& result);
 
 // A plan from a recovered profile, as it is in truth.
 struct JudgedPlan {
-  double promised_percent = 0;  // Saving.
-  double late_percent = 0;      // Over the true time with all clocks at their highest.
+  double predicted_percent = 0;  // Saving.
+  double late_percent = 0;       // Over the true time with all clocks at their highest.
   Plan realised;
 };
 

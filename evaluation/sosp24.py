@@ -896,7 +896,7 @@ SECTIONS = {
         "T is the least time of the published frontier. The published planner rounds times down, "
         "so T can be below what any plan can realise (T_min).",
         "Table 6 at T_max": "T_max is the time with all clocks at maximum, replayed. A published "
-        "saving above the bound is promised, and no clocks can do it.",
+        "saving above the bound is predicted, and no clocks can do it.",
     },
     "Figure 7: one pipeline slower by 1.2, emulated": {
         "Figure 7": "The others end in time and wait. The paper takes the point of least total "

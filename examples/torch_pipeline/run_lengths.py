@@ -54,7 +54,7 @@ def run_lengths(schedule: str, binary: str, folder: Path, measured: int, seed: i
     baseline = mean(iterations_of(off), "planned", measured)
     iterations = [int(row["iteration"]) for row in rows if row["phase"] == "planned"]
     saved = planned.saving(baseline)
-    at_maximum, for_each, alone, for_all = _Promise(schedule, binary, folder).of(seed, iterations)
+    at_maximum, for_each, alone, for_all = _Prediction(schedule, binary, folder).of(seed, iterations)
     foretold = for_each.saving(at_maximum)
     same = losses_of(on) == losses_of(off)
     digest = hashlib.sha256("".join(losses_of(on)).encode()).hexdigest()[:16]
@@ -63,7 +63,7 @@ def run_lengths(schedule: str, binary: str, folder: Path, measured: int, seed: i
     print(f"{'':<34}{'time s':>9}{'energy J':>10}{'saving':>9}")
     _print_row("maximum clocks", baseline, baseline)
     _print_row("a plan for each iteration", planned, baseline)
-    _print_row("  as these plans promise", for_each, at_maximum)
+    _print_row("  as these plans predict", for_each, at_maximum)
     _print_row("  if each pipeline planned alone", alone, at_maximum)
     _print_row("one plan for all, by the emulator", for_all, at_maximum)
     _print_counts(on, len(rows))
@@ -72,7 +72,7 @@ def run_lengths(schedule: str, binary: str, folder: Path, measured: int, seed: i
     return same and abs(saved - foretold) <= MOST_POINTS
 
 
-class _Promise:
+class _Prediction:
     """What plans promise for these iterations: means of all pipelines, waiting included."""
 
     def __init__(self, schedule: str, binary: str, folder: Path) -> None:

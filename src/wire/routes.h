@@ -209,7 +209,7 @@ inline constexpr RouteRow kAll[] = {
      "Run all iterations with the plan", {{{200, "What holds now", "ComparisonNow"}}}, {}, {}, 0,
      false, Relaying::kNo, true},
     {"showSavings", "GET", "/api/v1/jobs/{id}/savings", Role::kRead, "jobs",
-     "What the plan promises, and what was measured of it", {{{200, "In percent of maximum clocks",
+     "What the plan predicts, and what was measured of it", {{{200, "In percent of maximum clocks",
      "Savings"}}}},
     {"showHistory", "GET", "/api/v1/jobs/{id}/history", Role::kRead, "jobs",
      "Iterations, power and savings of a job by minute, hour or day", {{{200, "Spans in which ranks "

@@ -200,7 +200,7 @@ def prove(adopter: Adopter, folder: Path, steps: int, measured: int) -> bool:
         (job,) = json.loads(perseus(BINARY, "job", "list", "--server", server, "--json"))["jobs"]
         perseus(BINARY, "job", "export", job["id"], "--server", server, "-o", str(plan))
         with urllib.request.urlopen(f"{server}/api/v1/jobs/{job['id']}", timeout=10) as answer:
-            promised = json.loads(answer.read())["plan"]
+            predicted = json.loads(answer.read())["plan"]
     run.make_gpus()
     last = ["--only-last", str(measured)]
     run.finish("without", run.start("without", steps, *last))
@@ -220,14 +220,14 @@ def prove(adopter: Adopter, folder: Path, steps: int, measured: int) -> bool:
     expected = most_seconds * (1 + (foretold["slowdown_percent"] + MOST_TIME) / 100)
     late_steps = sum(step[0]["seconds"] > expected for step in same)
     equal = run.losses("with") == run.losses("without")
-    interval = promised["saving_interval"]
+    interval = predicted["saving_interval"]
     least, most = interval["least_percent"], interval["most_percent"]
     print(
         f"{adopter.name}: all follow after {first} steps; mean of the last {len(same)} of {steps}",
         f"  saved     {saved:6.2f} %, emulated {foretold['saving_percent']:6.2f} %",
         f"  time      {time_more:+6.2f} %, emulated {foretold['slowdown_percent']:+6.2f} %",
         f"  late      {late_steps} steps, by more than {MOST_TIME} %",
-        f"  promised  {promised['saving_percent']:6.2f} % ({least:.2f} to {most:.2f} %)",
+        f"  predicted  {predicted['saving_percent']:6.2f} % ({least:.2f} to {most:.2f} %)",
         f"  losses    {'the same, bit for bit' if equal else 'NOT the same'}",
         f"  took      {time.monotonic() - begun:.0f} s, load {os.getloadavg()[0]:.1f}",
         sep="\n",

@@ -168,7 +168,7 @@ def test_sums_by_label_are_those_of_the_jobs(tmp_path: Path) -> None:
                 {"series": "perseus_job_power_watts" + of, "values": f"{100 * 10**i}x120"},
                 {"series": "perseus_job_energy_joules_total" + of, "values": f"0+{10**i}x120"},
                 {
-                    "series": "perseus_job_promised_saved_joules_total" + of,
+                    "series": "perseus_job_predicted_saved_joules_total" + of,
                     "values": f"0+{10**i}x120",
                 },
             ]

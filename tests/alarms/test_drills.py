@@ -202,15 +202,15 @@ def saves_nothing(stage: Stage) -> None:
     assert f"/api/v1/jobs/{alarm['job_id']}" == path
 
 
-@drill("PerseusRealisedBelowPromised")
-def realised_below_promised(stage: Stage) -> None:
+@drill("PerseusSavesLessThanPredicted")
+def saves_less_than_predicted(stage: Stage) -> None:
     """Lower clocks save nothing, and the profile says that they do."""
     server = stage.serve()
     node = stage.node(server.url)
     training = stage.train(server, node, profile(), profile(lambda share: 1.0))
     prometheus = stage.watch(server, node)
     training.set("comparison", every=12, iterations=4)
-    alarm = prometheus.await_alarm("PerseusRealisedBelowPromised")
+    alarm = prometheus.await_alarm("PerseusSavesLessThanPredicted")
     assert alarm["job_id"] == training.id
 
 

@@ -216,7 +216,7 @@ TEST(JobClientTextTest, ASavingThatCannotBeBelievedIsNotShown) {
     job["notes"] = {{{"severity", severity}, {"text", "a GPU draws 0.59 W"}}};
     job["believable"] = shown;
     const nlohmann::ordered_json savings = {
-        {"kind", "promised"}, {"promised", {{"believable", shown}, {"saving_percent", 15.5}}}};
+        {"kind", "predicted"}, {"predicted", {{"believable", shown}, {"saving_percent", 15.5}}}};
     const std::string text = JobText(job, Style{}, 1795307430);
     EXPECT_THAT(text, Mentions("0.59", shown ? "note" : "WARNING"));
     for (const std::string& door : {text, JobTable(nlohmann::ordered_json::array({job}), Style{}),
@@ -312,7 +312,7 @@ TEST(JobClientTextTest, ASavingThatMayBeWrongSaysSo) {
     const nlohmann::ordered_json estimate = {{"mean", 9.0}, {"least", 8.5}, {"most", 9.5}};
     return SavingsText(
         {{"kind", "realised"},
-         {"promised", {{"plan_version", 3}, {"saving_percent", 12.0}, {"time_percent", 0.1}}},
+         {"predicted", {{"plan_version", 3}, {"saving_percent", 12.0}, {"time_percent", 0.1}}},
          {"comparison", {{"every", 100}, {"iterations", 10}}},
          {"realised", nlohmann::ordered_json::array({{{"plan_version", 3},
                                                       {"pairs", 9},
@@ -333,19 +333,19 @@ TEST(JobClientTextTest, TheBaselineOfAComparisonIsSaid) {
   nlohmann::ordered_json savings = {
       {"kind", "realised"},
       {"baseline", "unlocked"},
-      {"promised", {{"plan_version", 3}, {"saving_percent", 12.0}, {"time_percent", 0.1}}},
+      {"predicted", {{"plan_version", 3}, {"saving_percent", 12.0}, {"time_percent", 0.1}}},
       {"comparison", {{"every", 100}, {"iterations", 10}}},
       {"realised", nlohmann::ordered_json::array()}};
   EXPECT_THAT(SavingsText(savings),
               AllOf(Mentions("12.00", "100", "10"), HasSubstr("no clock set is not measured")));
-  savings["promised"]["unlocked"] = {{"iteration_time_s", 1.5},
-                                     {"energy_j", 2000},
-                                     {"slowdown_percent", 4.2},
-                                     {"saving_percent", 21.5}};
+  savings["predicted"]["unlocked"] = {{"iteration_time_s", 1.5},
+                                      {"energy_j", 2000},
+                                      {"slowdown_percent", 4.2},
+                                      {"saving_percent", 21.5}};
   const std::string text = SavingsText(savings);
   EXPECT_THAT(text, Mentions("12.00", "21.50", "+4.20"));
   EXPECT_THAT(text, Not(HasSubstr("not measured")));
-  savings["promised"]["unlocked"]["saving_percent"] = "a lot";
+  savings["predicted"]["unlocked"]["saving_percent"] = "a lot";
   EXPECT_THAT(SavingsText(savings), HasSubstr("not measured"));
 }
 

@@ -315,7 +315,7 @@ def test_jobs_that_complain_straggle_or_save_less(site: Site) -> None:
     """What the page says of them can be asked of a real job."""
     site.run(f"perseus job straggler set {site.job} --pipeline 0 --factor 1.2")
     assert "nightly" in site.run_page("A rank has no plan")
-    site.run_page("A job saves less than promised")
+    site.run_page("A job saves less than predicted")
     assert "1.0x" in json.dumps(site.call(f"/api/v1/jobs/{site.job}"))
     site.run_page("A node was replaced")
     assert site.call(f"/api/v1/jobs/{site.job}/stragglers")["stragglers"] == []

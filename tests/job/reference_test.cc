@@ -43,7 +43,7 @@ std::string FigureList(std::string_view group) {
   for (const model::Figure<Of>& figure : model::Figures<Of>()) {
     // The star says that the field may be missing.
     list += Item(fmt::format("`{}{}{}`{}: {}", group, group.empty() ? "" : ".", figure.name,
-                             figure.promised ? "" : R"(\*)", figure.says));
+                             figure.required ? "" : R"(\*)", figure.says));
   }
   return list;
 }

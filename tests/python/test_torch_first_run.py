@@ -99,7 +99,7 @@ def test_shadow_mode_measures_without_the_right_to_set_clocks(drill: Drill) -> N
     drill.until(lambda: bool(estimated().get("measured_at_maximum_s")), "no iteration is measured")
     savings = estimated()
     assert savings["kind"] == "estimated"
-    assert savings["promised"]["saving_percent"] > 5
+    assert savings["predicted"]["saving_percent"] > 5
     assert [drill.lines(rank)[-1]["last_error"] for rank in (0, 1)] == ["", ""]
     drill.end()
     assert drill.said() == []

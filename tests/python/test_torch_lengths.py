@@ -48,9 +48,9 @@ def test_the_example_trains_on_variable_lengths() -> None:
     )
     said = done.stdout
     assert "losses are the same, bit for bit" in said, said + done.stderr
-    promised = re.search(r"^ +as these plans promise +[0-9.]+ +[0-9.]+ +([-0-9.]+) %", said, re.M)
-    assert promised is not None, said
-    assert float(promised[1]) > 5
+    predicted = re.search(r"^ +as these plans predict +[0-9.]+ +[0-9.]+ +([-0-9.]+) %", said, re.M)
+    assert predicted is not None, said
+    assert float(predicted[1]) > 5
     counts = COUNTS.search(said)
     assert counts is not None, said
     iterations, used, late, overtaken, failed = map(int, counts.groups())

@@ -35,7 +35,7 @@ const HistoryRow* Of(const std::vector<store::Fact>& facts, Resolution resolutio
 TEST(IterationHistoryTest, OneReportIsInAMinuteAnHourAndADay) {
   IterationHistory history("j-1", {});
   EXPECT_FALSE(history.has_news());
-  history.Add({.seconds = 2, .joules = 100, .promised_joules = 10, .realised_joules = -5}, 8,
+  history.Add({.seconds = 2, .joules = 100, .predicted_joules = 10, .realised_joules = -5}, 8,
               kNoon + 3725);
   const std::vector<store::Fact> facts = history.Take();
   ASSERT_EQ(facts.size(), 3U);
@@ -53,7 +53,7 @@ TEST(IterationHistoryTest, OneReportIsInAMinuteAnHourAndADay) {
                                                       .total_seconds = 2,
                                                       .energy_reports = 1,
                                                       .joules = 100,
-                                                      .promised_joules = 10,
+                                                      .predicted_joules = 10,
                                                       .compared_joules = 100,
                                                       .realised_joules = -5}));
   EXPECT_FALSE(history.has_news());
@@ -74,7 +74,7 @@ TEST(IterationHistoryTest, ARowSaysFromWhenToWhen) {
 
 TEST(IterationHistoryTest, WhatWasNotMeasuredDoesNotCountAsEnergy) {
   IterationHistory history("j-1", {});
-  history.Add({.seconds = 2, .promised_joules = 10, .realised_joules = 5}, 8, kNoon);
+  history.Add({.seconds = 2, .predicted_joules = 10, .realised_joules = 5}, 8, kNoon);
   history.Add({.seconds = 3, .joules = 7}, 8, kNoon);
   const std::vector<store::Fact> facts = history.Take();
   const HistoryRow& row = *Of(facts, Resolution::kDay);
@@ -82,7 +82,7 @@ TEST(IterationHistoryTest, WhatWasNotMeasuredDoesNotCountAsEnergy) {
   EXPECT_EQ(row.total_seconds, 5);
   EXPECT_EQ(row.energy_reports, 1);
   EXPECT_EQ(row.joules, 7);
-  EXPECT_EQ(row.promised_joules, 0);
+  EXPECT_EQ(row.predicted_joules, 0);
   EXPECT_EQ(row.compared_joules, 0);
 }
 
@@ -217,7 +217,7 @@ class Servers {
         sums.reports += row.reports;
         sums.energy_reports += row.energy_reports;
         sums.joules += row.joules;
-        sums.promised += row.promised_joules;
+        sums.predicted += row.predicted_joules;
         sums.realised += row.realised_joules;
         sums.iterations += row.times.iterations;
         sums.seconds += row.times.seconds;
@@ -232,7 +232,7 @@ class Servers {
     std::int64_t reports = 0;
     std::int64_t energy_reports = 0;
     double joules = 0;
-    double promised = 0;
+    double predicted = 0;
     double realised = 0;
     std::int64_t iterations = 0;
     double seconds = 0;
@@ -242,14 +242,14 @@ class Servers {
       if (!cost.joules) return;
       ++energy_reports;
       joules += *cost.joules;
-      promised += cost.promised_joules;
+      predicted += cost.predicted_joules;
       realised += cost.realised_joules.value_or(0);
     }
     void Add(const Sums& other) {
       reports += other.reports;
       energy_reports += other.energy_reports;
       joules += other.joules;
-      promised += other.promised;
+      predicted += other.predicted;
       realised += other.realised;
       iterations += other.iterations;
       seconds += other.seconds;
@@ -300,7 +300,7 @@ RC_GTEST_PROP(IterationHistoryProperty, MinutesHoursAndDaysHoldWhatTheStoreTookO
       default: {
         IterationCost cost{.seconds = 1};
         if (value % 4 != 0) cost.joules = value;
-        cost.promised_joules = value % 7;
+        cost.predicted_joules = value % 7;
         if (value % 3 == 0) cost.realised_joules = value % 5 - 2;
         if (value % 4 == 1) {
           servers.Complete(server, cost, {.ranks = 4, .seconds = 1.0 * value}, now);

@@ -55,7 +55,7 @@ TEST_F(MetricsTest, WhatRanksMeasuredIsOfAJobsId) {
   EXPECT_THAT(before,
               HasSubstr(fmt::format("perseus_job_info{{job_id=\"{}\",job_name=\"", job->id())));
   EXPECT_THAT(before, Not(HasSubstr("perseus_job_energy_joules_total{")));
-  EXPECT_THAT(before, Not(HasSubstr("perseus_job_promised_saved_joules_total{")));
+  EXPECT_THAT(before, Not(HasSubstr("perseus_job_predicted_saved_joules_total{")));
   EXPECT_THAT(before, Not(HasSubstr("perseus_certificate")));
   EXPECT_THAT(metrics.Text(*service_, http::Counters{}, {.certificate_expires_at_seconds = 2e9}),
               HasSubstr("perseus_certificate_expiry_timestamp_seconds 2000000000\n"));

@@ -46,12 +46,12 @@ TEST(RecentIterationsTest, OldIterationsAreForgotten) {
 TEST(RecentIterationsTest, WhatWasSavedAndWhatWasLostNeverFall) {
   RecentIterations recent;
   recent.AddSaved(10, std::nullopt);
-  EXPECT_EQ(recent.totals().promised_joules, 10);
+  EXPECT_EQ(recent.totals().predicted_joules, 10);
   EXPECT_EQ(recent.totals().realised_saved_joules, 0);
   EXPECT_EQ(recent.totals().realised_lost_joules, 0);
   recent.AddSaved(10, 7);
   recent.AddSaved(10, -3);
-  EXPECT_EQ(recent.totals().promised_joules, 30);
+  EXPECT_EQ(recent.totals().predicted_joules, 30);
   EXPECT_EQ(recent.totals().realised_saved_joules, 7);
   EXPECT_EQ(recent.totals().realised_lost_joules, 3);
 }

@@ -368,7 +368,7 @@ def test_no_door_tells_figures_that_nobody_can_believe(server: Server) -> None:
     shown = server.call("GET", path)[1]
     assert "implausible" in [note["severity"] for note in shown["notes"]]
     listed = server.call("GET", "/api/v1/jobs")[1]["jobs"][0]
-    assert [each["believable"] for each in (shown, listed, shown["savings"]["promised"])] == [
+    assert [each["believable"] for each in (shown, listed, shown["savings"]["predicted"])] == [
         False
     ] * 3
     assert "perseus_job_planned_saving_ratio{" not in server.call("GET", "/metrics")[1]

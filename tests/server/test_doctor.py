@@ -197,17 +197,17 @@ def test_a_saving_is_held_against_the_promise_of_its_own_plan(server: Server) ->
     path = create(server, name="compared")
     register_all(server, path)
     plan = await_running(server, path)["plan"]
-    promised, version = plan["saving_percent"], plan["version"]
+    predicted, version = plan["saving_percent"], plan["version"]
 
     def said(below: float, of_version: int) -> tuple[bool, bool]:
-        most = promised - below
+        most = predicted - below
         realised = {"mean": most - 1, "least": most - 2, "most": most, "plan_version": of_version}
         with with_saving(server, realised) as url:
             found = json.loads(doctor("--server", url, "--json").stdout)
             shown = subprocess.run(
                 [str(BINARY), "top", "--server", url], capture_output=True, text=True, timeout=60
             ).stdout
-        return "were promised" in json.dumps(found), "older plan" in shown
+        return "were predicted" in json.dumps(found), "older plan" in shown
 
     assert said(1.1, version) == (True, False)
     assert said(0.9, version) == (False, False)

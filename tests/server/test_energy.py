@@ -111,7 +111,7 @@ def test_the_history_says_what_was_measured(server: Server) -> None:
     saving = server.call("GET", path)[1]["plan"]["saving_percent"] / 100
     for row in rows:
         known = row["energy_j"] or 0
-        assert (row["promised_saved_j"] or 0) == pytest.approx(known * saving / (1 - saving))
+        assert (row["predicted_saved_j"] or 0) == pytest.approx(known * saving / (1 - saving))
         # Nobody compared the plan with maximum clocks.
         assert row["compared_energy_j"] == 0
         assert row["realised_saved_j"] is None
@@ -167,7 +167,7 @@ def test_a_profile_that_nobody_can_believe_promises_nothing(server: Server) -> N
     report(server, path, range(2), plan_version=job["plan"]["version"], clocks="plan")
     (row,) = await_iterations(server, path, 2)
     assert row["energy_j"] == 2 * RANKS * JOULES
-    assert row["promised_saved_j"] == 0
+    assert row["predicted_saved_j"] == 0
 
 
 def test_a_killed_server_loses_no_part_of_the_history_alone(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_detection_and_comparison_over_http(server: Server) -> None:
     assert "of every 20 iterations 5" in job_command(server, "compare", name, *every)
     shown = job_command(server, "show", name)
     assert "advisory: threshold 5.0 %" in shown
-    assert "promised" in shown
+    assert "predicted" in shown
     assert "comparison" not in job_command(server, "compare", name, "--off")
     assert "comparison" not in server.call("GET", path + "/plan?rank=3")[1]
 

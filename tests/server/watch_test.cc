@@ -225,7 +225,7 @@ TEST_F(WatchTest, AComparisonIsANewVersionThatRanksHearOf) {
   EXPECT_LT(realised["saving_percent"]["least"].get<double>(), 12.2);
   EXPECT_GT(realised["saving_percent"]["most"].get<double>(), 11.8);
   EXPECT_NEAR(realised["with_plan_j_per_gpu"].get<double>(), 880, 5);
-  EXPECT_TRUE(json["promised"].is_object());
+  EXPECT_TRUE(json["predicted"].is_object());
   EXPECT_THAT(Metrics().Text(*service_, http::Counters{}, {}),
               HasSubstr(fmt::format("perseus_job_compared_plan_version{{job_id=\"{}\"}} {}\n",
                                     job_->id(), version + 1)));
@@ -238,9 +238,9 @@ TEST_F(WatchTest, AComparisonIsANewVersionThatRanksHearOf) {
   const auto saved = [](double share) { return 12 * 4 * 880 * share / (1 - share); };
   EXPECT_NEAR(after.realised_saved_joules - before.realised_saved_joules, saved(0.12), 600);
   EXPECT_EQ(after.realised_lost_joules, 0);
-  const double promised = Plan()->PlanOf(0)->saving_percent / 100;
-  EXPECT_NEAR(after.promised_joules - before.promised_joules, saved(promised),
-              saved(promised) / 10);
+  const double predicted = Plan()->PlanOf(0)->saving_percent / 100;
+  EXPECT_NEAR(after.predicted_joules - before.predicted_joules, saved(predicted),
+              saved(predicted) / 10);
   // The sums of iterations keep the two apart.
   for (const auto& summary : job_->View().iterations) {
     EXPECT_TRUE(summary.plan_version == 0 || summary.plan_version == version + 1);

@@ -70,7 +70,7 @@ HistoryRow SampleHistory(const std::string& job) {
           .total_seconds = 50,
           .energy_reports = 9,
           .joules = 1e6,
-          .promised_joules = 1.5e5,
+          .predicted_joules = 1.5e5,
           .compared_joules = 1.0 / 3,
           .realised_joules = -0.1,
           .times = {.iterations = 2, .reports = 10, .seconds = 11.5},

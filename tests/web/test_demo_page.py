@@ -71,11 +71,11 @@ def test_a_straggler_arrives_and_the_point_moves(browser: Browser, demo: str) ->
     job = server.call("GET", path)[1]
     expect(plan).to_contain_text(f"target {job['at']}")
     # The ranks follow: what they measure is as long as the plan says, and not as before.
-    promised = job["plan"]["iteration_time_s"]
-    assert promised > job["frontier"]["fastest_s"]
+    predicted = job["plan"]["iteration_time_s"]
+    assert predicted > job["frontier"]["fastest_s"]
     page.wait_for_function(
         "least => parseFloat(document.querySelector("
         "'[data-figure=\"Iteration time now\"] .value').textContent) > least",
-        arg=(promised + job["frontier"]["fastest_s"]) / 2,
+        arg=(predicted + job["frontier"]["fastest_s"]) / 2,
     )
     assert surfer.faults == []

@@ -194,7 +194,7 @@ def test_ranks_in_trouble_stand_first(surfer: Surfer, server: Server) -> None:
 
 
 def test_a_saving_names_the_older_plan_that_it_is_of(surfer: Surfer, server: Server) -> None:
-    """And does not, where it is the plan's that is promised beside it."""
+    """And does not, where it is the plan's that is predicted beside it."""
     path = running_job(server)
     job = server.call("GET", path)[1]
     version = job["plan"]["version"]
@@ -220,7 +220,7 @@ def test_what_is_measured_is_marked_as_measured(surfer: Surfer, server: Server) 
     path = running_job(server)
     page = open_job(surfer, path)
     expect(figure(page, "Iteration time now")).to_contain_text("n/a")
-    expect(figure(page, "Iteration time planned")).to_contain_text("promised")
+    expect(figure(page, "Iteration time planned")).to_contain_text("predicted")
     reports = [
         {"rank": rank, "iteration": 3, "time_s": 1.25, "energy_j": 250, "clocks": "plan"}
         for rank in range(4)

@@ -45,7 +45,7 @@ def test_jobs_come_and_go_without_a_reload(surfer: Surfer, server: Server) -> No
     expect(page.locator(".empty")).to_be_visible()
 
 
-def test_figures_say_what_was_measured_and_what_is_promised(surfer: Surfer, server: Server) -> None:
+def test_figures_say_what_was_measured_and_what_is_predicted(surfer: Surfer, server: Server) -> None:
     """Both stand in one cell, and say which is which."""
     path = create(server, name="measured")
     register_all(server, path)
@@ -66,10 +66,10 @@ def test_figures_say_what_was_measured_and_what_is_promised(surfer: Surfer, serv
     status, _ = server.call("POST", path + "/iterations", {"reports": reports})
     assert status == 202
     expect(row.locator("td").nth(3)).to_contain_text("0.8000 s")
-    expect(row.locator("td").nth(3)).to_contain_text("promised")
+    expect(row.locator("td").nth(3)).to_contain_text("predicted")
     expect(row.locator("td").nth(4)).to_contain_text("500 W")
     expect(row.locator("td").nth(5)).to_contain_text(
-        f"promised {job['plan']['whole_job']['saving_percent']:.1f} %"
+        f"predicted {job['plan']['whole_job']['saving_percent']:.1f} %"
     )
 
 

@@ -450,7 +450,7 @@ strict, ahead, options
         `following` (0 or 1), `plan_version` (-1: none), `clock_mhz` (0: the driver's own, -1: a
         call failed), `iteration_seconds` of the last iteration, `overhead_percent`; since the
         start `clock_calls`, `joules` of its GPU (0: not known), and `clocks_late`, the changes that
-        came late or not at all. While it follows a plan: `saving_percent`, which the plan promises,
+        came late or not at all. While it follows a plan: `saving_percent`, which the plan predicts,
         with `saving_least_percent` and `saving_most_percent` where the profile states its errors.
         Empty: the job is closed.
         """

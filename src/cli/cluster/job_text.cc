@@ -513,7 +513,7 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
     text += DetectionText(ObjectOf(job, "detection"));
   }
   const Json& savings = ObjectOf(job, "savings");
-  if (MemberText(savings, "kind") != "promised" || !ObjectOf(savings, "comparison").empty()) {
+  if (MemberText(savings, "kind") != "predicted" || !ObjectOf(savings, "comparison").empty()) {
     text += SavingsText(savings);
   }
   const Json& measured = ObjectOf(job, "measured");
@@ -639,7 +639,7 @@ std::string DoubtText(const Json& realised, const Json& blocks) {
     }
   }
   if (MemberText(realised, "agrees") == "false") {
-    text += Line("", "DISAGREES with what is promised: docs/how-to/savings.md says what to do");
+    text += Line("", "DISAGREES with what is predicted: docs/how-to/savings.md says what to do");
   }
   return text;
 }
@@ -678,17 +678,17 @@ std::string DetectionText(const Json& detection) {
 std::string SavingsText(const Json& savings) {
   std::string text;
   const bool is_estimated = MemberText(savings, "kind") == "estimated";
-  const Json& promised = ObjectOf(savings, "promised");
-  if (!IsBelievable(promised)) {
-    text += Line("promised", fmt::format("{}; perseus job show says why", kNotBelievable));
-  } else if (const auto saving = NumberOf(promised, "saving_percent")) {
+  const Json& predicted = ObjectOf(savings, "predicted");
+  if (!IsBelievable(predicted)) {
+    text += Line("predicted", fmt::format("{}; perseus job show says why", kNotBelievable));
+  } else if (const auto saving = NumberOf(predicted, "saving_percent")) {
     text +=
-        Line(is_estimated ? "ESTIMATED" : "promised",
+        Line(is_estimated ? "ESTIMATED" : "predicted",
              fmt::format("saving {}, slowdown {}, against an iteration at maximum clocks{}",
                          FormatPercent(*saving, 2),
-                         FormatSignedPercent(NumberOf(promised, "time_percent").value_or(0), 2),
+                         FormatSignedPercent(NumberOf(predicted, "time_percent").value_or(0), 2),
                          is_estimated ? ": what would be saved; in shadow mode nothing is" : ""));
-    if (const auto unlocked = UnlockedOf(promised)) {
+    if (const auto unlocked = UnlockedOf(predicted)) {
       text +=
           Line("", fmt::format("saving {}, slowdown {}, against one with no clock set, which is "
                                "what a comparison measures",

@@ -59,7 +59,7 @@ std::string StateOf(const nlohmann::ordered_json& job);
 // Whether ranks have reported, and none of them follows the plan, which then saves nothing.
 bool NobodyFollows(const nlohmann::ordered_json& job);
 
-// Of a job, or of what its plan promises.
+// Of a job, or of what its plan predicts.
 bool IsBelievable(const nlohmann::ordered_json& object);
 
 // The present saving of a job by its plan.

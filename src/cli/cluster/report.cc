@@ -182,7 +182,7 @@ std::vector<Column> ColumnsOf(const ReportFlags& flags) {
       {"covered", "covered_share", number("covered_share"), 0, true},
       {"measured", "measured_share", number("measured_share"), 0, true},
       {"kWh", "energy_kwh", kwh("energy_j"), 3},
-      {"promised saving", "promised_saved_kwh", kwh("promised_saved_j"), 3},
+      {"predicted saving", "predicted_saved_kwh", kwh("predicted_saved_j"), 3},
       {"compared", "compared_share", ComparedShare, 0, true},
       {"measured saving", "realised_saved_kwh", kwh("realised_saved_j"), 3}};
   const auto add = [&](std::string header, std::string name, double of_kwh, int decimals) {
@@ -253,7 +253,7 @@ std::string NotesText(const Json& total, const ReportFlags& flags) {
       "ranks reported iterations.\nThe rest is in no figure: pauses, time between iterations, and "
       "all while no server was up.\nkWh is what the energy counters of the GPUs measured. "
       "\"measured\" is the share of the iterations that it is of;\nother iterations are in no "
-      "figure to the right of it. A promised saving is against all clocks at maximum, if "
+      "figure to the right of it. A predicted saving is against all clocks at maximum, if "
       "the\nplans keep "
       "what they promise. A measured saving is against no clock set, as the job ran before, and of "
       "the\nshare \"compared\" of the energy: see 'perseus job compare'.\n";

@@ -252,19 +252,19 @@ class ServerExaminer {
       AddOfJob(FindingLevel::kNote, job, CountOf(slow, "slow pipeline") + " recorded",
                fmt::format("'perseus job straggler clear {}', where that is over", id));
     }
-    // As the alarm PerseusRealisedBelowPromised: of the same plan, by a point at least.
+    // As the alarm PerseusSavesLessThanPredicted: of the same plan, by a point at least.
     const bool is_compared =
         has_plan && job.contains("realised") && job["realised"].is_object() &&
         job["realised"].value("plan_version", 0LL) == job["plan"].value("version", 0LL);
     if (is_compared) {
       constexpr double kMarginPoints = 1;
-      const double promised = job["plan"].value("saving_percent", 0.0);
-      const double most = job["realised"].value("most", promised);
-      if (most + kMarginPoints < promised) {
+      const double predicted = job["plan"].value("saving_percent", 0.0);
+      const double most = job["realised"].value("most", predicted);
+      if (most + kMarginPoints < predicted) {
         AddOfJob(FindingLevel::kWarning, job,
-                 fmt::format("saves {:.2f} % (at most {:.2f} %), and {:.2f} % were promised",
-                             job["realised"].value("mean", 0.0), most, promised),
-                 Case("a-job-saves-less-than-promised-perseusrealisedbelowpromised",
+                 fmt::format("saves {:.2f} % (at most {:.2f} %), and {:.2f} % were predicted",
+                             job["realised"].value("mean", 0.0), most, predicted),
+                 Case("a-job-saves-less-than-predicted-perseussaveslessthanpredicted",
                       "look for the cause"));
       }
     }

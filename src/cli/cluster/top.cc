@@ -54,7 +54,7 @@ void AddTopCommand(CommandParser* parser, Invocation* invocation) {
       "terminal the table is drawn anew every two seconds, until Ctrl-C. Elsewhere it is printed "
       "once. Time and watts are those of the last iterations that the ranks reported; they are "
       "empty while nobody reports. \"saved\" is what a comparison with no clock set measured "
-      "(perseus job compare), \"promised\" what the plan promises. The server is that of "
+      "(perseus job compare), \"predicted\" what the plan predicts. The server is that of "
       "--server, else of PERSEUS_SERVER, else http://127.0.0.1:7787. The token is in the file of "
       "--token-file, else of PERSEUS_TOKEN_FILE.",
       {{"what draws most", "perseus top"},
@@ -62,16 +62,16 @@ void AddTopCommand(CommandParser* parser, Invocation* invocation) {
   parser->SetGroup("Which, and in which order");
   parser->AddText(
       "--sort", "BY",
-      "watts (default), late (time now against promised), saved, promised, stragglers, name or "
+      "watts (default), late (time now against predicted), saved, predicted, stragglers, name or "
       "state. The greatest comes first; names and states are sorted by the alphabet.",
       [flags](const std::string& text) -> Result<void> {
         if (!IsTopOrder(text)) {
-          return InvalidInput("expected watts, late, saved, promised, stragglers, name or state");
+          return InvalidInput("expected watts, late, saved, predicted, stragglers, name or state");
         }
         flags->sort = text;
         return {};
       },
-      {ValueKind::kChoice, {"watts", "late", "saved", "promised", "stragglers", "name", "state"}});
+      {ValueKind::kChoice, {"watts", "late", "saved", "predicted", "stragglers", "name", "state"}});
   AddLabelOption(parser, &flags->labels, "Only jobs with this label, as team=vision.");
   parser->AddFlag(&flags->all, "--all", "Finished jobs, too.");
   parser->SetGroup("Output");
@@ -97,15 +97,15 @@ std::optional<double> TimeNow(const Json& job) {
   return NumberOf(ObjectOf(job, "measured"), "iteration_time_s");
 }
 
-std::optional<double> TimePromised(const Json& job) {
+std::optional<double> TimePredicted(const Json& job) {
   return NumberOf(WholeJobOf(ObjectOf(job, "plan")), "iteration_time_s");
 }
 
 std::optional<double> LateShare(const Json& job) {
   const auto now = TimeNow(job);
-  const auto promised = TimePromised(job);
-  if (!now || !promised || *promised <= 0) return std::nullopt;
-  return *now / *promised - 1;
+  const auto predicted = TimePredicted(job);
+  if (!now || !predicted || *predicted <= 0) return std::nullopt;
+  return *now / *predicted - 1;
 }
 
 struct TopOrder {
@@ -120,7 +120,7 @@ constexpr std::array<TopOrder, 7> kTopOrders = {
      {"late", LateShare, nullptr},
      {"saved", [](const Json& job) { return NumberOf(ObjectOf(job, "realised"), "mean"); },
       nullptr},
-     {"promised",
+     {"predicted",
       [](const Json& job) { return NumberOf(WholeJobOf(ObjectOf(job, "plan")), "saving_percent"); },
       nullptr},
      {"stragglers", [](const Json& job) { return std::optional<double>(SlowPipelines(job)); },
@@ -183,8 +183,8 @@ void SortJobs(std::string_view order, Json* jobs) {
 std::string TopTable(const Json& jobs, const Style& style, double now_seconds,
                      std::size_t most_rows) {
   if (jobs.empty()) return "The server has no unfinished job; --all shows finished ones, too.\n";
-  Table table({"job", "state", "ranks", "now s", "promised s", "watts", "saved", "promised", "slow",
-               "errors"},
+  Table table({"job", "state", "ranks", "now s", "predicted s", "watts", "saved", "predicted",
+               "slow", "errors"},
               {Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight,
                Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
   double watts = 0;
@@ -198,13 +198,13 @@ std::string TopTable(const Json& jobs, const Style& style, double now_seconds,
     const long long slow = SlowPipelines(job);
     const Json& realised = ObjectOf(job, "realised");
     const auto saved = NumberOf(realised, "mean");
-    // The plan that is promised beside it may be a newer one.
+    // The plan that is predicted beside it may be a newer one.
     const bool is_older =
         saved && NumberOf(realised, "plan_version") != NumberOf(ObjectOf(job, "plan"), "version");
     table.AddRow(
         {ShownName(job), StateOf(job),
          fmt::format("{}/{}", MemberText(job, "ranks_registered"), MemberText(job, "world_size")),
-         is_fresh ? FigureOrNothing(TimeNow(job), 4) : "", FigureOrNothing(TimePromised(job), 4),
+         is_fresh ? FigureOrNothing(TimeNow(job), 4) : "", FigureOrNothing(TimePredicted(job), 4),
          FigureOrNothing(power, 0),
          saved ? FormatPercent(*saved, 2) + (is_older ? " (older plan)" : "") : "", SavingNow(job),
          slow > 0 ? std::to_string(slow) : "", CountIfAny(job, "complaining")});

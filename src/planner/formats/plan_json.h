@@ -47,7 +47,7 @@ template <typename Of>
 void ReadFigures(const TreeCursor& object, Of* of) {
   for (const model::Figure<Of>& figure : model::Figures<Of>()) {
     const std::optional<TreeCursor> found =
-        figure.promised ? object.Get(figure.name) : object.Find(figure.name);
+        figure.required ? object.Get(figure.name) : object.Find(figure.name);
     if (!found) continue;
     figure.On(*of, [&]<typename Value>(Value& value) {
       if constexpr (std::is_same_v<Value, double>) {

@@ -67,7 +67,7 @@ struct Figure {  // NOLINT(clang-analyzer-optin.performance.Padding): in the ord
   FigureUnit unit = FigureUnit::kNone;
   std::variant<double Of::*, int Of::*, bool Of::*> member;
   NumberRange range;      // Of a number that is read.
-  bool promised = false;  // Every plan.json has it. A missing one of the others is no error.
+  bool required = false;  // Every plan.json has it. A missing one of the others is no error.
   std::string_view says;  // What it is, as a sentence.
 
   // The member, if this is a count; else nullptr.

@@ -27,7 +27,7 @@ struct GroupedPlan {
 bool SharesKnobs(const CostedPipeline& pipeline, Granularity granularity);
 
 // A plan that ends by `seconds` where SharesKnobs(). Does `effort` times the
-// usual work. See grouped_plan.cc for what is promised. Errors: kInfeasible
+// usual work. See grouped_plan.cc for what is predicted. Errors: kInfeasible
 // where nothing was found.
 Result<GroupedPlan> SearchGroups(const CostedPipeline& pipeline, double seconds,
                                  const PlanConstraints& constraints, double effort);

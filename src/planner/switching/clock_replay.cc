@@ -95,8 +95,8 @@ void Forecast::Follow(const std::shared_ptr<const PlannedRows>& next) {
     }
     const double overall = planned_seconds > 0 ? measured_seconds / planned_seconds : 1;
     for (int k = next->first_row[rank]; k < next->first_row[rank + 1]; ++k) {
-      const double promised = old->rows[k].duration_seconds;
-      rows[k].duration_seconds *= promised > 0 ? learned[k].duration_seconds / promised : overall;
+      const double predicted = old->rows[k].duration_seconds;
+      rows[k].duration_seconds *= predicted > 0 ? learned[k].duration_seconds / predicted : overall;
       rows[k].gap_seconds *= overall;
     }
   }

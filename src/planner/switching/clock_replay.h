@@ -144,7 +144,7 @@ struct Forecast {
   bool has_last = false;  // There was an iteration before.
 
   // An iteration of the plan `next` begins. If rows were measured under another plan, they correct
-  // the times that `next` promises.
+  // the times that `next` predicts.
   void Follow(const std::shared_ptr<const PlannedRows>& next);
   // The iteration has ended.
   void EndIteration(double iteration_seconds);

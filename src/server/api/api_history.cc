@@ -57,7 +57,7 @@ struct EnergyFigures {
     reports += row.reports;
     energy_reports += row.energy_reports;
     joules += row.joules;
-    predicted_joules += row.promised_joules;
+    predicted_joules += row.predicted_joules;
     compared_joules += row.compared_joules;
     measured_joules += row.realised_joules;
   }
@@ -95,12 +95,12 @@ constexpr Field kFiguresFields[] = {
           [](const EnergyFigures& sums) { return If(sums.energy_reports > 0, sums.joules); })
         .Nullable()
         .Says("Of the GPUs, as their counters measured it; null: no rank reported any."),
-    Value("promised_saved_j",
+    Value("predicted_saved_j",
           [](const EnergyFigures& sums) {
             return If(sums.energy_reports > 0, sums.predicted_joules);
           })
         .Nullable()
-        .Says("Saved against maximum clocks, if the plan keeps what it promises. 0 where "
+        .Says("Saved against maximum clocks, if the plan's prediction is right. 0 where "
               "the job's figures cannot be believed."),
     Value<&EnergyFigures::compared_joules>("compared_energy_j")
         .Says("The part of energy_j whose plan was compared with iterations with no clock set."),

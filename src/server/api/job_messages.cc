@@ -258,7 +258,7 @@ constexpr Field kPredictionFields[] = {
     Object<PredictedPlan, &CurvePlan::unlocked>("unlocked", kAgainstDefaultClocks)
         .Sometimes()
         .Says("What the comparison measures, as its stretches have no clock set.")};
-constexpr Message<Prediction> kPrediction = {"Promise", kPredictionFields};
+constexpr Message<Prediction> kPrediction = {"Prediction", kPredictionFields};
 std::optional<Prediction> PredictionOf(const JobView& view) {
   if (view.plan == nullptr || view.plan->curve == nullptr) return std::nullopt;
   if (!view.plan->version.exceptions.empty()) return std::nullopt;
@@ -315,26 +315,26 @@ constexpr Field kComparedFields[] = {
         .Says("Whether what a change of clocks does is over within half a stretch; goes_on: the "
               "figures are biased, stretches are too short"),
     Value<Agrees>("agrees").Optional().Says(
-        "Whether the saving may be the promised one, as far as their intervals tell; null: not "
+        "Whether the saving may be the predicted one, as far as their intervals tell; null: not "
         "known yet")};
 constexpr Message<Compared> kCompared = {"Realised", kComparedFields};
 
-constexpr std::string_view kSavingsKinds[] = {"promised", "realised", "estimated"};
+constexpr std::string_view kSavingsKinds[] = {"predicted", "realised", "estimated"};
 constexpr std::string_view kBaselines[] = {"unlocked"};
 constexpr Field kSavingsFields[] = {
     Choice("kind", kSavingsKinds,
            [](const JobView& view) {
              return view.shadow_clients > 0       ? "estimated"
-                    : view.watch.realised.empty() ? "promised"
+                    : view.watch.realised.empty() ? "predicted"
                                                   : "realised";
            })
-        .Says(
-            "estimated: in shadow mode nothing is saved; what is promised is what would have been"),
+        .Says("estimated: in shadow mode nothing is saved; what is predicted is what would have "
+              "been"),
     Choice("baseline", kBaselines, [](const JobView& /*view*/) { return "unlocked"; })
         .Sometimes()
         .Says("What `realised` is against: stretches with no clock set, in which a GPU boosts or "
               "is held back by its power cap."),
-    Object<PredictionOf>("promised", kPrediction).Nullable(),
+    Object<PredictionOf>("predicted", kPrediction).Nullable(),
     Object("comparison", wire::kComparison,
            [](const JobView& view) {
              const ComparisonBlocks& blocks = view.watch.settings.comparison;

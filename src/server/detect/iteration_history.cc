@@ -95,7 +95,7 @@ void IterationHistory::AddTo(Resolution resolution, const IterationCost& cost, i
   if (cost.joules) {
     ++row.energy_reports;
     row.joules += *cost.joules;
-    row.promised_joules += cost.promised_joules;
+    row.predicted_joules += cost.predicted_joules;
     if (cost.realised_joules) {
       row.compared_joules += *cost.joules;
       row.realised_joules += *cost.realised_joules;

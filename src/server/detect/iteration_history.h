@@ -49,9 +49,9 @@ IterationFigures FiguresOf(const std::vector<Report>& reports) {
 struct IterationCost {
   double seconds = 0;
   std::optional<double> joules = {};  // None: the rank did not tell; then the rest does not count.
-  // Savings of the rank: against maximum clocks as the plan promises, and against no clock set by a
+  // Savings of the rank: against maximum clocks as the plan predicts, and against no clock set by a
   // comparison. Negative: it used more.
-  double promised_joules = 0;
+  double predicted_joules = 0;
   std::optional<double> realised_joules = {};  // None: the plan was not compared.
 };
 

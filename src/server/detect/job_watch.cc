@@ -51,8 +51,8 @@ void RecentIterations::Add(double seconds, std::optional<double> joules, double 
   totals_.joules += *joules;
 }
 
-void RecentIterations::AddSaved(double promised_joules, std::optional<double> realised_joules) {
-  totals_.promised_joules += std::max(promised_joules, 0.0);
+void RecentIterations::AddSaved(double predicted_joules, std::optional<double> realised_joules) {
+  totals_.predicted_joules += std::max(predicted_joules, 0.0);
   totals_.realised_saved_joules += std::max(realised_joules.value_or(0), 0.0);
   totals_.realised_lost_joules += std::max(-realised_joules.value_or(0), 0.0);
 }
@@ -212,7 +212,7 @@ std::optional<Saved> JobWatch::SavedIn(const WatchedIteration& report) const {
   // None: this pipeline runs at maximum clocks.
   const CurvePlan* const plan = published->PlanOf(report.dp_rank);
   if (plan != nullptr && plan->saving_percent < 100) {
-    saved.promised_joules = of_share(plan->saving_percent / 100);
+    saved.predicted_joules = of_share(plan->saving_percent / 100);
   }
   const auto compared = compared_.find(report.plan_version);
   if (compared != compared_.end() && compared->second < 1) {
@@ -226,11 +226,11 @@ void JobWatch::CountSaved(const std::vector<WatchedIteration>& reports) {
   for (const WatchedIteration& report : reports) {
     const std::optional<Saved> saved = SavedIn(report);
     if (!saved || report.plan_version != reports.front().plan_version) return;
-    all.promised_joules += saved->promised_joules;
+    all.predicted_joules += saved->predicted_joules;
     if (!saved->realised_joules) continue;
     all.realised_joules = all.realised_joules.value_or(0) + *saved->realised_joules;
   }
-  recent_.AddSaved(all.promised_joules, all.realised_joules);
+  recent_.AddSaved(all.predicted_joules, all.realised_joules);
 }
 
 const PublishedPlan* JobWatch::PlanOfVersion(std::int64_t version) const {

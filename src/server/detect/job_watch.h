@@ -133,7 +133,7 @@ struct IterationTotals {
   std::int64_t with_energy = 0;  // Of these, all ranks told their energy:
   double joules = 0;
   // Savings of the iterations that all ranks ran with the plan.
-  double promised_joules = 0;        // Against maximum clocks, by what the plan promises.
+  double predicted_joules = 0;       // Against maximum clocks, by what the plan predicts.
   double realised_saved_joules = 0;  // By a comparison of this plan with no clock set,
   double realised_lost_joules = 0;   // or lost, where the plan was measured to need more.
 };
@@ -145,9 +145,9 @@ class RecentIterations {
 
   // Adds one iteration. `joules`: of all ranks; none: not all told theirs.
   void Add(double seconds, std::optional<double> joules, double now_seconds);
-  // Of an iteration that was added: the saving that the plan promises and, where it was compared,
+  // Of an iteration that was added: the saving that the plan predicts and, where it was compared,
   // the measured one. Negative: it needed more.
-  void AddSaved(double promised_joules, std::optional<double> realised_joules);
+  void AddSaved(double predicted_joules, std::optional<double> realised_joules);
   // None: there was no iteration yet.
   std::optional<RecentFigures> Figures() const;
   const IterationTotals& totals() const { return totals_; }
@@ -222,7 +222,7 @@ struct WatchView {
 
 // The saving of one rank in one iteration. Negative: it used more.
 struct Saved {
-  double promised_joules = 0;  // Against maximum clocks, by what its plan promises.
+  double predicted_joules = 0;  // Against maximum clocks, by what its plan predicts.
   // Against no clock set. None: its plan was not compared.
   std::optional<double> realised_joules = {};
 };

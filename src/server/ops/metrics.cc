@@ -76,7 +76,7 @@ class WatchFamilies {
 
   void Append(Families* families) {
     for (MetricFamily* const family :
-         {&iterations_, &measured_, &joules_, &promised_, &realised_, &lost_, &iteration_time_,
+         {&iterations_, &measured_, &joules_, &predicted_, &realised_, &lost_, &iteration_time_,
           &power_, &last_, &findings_, &watched_, &slow_, &drift_, &longer_, &pairs_, &compared_,
           &saving_, &time_}) {
       families->push_back(std::move(*family));
@@ -99,7 +99,7 @@ class WatchFamilies {
   void AddSaved(const std::string& job, const WatchView& watch, bool is_believable) {
     const IterationTotals& totals = watch.totals;
     if (totals.with_energy == 0) return;
-    if (is_believable) AddValue(&promised_, totals.promised_joules, {{kJob, job}});
+    if (is_believable) AddValue(&predicted_, totals.predicted_joules, {{kJob, job}});
     if (totals.realised_saved_joules == 0 && totals.realised_lost_joules == 0) return;
     AddValue(&realised_, totals.realised_saved_joules, {{kJob, job}});
     AddValue(&lost_, totals.realised_lost_joules, {{kJob, job}});
@@ -120,9 +120,9 @@ class WatchFamilies {
                                    "Of these, those of which all ranks reported their energy.");
   MetricFamily joules_ = Counter("perseus_job_energy_joules_total",
                                  "Energy of all GPUs in these, as their counters measured it.");
-  MetricFamily promised_ =
-      Counter("perseus_job_promised_saved_joules_total",
-              "What these saved against maximum clocks, if their plan keeps what it promises.");
+  MetricFamily predicted_ =
+      Counter("perseus_job_predicted_saved_joules_total",
+              "What these saved against maximum clocks, if their plan's prediction is right.");
   MetricFamily realised_ = Counter(
       "perseus_job_realised_saved_joules_total",
       "What those of them saved whose plan was compared with no clock set, by that comparison.");

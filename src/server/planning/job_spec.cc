@@ -345,7 +345,7 @@ Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record) {
   // nothing: no plan then slows a computation down for more than it saves itself.
   if (is_unknown) settings->blocking_power_watts = {0};
   // Clients set a clock for waiting where gaps are surely long enough, so plans on paper, which
-  // wait at it in every gap, would promise more than is kept. Those under conditions know that.
+  // wait at it in every gap, would predict more than is kept. Those under conditions know that.
   settings->waiting_is_constant = !HasConditions(*settings);
   const auto too_large = [](const Failure& failure) { return InvalidInput(failure.message); };
   if (auto few = CheckComputations(profile->num_stages, *settings); !few) {

@@ -81,7 +81,7 @@ class GapEstimate {
 std::vector<double> DelaysOf(const std::vector<MeasuredTransfer>& transfers, int num_stages);
 
 // Whether transfers differ from those that plans are made for (DelaysOf()) so much that iterations
-// of `iteration_seconds` are later than promised.
+// of `iteration_seconds` are later than predicted.
 bool TransfersHaveMoved(const std::vector<MeasuredTransfer>& planned,
                         const std::vector<MeasuredTransfer>& measured, double iteration_seconds);
 

@@ -195,7 +195,7 @@ void ManagedJob::RecordCost(const WatchedIteration& iteration, double day_second
   if (const std::optional<Saved> saved = watch_.SavedIn(iteration)) {
     const Job* const job = life_.phase.built.AnyJob();
     const bool is_believable = job == nullptr || AreBelievable(job->notes);
-    cost.promised_joules = is_believable ? saved->promised_joules : 0;
+    cost.predicted_joules = is_believable ? saved->predicted_joules : 0;
     cost.realised_joules = saved->realised_joules;
   }
   history_.Add(cost, static_cast<int>(shape_.world_size()), day_seconds);

@@ -199,7 +199,7 @@ constexpr std::array<std::string_view, 19> kVersion1 = {
          total_time DOUBLE PRECISION NOT NULL,
          energy_reports BIGINT NOT NULL,
          energy DOUBLE PRECISION NOT NULL,
-         promised DOUBLE PRECISION NOT NULL,
+         predicted DOUBLE PRECISION NOT NULL,
          compared DOUBLE PRECISION NOT NULL,
          realised DOUBLE PRECISION NOT NULL,
          iterations BIGINT NOT NULL,

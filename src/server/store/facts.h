@@ -263,8 +263,8 @@ struct HistoryRow {
   double total_seconds = 0;
   std::int64_t energy_reports = 0;  // Reports with energy; the rest sums over these.
   double joules = 0;
-  // Savings against maximum clocks, as their plan promises. Negative: they needed more.
-  double promised_joules = 0;
+  // Savings against maximum clocks, as their plan predicts. Negative: they needed more.
+  double predicted_joules = 0;
   // Of the reports whose plan was compared with no clock set: energy, and savings by that
   // comparison.
   double compared_joules = 0;

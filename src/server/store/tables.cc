@@ -145,7 +145,7 @@ constexpr std::array kHistoryColumns = {
     Of<&HistoryRow::total_seconds>("total_time"),
     Of<&HistoryRow::energy_reports>("energy_reports"),
     Of<&HistoryRow::joules>("energy"),
-    Of<&HistoryRow::promised_joules>("promised"),
+    Of<&HistoryRow::predicted_joules>("predicted"),
     Of<&HistoryRow::compared_joules>("compared"),
     Of<&HistoryRow::realised_joules>("realised"),
     Of<&HistoryRow::times, &IterationTimes::iterations>("iterations"),

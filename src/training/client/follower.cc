@@ -511,7 +511,7 @@ std::optional<std::string> Follower::TakeComplaint() {
 
 namespace {
 
-// Whatever a plan promises: who says nothing for so long is not computing.
+// Whatever a plan predicts: who says nothing for so long is not computing.
 constexpr std::int64_t kLongestPatienceNs = 60 * kSecondNs;
 
 }  // namespace

@@ -19,9 +19,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 template <typename Of>
-void AddFigures(const Of& of, bool promised, Json* json) {
+void AddFigures(const Of& of, bool required, Json* json) {
   for (const model::Figure<Of>& figure : model::Figures<Of>()) {
-    if (figure.promised != promised) continue;
+    if (figure.required != required) continue;
     figure.On(of, [&](auto value) { (*json)[std::string(figure.name)] = value; });
   }
 }

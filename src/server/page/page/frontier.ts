@@ -80,7 +80,7 @@ export function chartOf(points: Point[], job: Job): FrontierData {
     points, baseline, isBound: true, marks: marks.slice(0, mostMarks),
     times: job.frontier === null ? [] : [{ name: 'T_min', time: job.frontier.fastest_s },
       { name: 'T*', time: job.frontier.tstar_s }],
-    xName: 'Iteration time', yName: 'Energy of an iteration of one pipeline', source: 'promised',
+    xName: 'Iteration time', yName: 'Energy of an iteration of one pipeline', source: 'predicted',
   };
 }
 

@@ -90,7 +90,7 @@ export class FrontierSection {
     this.slider.min = String(first);
     this.slider.max = String(last);
     this.slider.step = String((last - first) / steps);
-    replace(this.listed, table('Points of the frontier, one pipeline, promised', [
+    replace(this.listed, table('Points of the frontier, one pipeline, predicted', [
       { head: 'Iteration time', cell: (point) => seconds(point.time) },
       { head: 'Energy', cell: (point) => joules(point.energy), isNumber: true },
       { head: 'Saving', cell: (point) => percent(previewOf(point, job).saving), isNumber: true },
@@ -112,7 +112,7 @@ export class FrontierSection {
     const { time, energy, watts: power, slowdown, saving } = previewOf(point, this.job);
     const text = `${seconds(time)} (${signedPercent(slowdown)} against maximum clocks), ` +
         `${watts(power)}, ${joules(energy)} an iteration, saves ${percent(saving)} ` +
-        '(promised, all pipelines, no straggler)';
+        '(predicted, all pipelines, no straggler)';
     setText(this.preview, text);
     this.slider.setAttribute('aria-valuetext', text);
     this.apply.disabled = false;

@@ -21,7 +21,7 @@ function saving(used: number | null, saved: number | null): number | null {
   if (used === null || saved === null || used + saved <= 0) return null;
   return 100 * saved / (used + saved);
 }
-const promised = (row: HistoryRow) => saving(row.energy_j, row.promised_saved_j);
+const predicted = (row: HistoryRow) => saving(row.energy_j, row.predicted_saved_j);
 const realised = (row: HistoryRow) => saving(row.compared_energy_j, row.realised_saved_j);
 const percentOf = (value: number) => percent(value);
 
@@ -34,7 +34,7 @@ const figures: Figure[] = [
   { name: 'Iteration time (measured, the slowest rank of each)',
     of: (row) => row.iteration_time_s, text: seconds },
   { name: 'Power of all GPUs (measured)', of: (row) => row.power_w, text: watts },
-  { name: 'Energy saved (promised by the plans)', of: promised, text: percentOf },
+  { name: 'Energy saved (predicted by the plans)', of: predicted, text: percentOf },
   { name: 'Energy saved (measured, where plans were compared)', of: realised, text: percentOf },
 ];
 
@@ -151,7 +151,7 @@ export class HistorySection {
       { head: 'Energy reported', cell: (row) => percent(100 * row.measured_share),
         isNumber: true },
       { head: 'Power', cell: (row) => watts(row.power_w), isNumber: true },
-      { head: 'Saved (promised)', cell: (row) => known(promised(row), percentOf), isNumber: true },
+      { head: 'Saved (predicted)', cell: (row) => known(predicted(row), percentOf), isNumber: true },
       { head: 'Saved (measured)', cell: (row) => known(realised(row), percentOf), isNumber: true },
     ], some);
   }

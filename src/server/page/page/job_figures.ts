@@ -6,10 +6,10 @@
 import { Child, h } from './dom';
 import { age, between, clockTime, count, percent, plural, seconds, signedPercent, unknown, watts }
   from 'charts/format';
-import { hasEnded, planStage, promisedSaving, promisedTime, reasonOf } from './plan_words';
+import { hasEnded, planStage, predictedSaving, predictedTime, reasonOf } from './plan_words';
 import type { Job } from './types';
 
-type Source = 'measured' | 'promised' | 'as told';
+type Source = 'measured' | 'predicted' | 'as told';
 
 interface Figure {
   name: string;
@@ -21,7 +21,7 @@ interface Figure {
 function timeFigures(job: Job): Figure[] {
   const measured = job.measured;
   const ended = hasEnded(job);
-  const promised = promisedTime(job);
+  const predicted = predictedTime(job);
   const baseline = job.frontier?.baseline_s;
   const straggling = job.plan?.whole_job?.straggling === true;
   return [
@@ -31,9 +31,9 @@ function timeFigures(job: Job): Figure[] {
         : ended ? [`the job has ended; at last ${seconds(measured.iteration_time_s)}`]
         : [`median of the last ${measured.iterations}, the slowest rank of each`,
           `the last one ${age(Date.now() / 1000 - measured.at)} ago`] },
-    { name: 'Iteration time planned', value: seconds(promised), source: 'promised',
-      details: baseline === undefined || promised === null ? []
-        : [`${signedPercent(100 * (promised / baseline - 1))} against ${seconds(baseline)} at ` +
+    { name: 'Iteration time planned', value: seconds(predicted), source: 'predicted',
+      details: baseline === undefined || predicted === null ? []
+        : [`${signedPercent(100 * (predicted / baseline - 1))} against ${seconds(baseline)} at ` +
            `maximum clocks${straggling ? ', no straggler' : ''}`] },
     { name: 'Power now', value: ended ? unknown : watts(measured?.power_w), source: 'measured',
       details: measured?.power_w === null ? ['not all ranks report their energy']
@@ -53,7 +53,7 @@ function savingFigures(job: Job): Figure[] {
         : [`95 % interval ${between(realised.least, realised.most)}`,
           ...(realised.plan_version === job.plan?.version ? []
             : [`of plan ${realised.plan_version}, an older one`])] },
-    { name: 'Saving planned', value: percent(promisedSaving(job)), source: 'promised',
+    { name: 'Saving planned', value: percent(predictedSaving(job)), source: 'predicted',
       details: job.believable
         ? [interval === undefined ? 'against maximum clocks'
           : `${between(interval.least_percent, interval.most_percent)}, as sure as its profile`,

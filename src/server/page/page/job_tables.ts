@@ -70,14 +70,14 @@ function estimate(value: Estimate | null): string {
 }
 
 function savings(job: Job): Child[] {
-  const { promised, comparison, realised } = job.savings;
+  const { predicted, comparison, realised } = job.savings;
   const parts: Child[] = [];
-  if (promised !== null) {
-    parts.push(h('p', {}, `Promised: ${percent(promised.saving_percent)} of the energy, ` +
-        `${signedPercent(promised.time_percent)} time, against maximum clocks.`,
-    promised.unlocked === undefined ? null
-      : ` Against no clock set: ${percent(promised.unlocked.saving_percent)} and ` +
-        `${signedPercent(promised.unlocked.slowdown_percent)} time.`));
+  if (predicted !== null) {
+    parts.push(h('p', {}, `Predicted: ${percent(predicted.saving_percent)} of the energy, ` +
+        `${signedPercent(predicted.time_percent)} time, against maximum clocks.`,
+    predicted.unlocked === undefined ? null
+      : ` Against no clock set: ${percent(predicted.unlocked.saving_percent)} and ` +
+        `${signedPercent(predicted.unlocked.slowdown_percent)} time.`));
   }
   parts.push(h('p', {}, comparison === null
     ? 'No iterations run with no clock set, so nothing is measured. To begin: '
@@ -92,7 +92,7 @@ function savings(job: Job): Child[] {
       { head: 'J a GPU with', isNumber: true, cell: (each) => joules(each.with_plan_j_per_gpu) },
       { head: 'J a GPU without', isNumber: true,
         cell: (each) => joules(each.without_plan_j_per_gpu) },
-      { head: 'As promised', cell: (each) => (each.agrees === null ? 'not known yet'
+      { head: 'As predicted', cell: (each) => (each.agrees === null ? 'not known yet'
         : each.agrees ? 'yes, within its interval' : 'no') },
     ], [...realised].reverse()));
   }

@@ -7,7 +7,7 @@
 import { jobLink } from './address';
 import { Child, h, setText } from './dom';
 import { between, count, percent, seconds, unknown, watts } from 'charts/format';
-import { hasEnded, nameOf, planStage, promisedSaving, promisedTime, reasonOf } from './plan_words';
+import { hasEnded, nameOf, planStage, predictedSaving, predictedTime, reasonOf } from './plan_words';
 import { chips, labelsOf } from './labels';
 import type { JobSummary } from './types';
 
@@ -36,19 +36,19 @@ export const columns: JobColumn[] = [
     detail: (job) => (job.following === undefined ? '' : `${count(job.following)} following`) },
   { key: 'plan', head: 'Plan', about: 'Whether a better plan is still to come', order: planStage,
     text: planStage, detail: (job) => (job.plan === null ? '' : `version ${job.plan.version}`) },
-  { key: 'time', head: 'Iteration', about: 'Measured lately; promised by the plan', isNumber: true,
-    order: (job) => job.measured?.iteration_time_s ?? promisedTime(job) ?? missing,
+  { key: 'time', head: 'Iteration', about: 'Measured lately; predicted by the plan', isNumber: true,
+    order: (job) => job.measured?.iteration_time_s ?? predictedTime(job) ?? missing,
     text: (job) => (hasEnded(job) ? unknown : seconds(job.measured?.iteration_time_s)),
-    detail: (job) => `promised ${seconds(promisedTime(job))}` },
+    detail: (job) => `predicted ${seconds(predictedTime(job))}` },
   { key: 'power', head: 'Power', about: 'Measured lately, all GPUs together', isNumber: true,
     order: (job) => (hasEnded(job) ? missing : job.measured?.power_w ?? missing),
     text: (job) => (hasEnded(job) ? unknown : watts(job.measured?.power_w)) },
   { key: 'saved', head: 'Saved', isNumber: true,
-    about: 'Measured against no clock set, with its 95 % interval; promised against maximum clocks',
-    order: (job) => job.realised?.mean ?? promisedSaving(job) ?? missing,
+    about: 'Measured against no clock set, with its 95 % interval; predicted against maximum clocks',
+    order: (job) => job.realised?.mean ?? predictedSaving(job) ?? missing,
     text: (job) => (job.realised === null || job.realised === undefined ? unknown
       : `${percent(job.realised.mean)} (${between(job.realised.least, job.realised.most)})`),
-    detail: (job) => `promised ${percent(promisedSaving(job))}` },
+    detail: (job) => `predicted ${percent(predictedSaving(job))}` },
   { key: 'stragglers', head: 'Stragglers', about: 'Slow pipelines, now or announced',
     isNumber: true, order: (job) => job.slow_pipelines, text: (job) => count(job.slow_pipelines),
     isBad: (job) => job.slow_pipelines > 0 },

@@ -17,12 +17,12 @@ export function planStage(job: AnyJob): string {
 }
 
 // Of the whole job, stragglers included.
-export function promisedTime(job: AnyJob): number | null {
+export function predictedTime(job: AnyJob): number | null {
   return job.plan?.whole_job?.iteration_time_s ?? job.plan?.iteration_time_s ?? null;
 }
 
 // null also where the notes on its profile say that no figure can be believed.
-export function promisedSaving(job: AnyJob): number | null {
+export function predictedSaving(job: AnyJob): number | null {
   if (!job.believable) return null;
   return job.plan?.whole_job?.saving_percent ?? job.plan?.saving_percent ?? null;
 }

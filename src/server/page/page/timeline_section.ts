@@ -210,7 +210,7 @@ export class TimelineSection {
       parts.push(h('h3', {}, caption('At maximum clocks (modelled)', before)),
           timeline.add(before, summary('At maximum clocks', before), 'before'));
     }
-    parts.push(h('h3', {}, caption('As planned (promised)', after)),
+    parts.push(h('h3', {}, caption('As planned (predicted)', after)),
         timeline.add(after, summary('As planned', after), 'after'),
         rankTable('timeline-table', 'The planned iteration as a table',
             'Each rank of the pipeline, as planned', after));

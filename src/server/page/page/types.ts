@@ -68,7 +68,7 @@ export interface HistoryRow {
   power_w: number | null;
   measured_share: number;
   energy_j: number | null;
-  promised_saved_j: number | null;
+  predicted_saved_j: number | null;
   compared_energy_j: number;
   realised_saved_j: number | null;
 }
@@ -133,8 +133,8 @@ export interface Realised {
 }
 
 export interface Savings {
-  kind: 'promised' | 'realised' | 'estimated';
-  promised: {
+  kind: 'predicted' | 'realised' | 'estimated';
+  predicted: {
     time_percent: number;
     saving_percent: number;
     saving_interval?: Interval;
