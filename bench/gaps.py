@@ -26,11 +26,11 @@ def main() -> None:
     arguments = parser.parse_args()
     binary = perseus_binary()
     print_header([], binary)
-    print("Gap to the lower bound at the realised time, in per cent; saving against all-maximum")
+    print("Gap to the lower bound at the achieved time, in per cent; saving against all-maximum")
     print(
         "clocks; CPU seconds of the whole process, which also plans every other row of its table.\n"
     )
-    print("| case | at | realised s | saving % | gap % | CPU s, process |")
+    print("| case | at | achieved s | saving % | gap % | CPU s, process |")
     print("|---|---|---|---|---|---|")
     for case in emulation_cases(tuple(arguments.microbatches)):
         for at in arguments.at:

@@ -15,7 +15,7 @@ alone.
     PYTHONPATH=tests python bench/goal_run.py [--effort 0.25] [--iterations 200] [--jobs NAME,...]
 
 Writes tables in Markdown. "Late": the mean iteration against maximum clocks, with twice its
-standard error; plans accept +0.1 %. "Off": realised minus predicted saving, in points.
+standard error; plans accept +0.1 %. "Off": measured minus predicted saving, in points.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ class Recorder:
 
 
 @dataclass
-class Realised:
+class Measured:
     """A plan's iterations beside those of maximum clocks."""
 
     saving: float
@@ -397,7 +397,7 @@ class Run:
         )
         return Machine(effects, self.ranks, self.pipeline, scenario, lambda _: plan, self.curve)
 
-    def realised(self, plan: list[Option], seed: int, iterations: int) -> tuple[Realised, Machine]:
+    def measured(self, plan: list[Option], seed: int, iterations: int) -> tuple[Measured, Machine]:
         """Run a plan, and maximum clocks with the same draws."""
         count = SETTLING + iterations
         machine = self.machine(plan, seed, count)
@@ -408,7 +408,7 @@ class Run:
         late = [100 * (a.time - b.time) / base_time for a, b in zip(ours, base, strict=True)]
         joules = math.fsum(each.drawn for each in ours) / math.fsum(each.drawn for each in base)
         error = statistics.stdev(late) / math.sqrt(len(late))
-        return Realised(100 * (1 - joules), statistics.fmean(late), error), machine
+        return Measured(100 * (1 - joules), statistics.fmean(late), error), machine
 
     def estimated(self, machine: Machine) -> tuple[dict[str, float], dict[str, float]]:
         """Return what ranks and server measured, and what they plan for."""
@@ -474,7 +474,7 @@ def rows_of(job: Job, effects: Effects, options: Any) -> Iterator[tuple[str, str
         turns["measured again"] = options.last
         for turn, (name, iterations) in enumerate(turns.items()):
             plan, document = run.plan(conditions)
-            result, machine = run.realised(plan, 1000 + turn, iterations)
+            result, machine = run.measured(plan, 1000 + turn, iterations)
             predicted = document["expected"]["saving_percent"]
             cells = (
                 f"{predicted:.2f} | {result.saving:.2f} | {result.saving - predicted:+.2f} | "
@@ -499,7 +499,7 @@ def main() -> None:
     absent = [field for effect in options.without for field in TOGETHER[effect]]
     effects = replace(Effects(), **dict.fromkeys(absent, 0.0))
     wanted = [word for word in options.jobs.split(",") if word]
-    heading = "planned for | predicted % | realised % | off | late % |"
+    heading = "planned for | predicted % | measured % | off | late % |"
     print(f"| job | {heading}\n|---|---|---|---|---|---|")
     for job in JOBS:
         if wanted and not any(word in job.name for word in wanted):

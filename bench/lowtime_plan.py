@@ -53,9 +53,9 @@ def main() -> None:
     best: LowtimePlan | None = None
     fastest: LowtimePlan | None = None
     for plan in LowtimeRun(pipeline, arguments.unit).plans(every=1):
-        if fastest is None or plan.realised_time < fastest.realised_time:
+        if fastest is None or plan.achieved_time < fastest.achieved_time:
             fastest = plan
-        if plan.realised_time <= wanted and (best is None or plan.energy < best.energy):
+        if plan.achieved_time <= wanted and (best is None or plan.energy < best.energy):
             best = plan
     chosen = best or fastest
     if chosen is None:
@@ -63,7 +63,7 @@ def main() -> None:
     if best is None:
         print(f"no plan of lowtime's takes {wanted:.6g} s; its fastest:", file=sys.stderr)
     print(
-        f"{chosen.realised_time:.6g} s (it says {chosen.planned_time:.6g} s), "
+        f"{chosen.achieved_time:.6g} s (it says {chosen.planned_time:.6g} s), "
         f"{chosen.energy:.6g} J",
         file=sys.stderr,
     )

@@ -28,14 +28,14 @@ class LowtimePlan:
     ----------
     planned_time
         The iteration time that lowtime believes in.
-    realised_time, energy
+    achieved_time, energy
         Its clocks replayed on the measured table.
     knobs
         Its clock of every computation of the DAG.
     """
 
     planned_time: float
-    realised_time: float
+    achieved_time: float
     energy: float
     knobs: list[str]
 
@@ -119,10 +119,10 @@ class LowtimeRun:
                     table[operation.assigned_knob]
                     for table, operation in zip(by_knob, self._operations, strict=True)
                 ]
-                realised = replay(self._pipeline.dag, [o.time for o in chosen])
+                achieved = replay(self._pipeline.dag, [o.time for o in chosen])
                 yield LowtimePlan(
                     result.real_time,
-                    realised,
-                    self._pipeline.energy(chosen, realised),
+                    achieved,
+                    self._pipeline.energy(chosen, achieved),
                     [o.knob for o in chosen],
                 )

@@ -115,7 +115,7 @@ def print_margins(cases: Sequence[Published], points: int, effort: float) -> Non
     """Our energy at published times beside the published energy."""
     print("\nEnergy below the published one at the published times from T_min on, per cent")
     print(f"(at {effort:g} of the usual effort; the published A100 times are below what any plan")
-    print("can realise: see the next table)\n")
+    print("can achieve: see the next table)\n")
     print("| case | microbatches | times | least | median | least from 1.02 T_min on |")
     print("|---|---|---|---|---|---|")
     for item in cases:
@@ -137,9 +137,9 @@ def print_margins(cases: Sequence[Published], points: int, effort: float) -> Non
         )
 
 
-def print_realised(cases: Sequence[Published], points: int, effort: float) -> None:
-    """Plans of a lowtime run, replayed on the table, beside ours at the same realised time."""
-    print("\nEnergy below lowtime's own plans at equal realised time, per cent (lowtime run here,")
+def print_measured(cases: Sequence[Published], points: int, effort: float) -> None:
+    """Plans of a lowtime run, replayed on the table, beside ours at the same achieved time."""
+    print("\nEnergy below lowtime's own plans at equal achieved time, per cent (lowtime run here,")
     print("its clocks replayed on the measured table; ours waits where it ends earlier;")
     print(f"at {effort:g} of the usual effort)\n")
     print("| case | microbatches | plans | least | median | largest | lowtime CPU s |")
@@ -151,8 +151,8 @@ def print_realised(cases: Sequence[Published], points: int, effort: float) -> No
         theirs = list(run.plans())
         margins = []
         for other in subset(theirs, points):
-            plan = make_plan(item.case, repr(other.realised_time), effort)
-            waiting = power * (other.realised_time - plan["iteration_time_s"])
+            plan = make_plan(item.case, repr(other.achieved_time), effort)
+            waiting = power * (other.achieved_time - plan["iteration_time_s"])
             margins.append(100 * (1 - (plan["energy_j"] + waiting) / other.energy))
         print(
             f"| {item.case.name} | {item.case.microbatches} | {len(margins)} of {len(theirs)} "
@@ -195,7 +195,7 @@ def main() -> None:
     counts = arguments.lowtime
     a100 = [c for c in published if "a100" in c.case.name and c.case.microbatches in counts]
     if a100:
-        print_realised(a100, points, arguments.effort)
+        print_measured(a100, points, arguments.effort)
 
 
 if __name__ == "__main__":

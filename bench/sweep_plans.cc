@@ -140,13 +140,13 @@ Result<JudgedPlan> TrueTable::Judge(const SimulatedResult& result) const {
       if (planner_.pipeline().knobs[other].number == mhz) options.push_back(option);
     }
   }
-  Result<Plan> realised = planner_.Evaluate(std::move(options), plan->waiting);
-  if (!realised) return tl::unexpected(realised.error());
+  Result<Plan> achieved = planner_.Evaluate(std::move(options), plan->waiting);
+  if (!achieved) return tl::unexpected(achieved.error());
   JudgedPlan judged;
   judged.predicted_percent = plan->saving_percent;
   judged.late_percent =
-      100 * (realised->iteration_time_seconds / planner_.baseline().iteration_time_seconds - 1);
-  judged.realised = *std::move(realised);
+      100 * (achieved->iteration_time_seconds / planner_.baseline().iteration_time_seconds - 1);
+  judged.achieved = *std::move(achieved);
   return judged;
 }
 

@@ -23,7 +23,7 @@ std::vector<double> SweptBlocking(const SimulatedResult& result);
 struct JudgedPlan {
   double predicted_percent = 0;  // Saving.
   double late_percent = 0;       // Over the true time with all clocks at their highest.
-  Plan realised;
+  Plan achieved;
 };
 
 // The true table of a simulated pipeline, and the plan at no slowdown that is made from it.

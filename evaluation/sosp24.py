@@ -226,7 +226,7 @@ class Evaluation:
         before = time.process_time()
         top = own = ours.plan(t_max, HEADLINE)
         plan_seconds = time.process_time() - before
-        # The protocol's time where a plan can realise it, else the least that one can.
+        # The protocol's time where a plan can achieve it, else the least that one can.
         own_t = max(t, frontier.fastest_seconds)
         if own_t != t_max:
             own = ours.plan(own_t, HEADLINE)
@@ -894,7 +894,7 @@ SECTIONS = {
     "Table 6: savings without stragglers, emulated": {
         "Table 6 at T": "Tensor parallel 8, 8 stages, 1F1B, 1,536 microbatches over all pipelines. "
         "T is the least time of the published frontier. The published planner rounds times down, "
-        "so T can be below what any plan can realise (T_min).",
+        "so T can be below what any plan can achieve (T_min).",
         "Table 6 at T_max": "T_max is the time with all clocks at maximum, replayed. A published "
         "saving above the bound is predicted, and no clocks can do it.",
     },

@@ -117,8 +117,8 @@ struct UnlockedFigures {
 // Replay().
 struct PlanFigures {
   double requested_time_seconds = 0;  // Asked for. Exceeded by Conditions::max_slowdown at most.
-  double iteration_time_seconds = 0;  // Realised.
-  double energy_joules = 0;           // Realised, with blocking power.
+  double iteration_time_seconds = 0;  // Achieved.
+  double energy_joules = 0;           // Achieved, with blocking power.
   double average_power_watts = 0;
   double lower_bound_joules = 0;  // No plan of this time can use less (certificate).
   double gap_percent = 0;         // 100 (energy - lower bound) / lower bound

@@ -217,13 +217,13 @@ def test_each_query_has_an_answer(tmp_path: Path) -> None:
             prometheus.check(query)
             if "refused_requests" in query or "ALERTS" in query:
                 continue
-            if everything or "realised" not in query:
+            if everything or "measured" not in query:
                 prometheus.await_series(query)
         if everything:
             return
         there = until(lambda: prometheus.ask('{__name__=~"perseus_.+|process_.+"}'), "nothing")
         names = {one["metric"]["__name__"] for one in there}
-        assert {name for name in metrics() if "realised" not in name} <= names
+        assert {name for name in metrics() if "measured" not in name} <= names
     finally:
         stage.close()
 

@@ -311,10 +311,10 @@ TEST(JobClientTextTest, ASavingThatMayBeWrongSaysSo) {
   const auto text_with = [](const char* settling, bool agrees) {
     const nlohmann::ordered_json estimate = {{"mean", 9.0}, {"least", 8.5}, {"most", 9.5}};
     return SavingsText(
-        {{"kind", "realised"},
+        {{"kind", "measured"},
          {"predicted", {{"plan_version", 3}, {"saving_percent", 12.0}, {"time_percent", 0.1}}},
          {"comparison", {{"every", 100}, {"iterations", 10}}},
-         {"realised", nlohmann::ordered_json::array({{{"plan_version", 3},
+         {"measured", nlohmann::ordered_json::array({{{"plan_version", 3},
                                                       {"pairs", 9},
                                                       {"saving_percent", estimate},
                                                       {"time_percent", estimate},
@@ -331,11 +331,11 @@ TEST(JobClientTextTest, ASavingThatMayBeWrongSaysSo) {
 // Stretches of a comparison have no clock set, so it is that saving which they measure.
 TEST(JobClientTextTest, TheBaselineOfAComparisonIsSaid) {
   nlohmann::ordered_json savings = {
-      {"kind", "realised"},
+      {"kind", "measured"},
       {"baseline", "unlocked"},
       {"predicted", {{"plan_version", 3}, {"saving_percent", 12.0}, {"time_percent", 0.1}}},
       {"comparison", {{"every", 100}, {"iterations", 10}}},
-      {"realised", nlohmann::ordered_json::array()}};
+      {"measured", nlohmann::ordered_json::array()}};
   EXPECT_THAT(SavingsText(savings),
               AllOf(Mentions("12.00", "100", "10"), HasSubstr("no clock set is not measured")));
   savings["predicted"]["unlocked"] = {{"iteration_time_s", 1.5},

@@ -131,7 +131,7 @@ TEST(PlanBoundTest, ReplacedPlansKeepWhatIsProvenForTheirTime) {
   plan::CarryForward(planner.pipeline(), &plans);
   EXPECT_EQ(plans[1].requested_time_seconds, worse.requested_time_seconds);
   ASSERT_TRUE(plans[1].shared_knobs.has_value());
-  EXPECT_EQ(plans[1].shared_knobs->lower_bound_joules, 7);  // Of the same realised time.
+  EXPECT_EQ(plans[1].shared_knobs->lower_bound_joules, 7);  // Of the same achieved time.
   EXPECT_FALSE(plans[1].shared_knobs->proven_best);
   EXPECT_TRUE(plans[0].shared_knobs->proven_best);
 }

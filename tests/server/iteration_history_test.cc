@@ -35,7 +35,7 @@ const HistoryRow* Of(const std::vector<store::Fact>& facts, Resolution resolutio
 TEST(IterationHistoryTest, OneReportIsInAMinuteAnHourAndADay) {
   IterationHistory history("j-1", {});
   EXPECT_FALSE(history.has_news());
-  history.Add({.seconds = 2, .joules = 100, .predicted_joules = 10, .realised_joules = -5}, 8,
+  history.Add({.seconds = 2, .joules = 100, .predicted_joules = 10, .measured_saved_joules = -5}, 8,
               kNoon + 3725);
   const std::vector<store::Fact> facts = history.Take();
   ASSERT_EQ(facts.size(), 3U);
@@ -55,7 +55,7 @@ TEST(IterationHistoryTest, OneReportIsInAMinuteAnHourAndADay) {
                                                       .joules = 100,
                                                       .predicted_joules = 10,
                                                       .compared_joules = 100,
-                                                      .realised_joules = -5}));
+                                                      .measured_saved_joules = -5}));
   EXPECT_FALSE(history.has_news());
 }
 
@@ -74,7 +74,7 @@ TEST(IterationHistoryTest, ARowSaysFromWhenToWhen) {
 
 TEST(IterationHistoryTest, WhatWasNotMeasuredDoesNotCountAsEnergy) {
   IterationHistory history("j-1", {});
-  history.Add({.seconds = 2, .predicted_joules = 10, .realised_joules = 5}, 8, kNoon);
+  history.Add({.seconds = 2, .predicted_joules = 10, .measured_saved_joules = 5}, 8, kNoon);
   history.Add({.seconds = 3, .joules = 7}, 8, kNoon);
   const std::vector<store::Fact> facts = history.Take();
   const HistoryRow& row = *Of(facts, Resolution::kDay);
@@ -218,7 +218,7 @@ class Servers {
         sums.energy_reports += row.energy_reports;
         sums.joules += row.joules;
         sums.predicted += row.predicted_joules;
-        sums.realised += row.realised_joules;
+        sums.measured += row.measured_saved_joules;
         sums.iterations += row.times.iterations;
         sums.seconds += row.times.seconds;
       }
@@ -233,7 +233,7 @@ class Servers {
     std::int64_t energy_reports = 0;
     double joules = 0;
     double predicted = 0;
-    double realised = 0;
+    double measured = 0;
     std::int64_t iterations = 0;
     double seconds = 0;
 
@@ -243,14 +243,14 @@ class Servers {
       ++energy_reports;
       joules += *cost.joules;
       predicted += cost.predicted_joules;
-      realised += cost.realised_joules.value_or(0);
+      measured += cost.measured_saved_joules.value_or(0);
     }
     void Add(const Sums& other) {
       reports += other.reports;
       energy_reports += other.energy_reports;
       joules += other.joules;
       predicted += other.predicted;
-      realised += other.realised;
+      measured += other.measured;
       iterations += other.iterations;
       seconds += other.seconds;
     }
@@ -301,7 +301,7 @@ RC_GTEST_PROP(IterationHistoryProperty, MinutesHoursAndDaysHoldWhatTheStoreTookO
         IterationCost cost{.seconds = 1};
         if (value % 4 != 0) cost.joules = value;
         cost.predicted_joules = value % 7;
-        if (value % 3 == 0) cost.realised_joules = value % 5 - 2;
+        if (value % 3 == 0) cost.measured_saved_joules = value % 5 - 2;
         if (value % 4 == 1) {
           servers.Complete(server, cost, {.ranks = 4, .seconds = 1.0 * value}, now);
         } else {

@@ -47,13 +47,13 @@ TEST(RecentIterationsTest, WhatWasSavedAndWhatWasLostNeverFall) {
   RecentIterations recent;
   recent.AddSaved(10, std::nullopt);
   EXPECT_EQ(recent.totals().predicted_joules, 10);
-  EXPECT_EQ(recent.totals().realised_saved_joules, 0);
-  EXPECT_EQ(recent.totals().realised_lost_joules, 0);
+  EXPECT_EQ(recent.totals().measured_saved_joules, 0);
+  EXPECT_EQ(recent.totals().measured_lost_joules, 0);
   recent.AddSaved(10, 7);
   recent.AddSaved(10, -3);
   EXPECT_EQ(recent.totals().predicted_joules, 30);
-  EXPECT_EQ(recent.totals().realised_saved_joules, 7);
-  EXPECT_EQ(recent.totals().realised_lost_joules, 3);
+  EXPECT_EQ(recent.totals().measured_saved_joules, 7);
+  EXPECT_EQ(recent.totals().measured_lost_joules, 3);
 }
 
 }  // namespace

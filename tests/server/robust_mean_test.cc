@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "server/detect/realised_savings.h"
+#include "server/detect/measured_savings.h"
 
 namespace perseus::server {
 namespace {

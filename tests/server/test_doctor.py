@@ -111,7 +111,7 @@ def changed(server: Server, change: Callable[[str, bytes], bytes]) -> Iterator[s
 
 
 def with_saving(
-    server: Server, realised: dict[str, float]
+    server: Server, measured: dict[str, float]
 ) -> contextlib.AbstractContextManager[str]:
     """Say of each job that this saving was measured."""
 
@@ -119,7 +119,7 @@ def with_saving(
         if not path.startswith("/api/v1/jobs?"):
             return body
         listed = json.loads(body)
-        listed["jobs"] = [job | {"realised": realised} for job in listed["jobs"]]
+        listed["jobs"] = [job | {"measured_saving": measured} for job in listed["jobs"]]
         return json.dumps(listed).encode()
 
     return changed(server, change)
@@ -201,8 +201,8 @@ def test_a_saving_is_held_against_the_promise_of_its_own_plan(server: Server) ->
 
     def said(below: float, of_version: int) -> tuple[bool, bool]:
         most = predicted - below
-        realised = {"mean": most - 1, "least": most - 2, "most": most, "plan_version": of_version}
-        with with_saving(server, realised) as url:
+        measured = {"mean": most - 1, "least": most - 2, "most": most, "plan_version": of_version}
+        with with_saving(server, measured) as url:
             found = json.loads(doctor("--server", url, "--json").stdout)
             shown = subprocess.run(
                 [str(BINARY), "top", "--server", url], capture_output=True, text=True, timeout=60

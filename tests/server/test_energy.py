@@ -114,7 +114,7 @@ def test_the_history_says_what_was_measured(server: Server) -> None:
         assert (row["predicted_saved_j"] or 0) == pytest.approx(known * saving / (1 - saving))
         # Nobody compared the plan with maximum clocks.
         assert row["compared_energy_j"] == 0
-        assert row["realised_saved_j"] is None
+        assert row["measured_saved_j"] is None
     later = int(time.time()) + 86_400
     assert server.call("GET", f"{path}/history?resolution=day&since={later}")[1]["rows"] == []
     status, answer = server.call("GET", f"{path}/history?resolution=week")

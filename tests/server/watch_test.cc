@@ -216,15 +216,15 @@ TEST_F(WatchTest, AComparisonIsANewVersionThatRanksHearOf) {
   EXPECT_EQ(Plan()->comparison, (ComparisonBlocks{.every = 10, .iterations = 4}));
   IterateTimes(60);
   const auto json = JsonOf(kSavings, job_->View());
-  EXPECT_EQ(json["kind"], "realised");
-  ASSERT_EQ(json["realised"].size(), 1U);
-  const auto& realised = json["realised"][0];
-  EXPECT_EQ(realised["plan_version"], version + 1);
-  EXPECT_EQ(realised["pairs"], 3);
-  EXPECT_NEAR(realised["saving_percent"]["mean"].get<double>(), 12, 0.5);
-  EXPECT_LT(realised["saving_percent"]["least"].get<double>(), 12.2);
-  EXPECT_GT(realised["saving_percent"]["most"].get<double>(), 11.8);
-  EXPECT_NEAR(realised["with_plan_j_per_gpu"].get<double>(), 880, 5);
+  EXPECT_EQ(json["kind"], "measured");
+  ASSERT_EQ(json["measured"].size(), 1U);
+  const auto& measured = json["measured"][0];
+  EXPECT_EQ(measured["plan_version"], version + 1);
+  EXPECT_EQ(measured["pairs"], 3);
+  EXPECT_NEAR(measured["saving_percent"]["mean"].get<double>(), 12, 0.5);
+  EXPECT_LT(measured["saving_percent"]["least"].get<double>(), 12.2);
+  EXPECT_GT(measured["saving_percent"]["most"].get<double>(), 11.8);
+  EXPECT_NEAR(measured["with_plan_j_per_gpu"].get<double>(), 880, 5);
   EXPECT_TRUE(json["predicted"].is_object());
   EXPECT_THAT(Metrics().Text(*service_, http::Counters{}, {}),
               HasSubstr(fmt::format("perseus_job_compared_plan_version{{job_id=\"{}\"}} {}\n",
@@ -236,8 +236,8 @@ TEST_F(WatchTest, AComparisonIsANewVersionThatRanksHearOf) {
   IterateTimes(20);
   const IterationTotals after = job_->View().watch.totals;
   const auto saved = [](double share) { return 12 * 4 * 880 * share / (1 - share); };
-  EXPECT_NEAR(after.realised_saved_joules - before.realised_saved_joules, saved(0.12), 600);
-  EXPECT_EQ(after.realised_lost_joules, 0);
+  EXPECT_NEAR(after.measured_saved_joules - before.measured_saved_joules, saved(0.12), 600);
+  EXPECT_EQ(after.measured_lost_joules, 0);
   const double predicted = Plan()->PlanOf(0)->saving_percent / 100;
   EXPECT_NEAR(after.predicted_joules - before.predicted_joules, saved(predicted),
               saved(predicted) / 10);
@@ -290,7 +290,7 @@ TEST_F(WatchTest, InShadowModeSavingsAreAnEstimate) {
   const auto json = JsonOf(kSavings, job_->View());
   EXPECT_EQ(json["kind"], "estimated");
   EXPECT_EQ(json["shadow_ranks"], 4);
-  EXPECT_TRUE(json["realised"].empty());
+  EXPECT_TRUE(json["measured"].empty());
   EXPECT_NEAR(json["measured_at_maximum_s"].get<double>(), Plan()->curve->baseline_time_seconds(),
               1e-9);
 }

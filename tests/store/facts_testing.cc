@@ -72,7 +72,7 @@ HistoryRow SampleHistory(const std::string& job) {
           .joules = 1e6,
           .predicted_joules = 1.5e5,
           .compared_joules = 1.0 / 3,
-          .realised_joules = -0.1,
+          .measured_saved_joules = -0.1,
           .times = {.iterations = 2, .reports = 10, .seconds = 11.5},
           .measured_times = {.iterations = 1, .reports = 8, .seconds = 6},
           .measured_joules = 9e5};

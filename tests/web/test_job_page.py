@@ -201,7 +201,7 @@ def test_a_saving_names_the_older_plan_that_it_is_of(surfer: Surfer, server: Ser
     saving = {"mean": 12.0, "least": 11.0, "most": 13.0}
 
     def with_saving_of(plan_version: int) -> str:
-        return json.dumps(job | {"realised": saving | {"plan_version": plan_version}})
+        return json.dumps(job | {"measured_saving": saving | {"plan_version": plan_version}})
 
     shown = with_saving_of(version)
     page = surfer.open("#/jobs")

@@ -621,11 +621,11 @@ std::string EstimateText(const Json& estimate, std::string (*format)(double, int
 }
 
 // Reasons to doubt a measured saving.
-std::string DoubtText(const Json& realised, const Json& blocks) {
+std::string DoubtText(const Json& measured, const Json& blocks) {
   constexpr double kLonger = 4;  // Times.
-  if (!NumberOf(ObjectOf(realised, "saving_percent"), "mean")) return "";
+  if (!NumberOf(ObjectOf(measured, "saving_percent"), "mean")) return "";
   std::string text;
-  const std::string settling = MemberText(realised, "settling");
+  const std::string settling = MemberText(measured, "settling");
   const double every = kLonger * NumberOf(blocks, "every").value_or(0);
   const double iterations = kLonger * NumberOf(blocks, "iterations").value_or(0);
   if (settling == "goes_on") {
@@ -638,7 +638,7 @@ std::string DoubtText(const Json& realised, const Json& blocks) {
                                    every, iterations));
     }
   }
-  if (MemberText(realised, "agrees") == "false") {
+  if (MemberText(measured, "agrees") == "false") {
     text += Line("", "DISAGREES with what is predicted: docs/how-to/savings.md says what to do");
   }
   return text;
@@ -710,17 +710,17 @@ std::string SavingsText(const Json& savings) {
                  fmt::format("of every {} iterations {} run with no clock set",
                              MemberText(blocks, "every"), MemberText(blocks, "iterations")));
   }
-  if (blocks.empty() && ListOf(savings, "realised").empty() && !is_estimated) {
-    text += Line("realised", "nothing was measured; compare with --every N --iterations M");
+  if (blocks.empty() && ListOf(savings, "measured").empty() && !is_estimated) {
+    text += Line("measured", "nothing was measured; compare with --every N --iterations M");
   }
-  for (const Json& realised : ListOf(savings, "realised")) {
+  for (const Json& measured : ListOf(savings, "measured")) {
     text +=
-        Line("realised",
+        Line("measured",
              fmt::format("plan {}, {} pairs: saving {}, slowdown {}",
-                         MemberText(realised, "plan_version"), MemberText(realised, "pairs"),
-                         EstimateText(ObjectOf(realised, "saving_percent"), FormatPercent),
-                         EstimateText(ObjectOf(realised, "time_percent"), FormatSignedPercent)));
-    text += DoubtText(realised, blocks);
+                         MemberText(measured, "plan_version"), MemberText(measured, "pairs"),
+                         EstimateText(ObjectOf(measured, "saving_percent"), FormatPercent),
+                         EstimateText(ObjectOf(measured, "time_percent"), FormatSignedPercent)));
+    text += DoubtText(measured, blocks);
   }
   return text;
 }

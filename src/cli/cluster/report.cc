@@ -184,7 +184,7 @@ std::vector<Column> ColumnsOf(const ReportFlags& flags) {
       {"kWh", "energy_kwh", kwh("energy_j"), 3},
       {"predicted saving", "predicted_saved_kwh", kwh("predicted_saved_j"), 3},
       {"compared", "compared_share", ComparedShare, 0, true},
-      {"measured saving", "realised_saved_kwh", kwh("realised_saved_j"), 3}};
+      {"measured saving", "measured_saved_kwh", kwh("measured_saved_j"), 3}};
   const auto add = [&](std::string header, std::string name, double of_kwh, int decimals) {
     columns.push_back({std::move(header), std::move(name),
                        [of_kwh](const Json& row) -> std::optional<double> {

@@ -254,16 +254,16 @@ class ServerExaminer {
     }
     // As the alarm PerseusSavesLessThanPredicted: of the same plan, by a point at least.
     const bool is_compared =
-        has_plan && job.contains("realised") && job["realised"].is_object() &&
-        job["realised"].value("plan_version", 0LL) == job["plan"].value("version", 0LL);
+        has_plan && job.contains("measured_saving") && job["measured_saving"].is_object() &&
+        job["measured_saving"].value("plan_version", 0LL) == job["plan"].value("version", 0LL);
     if (is_compared) {
       constexpr double kMarginPoints = 1;
       const double predicted = job["plan"].value("saving_percent", 0.0);
-      const double most = job["realised"].value("most", predicted);
+      const double most = job["measured_saving"].value("most", predicted);
       if (most + kMarginPoints < predicted) {
         AddOfJob(FindingLevel::kWarning, job,
                  fmt::format("saves {:.2f} % (at most {:.2f} %), and {:.2f} % were predicted",
-                             job["realised"].value("mean", 0.0), most, predicted),
+                             job["measured_saving"].value("mean", 0.0), most, predicted),
                  Case("a-job-saves-less-than-predicted-perseussaveslessthanpredicted",
                       "look for the cause"));
       }

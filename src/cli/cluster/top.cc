@@ -118,7 +118,7 @@ constexpr std::array<TopOrder, 7> kTopOrders = {
     {{"watts", [](const Json& job) { return NumberOf(ObjectOf(job, "measured"), "power_w"); },
       nullptr},
      {"late", LateShare, nullptr},
-     {"saved", [](const Json& job) { return NumberOf(ObjectOf(job, "realised"), "mean"); },
+     {"saved", [](const Json& job) { return NumberOf(ObjectOf(job, "measured_saving"), "mean"); },
       nullptr},
      {"predicted",
       [](const Json& job) { return NumberOf(WholeJobOf(ObjectOf(job, "plan")), "saving_percent"); },
@@ -196,11 +196,11 @@ std::string TopTable(const Json& jobs, const Style& style, double now_seconds,
     watts += power.value_or(0);
     if (++rows > most_rows) continue;
     const long long slow = SlowPipelines(job);
-    const Json& realised = ObjectOf(job, "realised");
-    const auto saved = NumberOf(realised, "mean");
+    const Json& measured_saving = ObjectOf(job, "measured_saving");
+    const auto saved = NumberOf(measured_saving, "mean");
     // The plan that is predicted beside it may be a newer one.
-    const bool is_older =
-        saved && NumberOf(realised, "plan_version") != NumberOf(ObjectOf(job, "plan"), "version");
+    const bool is_older = saved && NumberOf(measured_saving, "plan_version") !=
+                                       NumberOf(ObjectOf(job, "plan"), "version");
     table.AddRow(
         {ShownName(job), StateOf(job),
          fmt::format("{}/{}", MemberText(job, "ranks_registered"), MemberText(job, "world_size")),

@@ -113,7 +113,7 @@ double GapPercent(const CostedPipeline& pipeline, const Plan& plan, double bound
 std::optional<SharedKnobBound> SharedKnobBoundOf(const CostedPipeline& pipeline, const Plan& plan,
                                                  double effective_joules, bool proven_best) {
   if (!std::isfinite(effective_joules)) return std::nullopt;
-  // Plans that take the realised time end by the requested one, so the bound
+  // Plans that take the achieved time end by the requested one, so the bound
   // holds for them, and so does that of plans without shared knobs. The plan
   // itself is above both, but for rounding.
   const double waiting = pipeline.total_blocking_power_watts * plan.iteration_time_seconds;

@@ -33,12 +33,12 @@ Result<void> CheckFrontierEffort(int computations, const FrontierEstimate& estim
 // By how much a bound may pass a plan's energy, as a share of what they are summed from: rounding.
 inline constexpr double kBoundRounding = 1e-9;
 
-// How far the energy of a realised plan lies above a bound; 0 where the bound
+// How far the energy of a achieved plan lies above a bound; 0 where the bound
 // is rounding.
 double GapPercent(const CostedPipeline& pipeline, const Plan& plan, double bound_joules);
 
 // A bound on plans within the constraints that end by a plan's requested time, at the plan's
-// realised time. None undercuts `effective_joules` (-infinity: nothing is known). Precondition: the
+// achieved time. None undercuts `effective_joules` (-infinity: nothing is known). Precondition: the
 // plan's other figures are filled in.
 std::optional<SharedKnobBound> SharedKnobBoundOf(const CostedPipeline& pipeline, const Plan& plan,
                                                  double effective_joules, bool proven_best);

@@ -36,7 +36,7 @@ std::vector<GridOption> GridOptions(const CostTable& table, std::size_t num_knob
 
 // A discrete choice for every computation, in the doubles of the profile.
 // Borrows its arguments. The search works on the solver's integer grid; here
-// its result is held against Replay(), the definition of the realised time.
+// its result is held against Replay(), the definition of the achieved time.
 class ChosenOptions {
  public:
   ChosenOptions(const CostedPipeline& pipeline, const Guard& guard,

@@ -122,7 +122,7 @@ struct Planner::Impl {
   Plan baseline;
 
   // A plan of options that are the pipeline's.
-  Plan Realised(std::vector<CostOption> options, Waiting waiting) const {
+  Plan Achieved(std::vector<CostOption> options, Waiting waiting) const {
     Plan plan;
     plan.options = std::move(options);
     plan.waiting = waiting;
@@ -164,7 +164,7 @@ Result<Plan> Planner::Evaluate(std::vector<CostOption> options, Waiting waiting)
   if (auto good = CheckOptions(impl_->pipeline, options); !good) {
     return tl::unexpected(good.error());
   }
-  return impl_->Realised(std::move(options), waiting);
+  return impl_->Achieved(std::move(options), waiting);
 }
 
 Result<Planner> Planner::Create(CostedPipeline pipeline, const PlannerOptions& options) {
@@ -315,7 +315,7 @@ Result<Plan> Planner::PlanFor(double seconds, const PlanSpec& spec) const {
         "column (or only zeros); give the margin as a share, such as 1%");
   }
   const auto plan_of = [&](std::vector<CostOption> options) {
-    Plan plan = impl.Realised(std::move(options), model::PlannedWaiting(impl.pipeline));
+    Plan plan = impl.Achieved(std::move(options), model::PlannedWaiting(impl.pipeline));
     plan.requested_time_seconds = seconds;
     return plan;
   };

@@ -59,7 +59,7 @@ struct EnergyFigures {
     joules += row.joules;
     predicted_joules += row.predicted_joules;
     compared_joules += row.compared_joules;
-    measured_joules += row.realised_joules;
+    measured_joules += row.measured_saved_joules;
   }
   void AddTime(double seconds, int ranks) { possible_gpu_seconds += seconds * ranks; }
 };
@@ -104,7 +104,7 @@ constexpr Field kFiguresFields[] = {
               "the job's figures cannot be believed."),
     Value<&EnergyFigures::compared_joules>("compared_energy_j")
         .Says("The part of energy_j whose plan was compared with iterations with no clock set."),
-    Value("realised_saved_j",
+    Value("measured_saved_j",
           [](const EnergyFigures& sums) {
             return If(sums.compared_joules > 0, sums.measured_joules);
           })

@@ -233,12 +233,12 @@ constexpr Field kEstimateFields[] = {
 constexpr Message<ShareEstimate> kEstimate = {
     "Estimate", kEstimateFields,
     "Percent, with the ends of its 95 % confidence interval; null: too few pairs."};
-constexpr const ShareEstimate& SavingOf(const Realised& measured) { return *measured.saving; }
+constexpr const ShareEstimate& SavingOf(const MeasuredSaving& measured) { return *measured.saving; }
 constexpr Field kLastMeasuredFields[] = {
     Inline<SavingOf>(kEstimate),
-    Value<&Realised::plan_version>("plan_version")
+    Value<&MeasuredSaving::plan_version>("plan_version")
         .Says("That it was measured of; the present one may be newer.")};
-constexpr Message<Realised> kLastMeasured = {"LastRealised", kLastMeasuredFields};
+constexpr Message<MeasuredSaving> kLastMeasured = {"LastMeasuredSaving", kLastMeasuredFields};
 
 // Of the plan that all pipelines run; none where a straggler has one of its own.
 struct Prediction {
@@ -271,12 +271,12 @@ std::optional<Prediction> PredictionOf(const JobView& view) {
 
 // One plan that was compared, and the prediction of the present one.
 struct Compared {
-  Realised measured;
+  MeasuredSaving measured;
   std::optional<Prediction> prediction = {};
 };
 // Whether the measured interval meets the predicted one. None: one of them is not known.
 std::optional<bool> Agrees(const Compared& compared) {
-  const Realised& measured = compared.measured;
+  const MeasuredSaving& measured = compared.measured;
   if (!measured.saving || !compared.prediction ||
       compared.prediction->plan_version != measured.plan_version) {
     return std::nullopt;
@@ -294,12 +294,12 @@ std::optional<double> IfEnergy(const Compared& compared, double joules) {
   return compared.measured.energy_pairs > 0 ? std::optional(joules) : std::nullopt;
 }
 constexpr Field kComparedFields[] = {
-    Value<&Compared::measured, &Realised::plan_version>("plan_version"),
-    Value<&Compared::measured, &Realised::pairs>("pairs"),
-    Value<&Compared::measured, &Realised::with_seconds>("with_plan_s").Sometimes(),
-    Value<&Compared::measured, &Realised::without_seconds>("without_plan_s").Sometimes(),
-    Object<&Compared::measured, &Realised::slowdown>("time_percent", kEstimate).Optional(),
-    Value<&Compared::measured, &Realised::energy_pairs>("energy_pairs").Sometimes(),
+    Value<&Compared::measured, &MeasuredSaving::plan_version>("plan_version"),
+    Value<&Compared::measured, &MeasuredSaving::pairs>("pairs"),
+    Value<&Compared::measured, &MeasuredSaving::with_seconds>("with_plan_s").Sometimes(),
+    Value<&Compared::measured, &MeasuredSaving::without_seconds>("without_plan_s").Sometimes(),
+    Object<&Compared::measured, &MeasuredSaving::slowdown>("time_percent", kEstimate).Optional(),
+    Value<&Compared::measured, &MeasuredSaving::energy_pairs>("energy_pairs").Sometimes(),
     Value(
         "with_plan_j_per_gpu",
         [](const Compared& compared) { return IfEnergy(compared, compared.measured.with_joules); })
@@ -309,30 +309,30 @@ constexpr Field kComparedFields[] = {
             return IfEnergy(compared, compared.measured.without_joules);
           })
         .Optional(),
-    Object<&Compared::measured, &Realised::saving>("saving_percent", kEstimate).Optional(),
-    Choice<&Compared::measured, &Realised::settling>("settling", kSettlingNames.names)
+    Object<&Compared::measured, &MeasuredSaving::saving>("saving_percent", kEstimate).Optional(),
+    Choice<&Compared::measured, &MeasuredSaving::settling>("settling", kSettlingNames.names)
         .Sometimes()
         .Says("Whether what a change of clocks does is over within half a stretch; goes_on: the "
               "figures are biased, stretches are too short"),
     Value<Agrees>("agrees").Optional().Says(
         "Whether the saving may be the predicted one, as far as their intervals tell; null: not "
         "known yet")};
-constexpr Message<Compared> kCompared = {"Realised", kComparedFields};
+constexpr Message<Compared> kCompared = {"MeasuredSaving", kComparedFields};
 
-constexpr std::string_view kSavingsKinds[] = {"predicted", "realised", "estimated"};
+constexpr std::string_view kSavingsKinds[] = {"predicted", "measured", "estimated"};
 constexpr std::string_view kBaselines[] = {"unlocked"};
 constexpr Field kSavingsFields[] = {
     Choice("kind", kSavingsKinds,
            [](const JobView& view) {
-             return view.shadow_clients > 0       ? "estimated"
-                    : view.watch.realised.empty() ? "predicted"
-                                                  : "realised";
+             return view.shadow_clients > 0               ? "estimated"
+                    : view.watch.measured_savings.empty() ? "predicted"
+                                                          : "measured";
            })
         .Says("estimated: in shadow mode nothing is saved; what is predicted is what would have "
               "been"),
     Choice("baseline", kBaselines, [](const JobView& /*view*/) { return "unlocked"; })
         .Sometimes()
-        .Says("What `realised` is against: stretches with no clock set, in which a GPU boosts or "
+        .Says("What `measured` is against: stretches with no clock set, in which a GPU boosts or "
               "is held back by its power cap."),
     Object<PredictionOf>("predicted", kPrediction).Nullable(),
     Object("comparison", wire::kComparison,
@@ -341,11 +341,12 @@ constexpr Field kSavingsFields[] = {
              return blocks.is_on() ? &blocks : nullptr;
            })
         .Optional(),
-    Object("realised", kCompared,
+    Object("measured", kCompared,
            [](const JobView& view) {
              std::vector<Compared> list;
              const auto prediction = PredictionOf(view);
-             for (const Realised& each : view.watch.realised) list.push_back({each, prediction});
+             for (const MeasuredSaving& each : view.watch.measured_savings)
+               list.push_back({each, prediction});
              return list;
            }),
     Value<&JobView::watch, &WatchView::dropped_cycles>("dropped_cycles")
@@ -778,12 +779,12 @@ constexpr Field kJobSummaryFields[] = {
     Object<&JobView::watch, &WatchView::recent>("measured", kMeasuredNow)
         .Optional()
         .Says("What the last iterations took; null: this server heard of none."),
-    Object("realised", kLastMeasured,
-           [](const JobView& view) -> const Realised* {
-             const auto& all = view.watch.realised;
-             const auto last = std::find_if(all.rbegin(), all.rend(), [](const Realised& each) {
-               return each.saving.has_value();
-             });
+    Object("measured_saving", kLastMeasured,
+           [](const JobView& view) -> const MeasuredSaving* {
+             const auto& all = view.watch.measured_savings;
+             const auto last =
+                 std::find_if(all.rbegin(), all.rend(),
+                              [](const MeasuredSaving& each) { return each.saving.has_value(); });
              return last == all.rend() ? nullptr : &*last;
            })
         .Optional()

@@ -96,9 +96,9 @@ void IterationHistory::AddTo(Resolution resolution, const IterationCost& cost, i
     ++row.energy_reports;
     row.joules += *cost.joules;
     row.predicted_joules += cost.predicted_joules;
-    if (cost.realised_joules) {
+    if (cost.measured_saved_joules) {
       row.compared_joules += *cost.joules;
-      row.realised_joules += *cost.realised_joules;
+      row.measured_saved_joules += *cost.measured_saved_joules;
     }
   }
   unwritten_.insert(span);

@@ -52,7 +52,7 @@ struct IterationCost {
   // Savings of the rank: against maximum clocks as the plan predicts, and against no clock set by a
   // comparison. Negative: it used more.
   double predicted_joules = 0;
-  std::optional<double> realised_joules = {};  // None: the plan was not compared.
+  std::optional<double> measured_saved_joules = {};  // None: the plan was not compared.
 };
 
 // Sums of the iterations that ranks reported to this process, by minute, hour and day. As with

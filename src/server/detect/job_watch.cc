@@ -51,10 +51,11 @@ void RecentIterations::Add(double seconds, std::optional<double> joules, double 
   totals_.joules += *joules;
 }
 
-void RecentIterations::AddSaved(double predicted_joules, std::optional<double> realised_joules) {
+void RecentIterations::AddSaved(double predicted_joules,
+                                std::optional<double> measured_saved_joules) {
   totals_.predicted_joules += std::max(predicted_joules, 0.0);
-  totals_.realised_saved_joules += std::max(realised_joules.value_or(0), 0.0);
-  totals_.realised_lost_joules += std::max(-realised_joules.value_or(0), 0.0);
+  totals_.measured_saved_joules += std::max(measured_saved_joules.value_or(0), 0.0);
+  totals_.measured_lost_joules += std::max(-measured_saved_joules.value_or(0), 0.0);
 }
 
 std::optional<RecentFigures> RecentIterations::Figures() const {
@@ -216,7 +217,7 @@ std::optional<Saved> JobWatch::SavedIn(const WatchedIteration& report) const {
   }
   const auto compared = compared_.find(report.plan_version);
   if (compared != compared_.end() && compared->second < 1) {
-    saved.realised_joules = of_share(compared->second);
+    saved.measured_saved_joules = of_share(compared->second);
   }
   return saved;
 }
@@ -227,10 +228,11 @@ void JobWatch::CountSaved(const std::vector<WatchedIteration>& reports) {
     const std::optional<Saved> saved = SavedIn(report);
     if (!saved || report.plan_version != reports.front().plan_version) return;
     all.predicted_joules += saved->predicted_joules;
-    if (!saved->realised_joules) continue;
-    all.realised_joules = all.realised_joules.value_or(0) + *saved->realised_joules;
+    if (!saved->measured_saved_joules) continue;
+    all.measured_saved_joules =
+        all.measured_saved_joules.value_or(0) + *saved->measured_saved_joules;
   }
-  recent_.AddSaved(all.predicted_joules, all.realised_joules);
+  recent_.AddSaved(all.predicted_joules, all.measured_saved_joules);
 }
 
 const PublishedPlan* JobWatch::PlanOfVersion(std::int64_t version) const {
@@ -457,17 +459,17 @@ void JobWatch::Compare(std::int64_t iteration, const std::vector<WatchedIteratio
   }
   const auto version = savings_.Add(compared);
   if (!version) return;
-  const std::optional<Realised> realised = savings_.Of(*version);
-  if (!realised || !realised->slowdown) return;
+  const std::optional<MeasuredSaving> measured = savings_.Of(*version);
+  if (!measured || !measured->slowdown) return;
   std::string sentence =
       fmt::format("plan {} against iterations with no clock set, {} pairs: time {:+.2f} %",
-                  *version, realised->pairs, 100 * realised->slowdown->share);
-  if (realised->saving) {
-    compared_[*version] = realised->saving->share;
-    if (compared_.size() > RealisedSavings::kMostVersions) compared_.erase(compared_.begin());
+                  *version, measured->pairs, 100 * measured->slowdown->share);
+  if (measured->saving) {
+    compared_[*version] = measured->saving->share;
+    if (compared_.size() > MeasuredSavings::kMostVersions) compared_.erase(compared_.begin());
     sentence +=
-        fmt::format(", energy {:+.2f} % ({:+.2f} to {:+.2f})", -100 * realised->saving->share,
-                    -100 * realised->saving->most, -100 * realised->saving->least);
+        fmt::format(", energy {:+.2f} % ({:+.2f} to {:+.2f})", -100 * measured->saving->share,
+                    -100 * measured->saving->most, -100 * measured->saving->least);
   }
   Announce("compared", {.iteration = iteration}, std::move(sentence));
   if (const auto longer = savings_.Longer()) {
@@ -531,7 +533,7 @@ WatchView JobWatch::View(double now_seconds) const {
   view.slow_cause = SlowCause();
   view.events = last_;
   view.counts = counts_;
-  view.realised = savings_.All();
+  view.measured_savings = savings_.All();
   view.recent = recent_.Figures();
   view.totals = recent_.totals();
   view.dropped_cycles = savings_.dropped_cycles();

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "server/detect/iteration_history.h"
-#include "server/detect/realised_savings.h"
+#include "server/detect/measured_savings.h"
 #include "server/detect/straggler_detector.h"
 #include "server/domain/published_plan.h"
 #include "server/domain/watch_settings.h"
@@ -134,8 +134,8 @@ struct IterationTotals {
   double joules = 0;
   // Savings of the iterations that all ranks ran with the plan.
   double predicted_joules = 0;       // Against maximum clocks, by what the plan predicts.
-  double realised_saved_joules = 0;  // By a comparison of this plan with no clock set,
-  double realised_lost_joules = 0;   // or lost, where the plan was measured to need more.
+  double measured_saved_joules = 0;  // By a comparison of this plan with no clock set,
+  double measured_lost_joules = 0;   // or lost, where the plan was measured to need more.
 };
 
 // Keeps the last iterations of one job. One thread at a time.
@@ -147,7 +147,7 @@ class RecentIterations {
   void Add(double seconds, std::optional<double> joules, double now_seconds);
   // Of an iteration that was added: the saving that the plan predicts and, where it was compared,
   // the measured one. Negative: it needed more.
-  void AddSaved(double predicted_joules, std::optional<double> realised_joules);
+  void AddSaved(double predicted_joules, std::optional<double> measured_saved_joules);
   // None: there was no iteration yet.
   std::optional<RecentFigures> Figures() const;
   const IterationTotals& totals() const { return totals_; }
@@ -214,7 +214,7 @@ struct WatchView {
   std::string slow_cause;                      // Why iterations are slow. Empty: they are not.
   std::deque<WatchEvent> events;               // The last events.
   std::map<std::string, std::int64_t> counts;  // Number of events, by kind.
-  std::vector<Realised> realised;
+  std::vector<MeasuredSaving> measured_savings;
   std::optional<RecentFigures> recent;  // None: no iteration was reported to this server yet.
   IterationTotals totals;
   std::int64_t dropped_cycles = 0;
@@ -224,7 +224,7 @@ struct WatchView {
 struct Saved {
   double predicted_joules = 0;  // Against maximum clocks, by what its plan predicts.
   // Against no clock set. None: its plan was not compared.
-  std::optional<double> realised_joules = {};
+  std::optional<double> measured_saved_joules = {};
 };
 
 // Watches one job's iterations: finds stragglers, and compares the plan with no clock set. Knows
@@ -301,9 +301,9 @@ class JobWatch {
   double waiting_share_ = 0;                                 // Of the slow iterations.
   std::shared_ptr<const PublishedPlan> slow_plan_;           // When they began to be slow.
   std::optional<std::pair<std::int64_t, Finding>> slow_at_;  // To be announced then.
-  RealisedSavings savings_;
+  MeasuredSavings savings_;
   RecentIterations recent_;
-  std::map<std::int64_t, double> compared_;  // The realised saving of a version, as it was last.
+  std::map<std::int64_t, double> compared_;  // The measured saving of a version, as it was last.
   std::vector<WatchEvent> untold_;
   std::deque<WatchEvent> last_;
   std::map<std::string, std::int64_t> counts_;

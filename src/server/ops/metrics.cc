@@ -66,8 +66,8 @@ class WatchFamilies {
       AddValue(&drift_, watch.drift_factor - 1, {{kJob, job}});
       if (watch.knows_iterations) AddValue(&longer_, watch.slow_factor - 1, {{kJob, job}});
     }
-    if (watch.realised.empty()) return;
-    const Realised& newest = watch.realised.back();
+    if (watch.measured_savings.empty()) return;
+    const MeasuredSaving& newest = watch.measured_savings.back();
     AddValue(&pairs_, static_cast<double>(newest.pairs), {{kJob, job}});
     AddValue(&compared_, static_cast<double>(newest.plan_version), {{kJob, job}});
     AddEstimate(&saving_, job, newest.saving);
@@ -76,9 +76,9 @@ class WatchFamilies {
 
   void Append(Families* families) {
     for (MetricFamily* const family :
-         {&iterations_, &measured_, &joules_, &predicted_, &realised_, &lost_, &iteration_time_,
-          &power_, &last_, &findings_, &watched_, &slow_, &drift_, &longer_, &pairs_, &compared_,
-          &saving_, &time_}) {
+         {&iterations_, &measured_, &joules_, &predicted_, &measured_saved_, &lost_,
+          &iteration_time_, &power_, &last_, &findings_, &watched_, &slow_, &drift_, &longer_,
+          &pairs_, &compared_, &saving_, &time_}) {
       families->push_back(std::move(*family));
     }
   }
@@ -100,9 +100,9 @@ class WatchFamilies {
     const IterationTotals& totals = watch.totals;
     if (totals.with_energy == 0) return;
     if (is_believable) AddValue(&predicted_, totals.predicted_joules, {{kJob, job}});
-    if (totals.realised_saved_joules == 0 && totals.realised_lost_joules == 0) return;
-    AddValue(&realised_, totals.realised_saved_joules, {{kJob, job}});
-    AddValue(&lost_, totals.realised_lost_joules, {{kJob, job}});
+    if (totals.measured_saved_joules == 0 && totals.measured_lost_joules == 0) return;
+    AddValue(&measured_saved_, totals.measured_saved_joules, {{kJob, job}});
+    AddValue(&lost_, totals.measured_lost_joules, {{kJob, job}});
   }
 
   static void AddEstimate(MetricFamily* family, const std::string& job,
@@ -123,11 +123,11 @@ class WatchFamilies {
   MetricFamily predicted_ =
       Counter("perseus_job_predicted_saved_joules_total",
               "What these saved against maximum clocks, if their plan's prediction is right.");
-  MetricFamily realised_ = Counter(
-      "perseus_job_realised_saved_joules_total",
+  MetricFamily measured_saved_ = Counter(
+      "perseus_job_measured_saved_joules_total",
       "What those of them saved whose plan was compared with no clock set, by that comparison.");
   MetricFamily lost_ =
-      Counter("perseus_job_realised_lost_joules_total",
+      Counter("perseus_job_measured_lost_joules_total",
               "What those of them used beyond maximum clocks whose plan was measured to use more.");
   MetricFamily iteration_time_ =
       Gauge("perseus_job_iteration_time_seconds",
@@ -147,12 +147,12 @@ class WatchFamilies {
   MetricFamily pairs_ = Gauge("perseus_job_compared_pairs",
                               "Stretches with the plan and with no clock set that were compared.");
   MetricFamily compared_ = Gauge("perseus_job_compared_plan_version",
-                                 "Version of the plan that the realised saving is of.");
+                                 "Version of the plan that the measured saving is of.");
   MetricFamily saving_ =
-      Gauge("perseus_job_realised_saving_ratio",
+      Gauge("perseus_job_measured_saving_ratio",
             "Energy that the plan was measured to save, with its 95 % confidence interval.");
   MetricFamily time_ =
-      Gauge("perseus_job_realised_time_ratio",
+      Gauge("perseus_job_measured_time_ratio",
             "Time that the plan was measured to cost, with its 95 % confidence interval.");
 };
 

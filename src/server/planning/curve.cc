@@ -303,7 +303,7 @@ Result<std::shared_ptr<const Curve>> Curve::Make(std::shared_ptr<const Job> job,
   for (int i = 0; i < pipeline.dag.size(); ++i) {
     curve->baseline_.push_back(pipeline.TableOf(i).baseline);
   }
-  curve->planned_baseline_ = curve->Realised(curve->baseline_, std::nullopt);
+  curve->planned_baseline_ = curve->Achieved(curve->baseline_, std::nullopt);
   curve->baseline_time_seconds_ = curve->planned_baseline_.iteration_time_seconds;
   curve->baseline_energy_joules_ = curve->planned_baseline_.energy_joules;
   if (expected.baseline) {
@@ -370,7 +370,7 @@ void Curve::FindInterval() {
   if (interval) plan.saving_interval = {interval->least_percent, interval->most_percent};
 }
 
-Plan Curve::Realised(const std::vector<CostOption>& options,
+Plan Curve::Achieved(const std::vector<CostOption>& options,
                      std::optional<double> requested_seconds) const {
   Plan plan;
   plan.options = options;
@@ -411,9 +411,9 @@ Result<void> Curve::AddPlan(const store::PlanRecord& record,
     plan.energy_joules = expected->energy_joules;
     plan.saving_percent = expected->saving_percent;
   } else {
-    const Plan realised = Realised(OptionsOf(plan), record.requested_time_seconds);
-    plan.iteration_time_seconds = realised.iteration_time_seconds;
-    plan.energy_joules = realised.energy_joules;
+    const Plan achieved = Achieved(OptionsOf(plan), record.requested_time_seconds);
+    plan.iteration_time_seconds = achieved.iteration_time_seconds;
+    plan.energy_joules = achieved.energy_joules;
     plan.saving_percent = 100 * (1 - plan.energy_joules / baseline_energy_joules_);
   }
   plans_.push_back(std::move(plan));

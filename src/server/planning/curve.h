@@ -88,7 +88,7 @@ inline constexpr int kLadderPlans = 64;
 // Number of plans for earlier targets that a curve keeps besides.
 inline constexpr std::size_t kMostTargetPlans = 16;
 
-// One plan of a curve, with its realised figures.
+// One plan of a curve, with its achieved figures.
 struct CurvePlan {
   std::int64_t id = 0;
   double requested_time_seconds = 0;
@@ -174,7 +174,7 @@ class Curve {
   std::vector<CostOption> OptionsOf(const CurvePlan& plan) const;
   // The plan with these options, evaluated without conditions. If `requested_seconds` is not given,
   // the requested time is the iteration time.
-  Plan Realised(const std::vector<CostOption>& options,
+  Plan Achieved(const std::vector<CostOption>& options,
                 std::optional<double> requested_seconds) const;
   Result<void> AddPlan(const store::PlanRecord& record,
                        const std::optional<ExpectedFigures>& expected, Waiting waiting);

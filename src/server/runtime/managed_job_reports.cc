@@ -196,7 +196,7 @@ void ManagedJob::RecordCost(const WatchedIteration& iteration, double day_second
     const Job* const job = life_.phase.built.AnyJob();
     const bool is_believable = job == nullptr || AreBelievable(job->notes);
     cost.predicted_joules = is_believable ? saved->predicted_joules : 0;
-    cost.realised_joules = saved->realised_joules;
+    cost.measured_saved_joules = saved->measured_saved_joules;
   }
   history_.Add(cost, static_cast<int>(shape_.world_size()), day_seconds);
 }

@@ -201,7 +201,7 @@ constexpr std::array<std::string_view, 19> kVersion1 = {
          energy DOUBLE PRECISION NOT NULL,
          predicted DOUBLE PRECISION NOT NULL,
          compared DOUBLE PRECISION NOT NULL,
-         realised DOUBLE PRECISION NOT NULL,
+         measured DOUBLE PRECISION NOT NULL,
          iterations BIGINT NOT NULL,
          iteration_reports BIGINT NOT NULL,
          iteration_time DOUBLE PRECISION NOT NULL,

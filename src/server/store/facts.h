@@ -268,7 +268,7 @@ struct HistoryRow {
   // Of the reports whose plan was compared with no clock set: energy, and savings by that
   // comparison.
   double compared_joules = 0;
-  double realised_joules = 0;
+  double measured_saved_joules = 0;
   // Iterations that were complete in the span.
   IterationTimes times = {};
   IterationTimes measured_times = {};  // Of these, those of which each rank told its energy,

@@ -147,7 +147,7 @@ constexpr std::array kHistoryColumns = {
     Of<&HistoryRow::joules>("energy"),
     Of<&HistoryRow::predicted_joules>("predicted"),
     Of<&HistoryRow::compared_joules>("compared"),
-    Of<&HistoryRow::realised_joules>("realised"),
+    Of<&HistoryRow::measured_saved_joules>("measured"),
     Of<&HistoryRow::times, &IterationTimes::iterations>("iterations"),
     Of<&HistoryRow::times, &IterationTimes::reports>("iteration_reports"),
     Of<&HistoryRow::times, &IterationTimes::seconds>("iteration_time"),

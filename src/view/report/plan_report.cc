@@ -524,7 +524,7 @@ class PlanPage {
     }
     fact("Constraints", Constraints());
     fact("Requested time",
-         fmt::format("{}, {} the realised {}", time_.Text(chosen_.requested_time_seconds),
+         fmt::format("{}, {} the achieved {}", time_.Text(chosen_.requested_time_seconds),
                      input_.conditions ? "for which the conditions accept" : "never exceeded by",
                      time_.Text(chosen_.iteration_time_seconds)));
     fact("Clock changes",

@@ -22,7 +22,7 @@ function saving(used: number | null, saved: number | null): number | null {
   return 100 * saved / (used + saved);
 }
 const predicted = (row: HistoryRow) => saving(row.energy_j, row.predicted_saved_j);
-const realised = (row: HistoryRow) => saving(row.compared_energy_j, row.realised_saved_j);
+const measured = (row: HistoryRow) => saving(row.compared_energy_j, row.measured_saved_j);
 const percentOf = (value: number) => percent(value);
 
 interface Figure {
@@ -35,7 +35,7 @@ const figures: Figure[] = [
     of: (row) => row.iteration_time_s, text: seconds },
   { name: 'Power of all GPUs (measured)', of: (row) => row.power_w, text: watts },
   { name: 'Energy saved (predicted by the plans)', of: predicted, text: percentOf },
-  { name: 'Energy saved (measured, where plans were compared)', of: realised, text: percentOf },
+  { name: 'Energy saved (measured, where plans were compared)', of: measured, text: percentOf },
 ];
 
 interface Sample {
@@ -152,7 +152,7 @@ export class HistorySection {
         isNumber: true },
       { head: 'Power', cell: (row) => watts(row.power_w), isNumber: true },
       { head: 'Saved (predicted)', cell: (row) => known(predicted(row), percentOf), isNumber: true },
-      { head: 'Saved (measured)', cell: (row) => known(realised(row), percentOf), isNumber: true },
+      { head: 'Saved (measured)', cell: (row) => known(measured(row), percentOf), isNumber: true },
     ], some);
   }
 }

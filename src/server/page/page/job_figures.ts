@@ -45,14 +45,14 @@ function timeFigures(job: Job): Figure[] {
 function savingFigures(job: Job): Figure[] {
   const interval = job.plan?.saving_interval;
   const unlocked = job.plan?.whole_job?.straggling === true ? undefined : job.plan?.unlocked;
-  const realised = job.realised;
+  const measured = job.measured_saving;
   return [
-    { name: 'Saved', value: percent(realised?.mean), source: 'measured',
-      details: realised === null || realised === undefined
+    { name: 'Saved', value: percent(measured?.mean), source: 'measured',
+      details: measured === null || measured === undefined
         ? ['n/a until some iterations run with no clock set: perseus job compare']
-        : [`95 % interval ${between(realised.least, realised.most)}`,
-          ...(realised.plan_version === job.plan?.version ? []
-            : [`of plan ${realised.plan_version}, an older one`])] },
+        : [`95 % interval ${between(measured.least, measured.most)}`,
+          ...(measured.plan_version === job.plan?.version ? []
+            : [`of plan ${measured.plan_version}, an older one`])] },
     { name: 'Saving planned', value: percent(predictedSaving(job)), source: 'predicted',
       details: job.believable
         ? [interval === undefined ? 'against maximum clocks'

@@ -70,7 +70,7 @@ function estimate(value: Estimate | null): string {
 }
 
 function savings(job: Job): Child[] {
-  const { predicted, comparison, realised } = job.savings;
+  const { predicted, comparison, measured } = job.savings;
   const parts: Child[] = [];
   if (predicted !== null) {
     parts.push(h('p', {}, `Predicted: ${percent(predicted.saving_percent)} of the energy, ` +
@@ -83,7 +83,7 @@ function savings(job: Job): Child[] {
     ? 'No iterations run with no clock set, so nothing is measured. To begin: '
     : `Of every ${comparison.every} iterations ${comparison.iterations} run with no clock set.`,
   comparison === null ? h('code', {}, `perseus job compare ${job.id}`) : null));
-  if (realised.length > 0) {
+  if (measured.length > 0) {
     parts.push(table('Measured against no clock set, with 95 % intervals', [
       { head: 'Plan', cell: (each) => String(each.plan_version) },
       { head: 'Saved', isNumber: true, cell: (each) => estimate(each.saving_percent) },
@@ -94,7 +94,7 @@ function savings(job: Job): Child[] {
         cell: (each) => joules(each.without_plan_j_per_gpu) },
       { head: 'As predicted', cell: (each) => (each.agrees === null ? 'not known yet'
         : each.agrees ? 'yes, within its interval' : 'no') },
-    ], [...realised].reverse()));
+    ], [...measured].reverse()));
   }
   return parts;
 }

@@ -45,9 +45,9 @@ export const columns: JobColumn[] = [
     text: (job) => (hasEnded(job) ? unknown : watts(job.measured?.power_w)) },
   { key: 'saved', head: 'Saved', isNumber: true,
     about: 'Measured against no clock set, with its 95 % interval; predicted against maximum clocks',
-    order: (job) => job.realised?.mean ?? predictedSaving(job) ?? missing,
-    text: (job) => (job.realised === null || job.realised === undefined ? unknown
-      : `${percent(job.realised.mean)} (${between(job.realised.least, job.realised.most)})`),
+    order: (job) => job.measured_saving?.mean ?? predictedSaving(job) ?? missing,
+    text: (job) => (job.measured_saving === null || job.measured_saving === undefined ? unknown
+      : `${percent(job.measured_saving.mean)} (${between(job.measured_saving.least, job.measured_saving.most)})`),
     detail: (job) => `predicted ${percent(predictedSaving(job))}` },
   { key: 'stragglers', head: 'Stragglers', about: 'Slow pipelines, now or announced',
     isNumber: true, order: (job) => job.slow_pipelines, text: (job) => count(job.slow_pipelines),

@@ -49,7 +49,7 @@ export interface Estimate {
 }
 
 // Of the newest plan that was compared.
-export interface LastRealised extends Estimate {
+export interface LastMeasuredSaving extends Estimate {
   plan_version: number;
 }
 
@@ -70,7 +70,7 @@ export interface HistoryRow {
   energy_j: number | null;
   predicted_saved_j: number | null;
   compared_energy_j: number;
-  realised_saved_j: number | null;
+  measured_saved_j: number | null;
 }
 
 export interface History {
@@ -98,7 +98,7 @@ export interface JobSummary {
   believable: boolean;
   complaining: number;
   measured: Measured | null;
-  realised: LastRealised | null;
+  measured_saving: LastMeasuredSaving | null;
   following?: number;
   ended?: boolean;
   profile_source: string | null;
@@ -118,7 +118,7 @@ export interface Straggler {
   expires_at: number | null;
 }
 
-export interface Realised {
+export interface MeasuredSaving {
   plan_version: number;
   pairs: number;
   with_plan_s: number;
@@ -133,7 +133,7 @@ export interface Realised {
 }
 
 export interface Savings {
-  kind: 'predicted' | 'realised' | 'estimated';
+  kind: 'predicted' | 'measured' | 'estimated';
   predicted: {
     time_percent: number;
     saving_percent: number;
@@ -141,7 +141,7 @@ export interface Savings {
     unlocked?: Unlocked;
   } | null;
   comparison: { every: number; iterations: number } | null;
-  realised: Realised[];
+  measured: MeasuredSaving[];
   dropped_cycles: number;
   shadow_ranks: number;
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/detect/realised_savings.h"
+#include "server/detect/measured_savings.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -70,44 +70,44 @@ int StretchesIn(std::int64_t count) {
   return kBlocks.AtMaximum(count - 1) ? stretches : stretches - 1;
 }
 
-TEST(RealisedSavingsTest, FiguresOfAnExactJob) {
-  RealisedSavings savings;
+TEST(MeasuredSavingsTest, FiguresOfAnExactJob) {
+  MeasuredSavings savings;
   savings.Set(kBlocks);
   for (int i = 0; i < 200; ++i) {
     ComparedIteration iteration = Exact(i);
     if (kBlocks.Settles(i)) iteration.seconds = 1000;  // Left out.
     savings.Add(iteration);
   }
-  const auto realised = savings.Of(7);
-  ASSERT_TRUE(realised);
-  EXPECT_EQ(realised->pairs, StretchesIn(200));
-  EXPECT_GE(realised->pairs, 5);
-  EXPECT_NEAR(realised->slowdown->share, 0.02, 1e-9);
-  EXPECT_NEAR(realised->slowdown->least, 0.02, 1e-9);
-  EXPECT_NEAR(realised->saving->share, 0.15, 1e-9);
-  EXPECT_NEAR(realised->with_joules, 85, 1e-9);
-  EXPECT_NEAR(realised->without_seconds, 2, 1e-9);
-  EXPECT_EQ(realised->settling, Settling::kUnknown);  // Of stretches of 6.
+  const auto measured = savings.Of(7);
+  ASSERT_TRUE(measured);
+  EXPECT_EQ(measured->pairs, StretchesIn(200));
+  EXPECT_GE(measured->pairs, 5);
+  EXPECT_NEAR(measured->slowdown->share, 0.02, 1e-9);
+  EXPECT_NEAR(measured->slowdown->least, 0.02, 1e-9);
+  EXPECT_NEAR(measured->saving->share, 0.15, 1e-9);
+  EXPECT_NEAR(measured->with_joules, 85, 1e-9);
+  EXPECT_NEAR(measured->without_seconds, 2, 1e-9);
+  EXPECT_EQ(measured->settling, Settling::kUnknown);  // Of stretches of 6.
   EXPECT_EQ(savings.dropped_cycles(), 0);
 }
 
-TEST(RealisedSavingsTest, NoIntervalBeforeThreePairs) {
-  RealisedSavings savings;
+TEST(MeasuredSavingsTest, NoIntervalBeforeThreePairs) {
+  MeasuredSavings savings;
   savings.Set(kBlocks);
   std::int64_t pairs = 0;
-  for (int i = 0; i < 400 && pairs < RealisedSavings::kLeastPairs; ++i) {
+  for (int i = 0; i < 400 && pairs < MeasuredSavings::kLeastPairs; ++i) {
     savings.Add(Exact(i));
-    const auto realised = savings.Of(7);
-    if (!realised) continue;
-    pairs = realised->pairs;
-    EXPECT_EQ(realised->slowdown.has_value(), pairs >= 3);
-    EXPECT_EQ(realised->saving.has_value(), pairs >= 3);
+    const auto measured = savings.Of(7);
+    if (!measured) continue;
+    pairs = measured->pairs;
+    EXPECT_EQ(measured->slowdown.has_value(), pairs >= 3);
+    EXPECT_EQ(measured->saving.has_value(), pairs >= 3);
   }
   EXPECT_EQ(pairs, 3);
 }
 
-TEST(RealisedSavingsTest, EnergyThatNobodySaysIsNotMadeUp) {
-  RealisedSavings savings;
+TEST(MeasuredSavingsTest, EnergyThatNobodySaysIsNotMadeUp) {
+  MeasuredSavings savings;
   savings.Set(kBlocks);
   for (int i = 0; i < 200; ++i) {
     ComparedIteration iteration = Exact(i);
@@ -119,9 +119,9 @@ TEST(RealisedSavingsTest, EnergyThatNobodySaysIsNotMadeUp) {
   EXPECT_FALSE(savings.Of(7)->saving);
 }
 
-TEST(RealisedSavingsTest, ACycleThatIsNotAsOrderedIsLeftOut) {
+TEST(MeasuredSavingsTest, ACycleThatIsNotAsOrderedIsLeftOut) {
   const auto savings_with = [](auto&& spoil) {
-    RealisedSavings savings;
+    MeasuredSavings savings;
     savings.Set(kBlocks);
     for (int i = 0; i < 400; ++i) {
       ComparedIteration iteration = Exact(i);
@@ -132,10 +132,10 @@ TEST(RealisedSavingsTest, ACycleThatIsNotAsOrderedIsLeftOut) {
       }
     }
     EXPECT_EQ(savings.dropped_cycles(), 1);
-    const Realised realised = *savings.Of(7);
-    EXPECT_LT(realised.pairs, StretchesIn(400));
-    EXPECT_GE(realised.pairs, StretchesIn(400) - 3);
-    return realised.saving->share;
+    const MeasuredSaving measured = *savings.Of(7);
+    EXPECT_LT(measured.pairs, StretchesIn(400));
+    EXPECT_GE(measured.pairs, StretchesIn(400) - 3);
+    return measured.saving->share;
   };
   // It is missing before the cycle's second half, which may not count.
   EXPECT_NEAR(savings_with([](ComparedIteration* i) { return i->iteration != 200; }), 0.15, 1e-9);
@@ -151,8 +151,8 @@ TEST(RealisedSavingsTest, ACycleThatIsNotAsOrderedIsLeftOut) {
               0.15, 1e-9);
 }
 
-TEST(RealisedSavingsTest, PlansOfTwoVersionsAreNotMixed) {
-  RealisedSavings savings;
+TEST(MeasuredSavingsTest, PlansOfTwoVersionsAreNotMixed) {
+  MeasuredSavings savings;
   savings.Set(kBlocks);
   for (int i = 0; i < 800; ++i) {
     ComparedIteration iteration = Exact(i);
@@ -197,7 +197,7 @@ Coverage CoverageOf(const Disturbance& disturbance, const ComparisonBlocks& bloc
   std::uniform_real_distribution<double> uniform;
   const double rest = std::sqrt(1 - disturbance.correlation * disturbance.correlation);
   for (int job = 0; job < jobs; ++job) {
-    RealisedSavings savings;
+    MeasuredSavings savings;
     savings.Set(blocks);
     ComparisonBlocks now = blocks;
     double lasting = normal(random);
@@ -229,14 +229,14 @@ Coverage CoverageOf(const Disturbance& disturbance, const ComparisonBlocks& bloc
       }
     }
     coverage.longer += now == blocks ? 0 : 1;
-    const auto realised = savings.Of(1);
-    if (!realised || !realised->saving) continue;
+    const auto measured = savings.Of(1);
+    if (!measured || !measured->saving) continue;
     ++coverage.jobs;
     const double energy = 1 - (1 - kEnergy) * std::exp(-disturbance.slow_effect);
-    coverage.time += realised->slowdown->least <= kTime && kTime <= realised->slowdown->most;
-    coverage.energy += realised->saving->least <= energy && energy <= realised->saving->most;
-    coverage.settles += realised->settling == Settling::kOver;
-    coverage.grows += realised->settling == Settling::kGoesOn;
+    coverage.time += measured->slowdown->least <= kTime && kTime <= measured->slowdown->most;
+    coverage.energy += measured->saving->least <= energy && energy <= measured->saving->most;
+    coverage.settles += measured->settling == Settling::kOver;
+    coverage.grows += measured->settling == Settling::kGoesOn;
   }
   coverage.time /= coverage.jobs;
   coverage.energy /= coverage.jobs;
@@ -246,7 +246,7 @@ Coverage CoverageOf(const Disturbance& disturbance, const ComparisonBlocks& bloc
   return coverage;
 }
 
-TEST(RealisedSavingsTest, IntervalsHoldTheTruthAsOftenAsTheySay) {
+TEST(MeasuredSavingsTest, IntervalsHoldTheTruthAsOftenAsTheySay) {
   for (const Disturbance& disturbance :
        {Disturbance{.name = "noise"}, Disturbance{.name = "lasting noise", .correlation = 0.9},
         Disturbance{.name = "long noise", .correlation = 0.99},
@@ -265,7 +265,7 @@ TEST(RealisedSavingsTest, IntervalsHoldTheTruthAsOftenAsTheySay) {
   }
 }
 
-TEST(RealisedSavingsTest, WhatSettlesSlowlyIsLeftOutOrSaid) {
+TEST(MeasuredSavingsTest, WhatSettlesSlowlyIsLeftOutOrSaid) {
   for (const double settling : {5.0, 10.0, 30.0}) {
     for (const int iterations : {10, 60, 200}) {
       SCOPED_TRACE(testing::Message() << settling << " in " << iterations);
@@ -283,7 +283,7 @@ TEST(RealisedSavingsTest, WhatSettlesSlowlyIsLeftOutOrSaid) {
   }
 }
 
-TEST(RealisedSavingsTest, StretchesGrowUntilWhatSettlesIsOver) {
+TEST(MeasuredSavingsTest, StretchesGrowUntilWhatSettlesIsOver) {
   constexpr ComparisonBlocks kShort = {.every = 40, .iterations = 10};
   const Coverage slow =
       CoverageOf({.name = "settling", .slow_effect = 0.05, .settling = 10}, kShort, 600, 100, true);
@@ -300,8 +300,8 @@ TEST(RealisedSavingsTest, StretchesGrowUntilWhatSettlesIsOver) {
   }
 }
 
-TEST(RealisedSavingsTest, StretchesGrowNoLongerThanWhatIsKept) {
-  RealisedSavings savings;
+TEST(MeasuredSavingsTest, StretchesGrowNoLongerThanWhatIsKept) {
+  MeasuredSavings savings;
   savings.Set({.every = 2048, .iterations = 1024});
   EXPECT_FALSE(savings.Longer());
 }

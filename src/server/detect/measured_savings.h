@@ -1,8 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PERSEUS_SERVER_DETECT_REALISED_SAVINGS_H_
-#define PERSEUS_SERVER_DETECT_REALISED_SAVINGS_H_
+#ifndef PERSEUS_SERVER_DETECT_MEASURED_SAVINGS_H_
+#define PERSEUS_SERVER_DETECT_MEASURED_SAVINGS_H_
 
 #include <cstdint>
 #include <deque>
@@ -50,7 +50,7 @@ enum class Settling : std::uint8_t {
 inline constexpr EnumNames<Settling, 3> kSettlingNames = {{"unknown", "over", "goes_on"}};
 
 // One version of the plan compared with no clock set.
-struct Realised {
+struct MeasuredSaving {
   std::int64_t plan_version = 0;
   std::int64_t pairs = 0;         // Stretches with no clock set that were compared by time.
   std::int64_t energy_pairs = 0;  // Those that were compared by energy.
@@ -88,7 +88,7 @@ struct ComparedIteration {
 // A chain of stretches breaks when the plan changes, iterations are missing, or a rank runs at
 // other clocks. A sample counts for energy only if nine tenths of the ranks reported their energy
 // in each of its iterations.
-class RealisedSavings {
+class MeasuredSavings {
  public:
   static constexpr std::int64_t kLeastPairs = 3;
   static constexpr int kLongStretch = 40;  // Shorter ones can't show what settles slowly.
@@ -111,8 +111,8 @@ class RealisedSavings {
   // each pair would some time find a bias by chance.
   std::optional<ComparisonBlocks> Longer() const;
 
-  std::optional<Realised> Of(std::int64_t plan_version) const;
-  std::vector<Realised> All() const;  // By version.
+  std::optional<MeasuredSaving> Of(std::int64_t plan_version) const;
+  std::vector<MeasuredSaving> All() const;  // By version.
   std::int64_t dropped_cycles() const { return dropped_; }
 
  private:
@@ -172,4 +172,4 @@ class RealisedSavings {
 
 }  // namespace perseus::server
 
-#endif  // PERSEUS_SERVER_DETECT_REALISED_SAVINGS_H_
+#endif  // PERSEUS_SERVER_DETECT_MEASURED_SAVINGS_H_

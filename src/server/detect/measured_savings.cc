@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "server/detect/realised_savings.h"
+#include "server/detect/measured_savings.h"
 
 #include <algorithm>
 #include <array>
@@ -72,7 +72,7 @@ constexpr double kOver = 0.1;
 
 Settling SettlingOf(const MeanInterval& growth, const MeanInterval& late_growth, int stretch) {
   const bool grows = std::abs(growth.mean) > kClearly * growth.half_width;
-  if (!grows) return stretch < RealisedSavings::kLongStretch ? Settling::kUnknown : Settling::kOver;
+  if (!grows) return stretch < MeasuredSavings::kLongStretch ? Settling::kUnknown : Settling::kOver;
   const double late = std::abs(late_growth.mean) + late_growth.half_width;
   return late < kOver * std::abs(growth.mean) ? Settling::kOver : Settling::kGoesOn;
 }
@@ -90,13 +90,13 @@ ShareEstimate SavingOf(const ShareEstimate& change) {
 
 }  // namespace
 
-void RealisedSavings::Set(const ComparisonBlocks& blocks) {
+void MeasuredSavings::Set(const ComparisonBlocks& blocks) {
   if (blocks == blocks_) return;
-  *this = RealisedSavings();
+  *this = MeasuredSavings();
   blocks_ = blocks;
 }
 
-bool RealisedSavings::Belongs(const ComparedIteration& iteration) {
+bool MeasuredSavings::Belongs(const ComparedIteration& iteration) {
   const std::int64_t number = blocks_.CycleOf(iteration.iteration);
   if (number == dropped_cycle_) return false;
   const bool at_maximum = blocks_.AtMaximum(iteration.iteration);
@@ -121,7 +121,7 @@ bool RealisedSavings::Belongs(const ComparedIteration& iteration) {
   return false;
 }
 
-void RealisedSavings::Append(const ComparedIteration& iteration, bool at_maximum) {
+void MeasuredSavings::Append(const ComparedIteration& iteration, bool at_maximum) {
   if (!at_maximum) plan_version_ = iteration.plan_version;
   most_ranks_ = std::max(most_ranks_, iteration.ranks);
   next_ = iteration.iteration + 1;
@@ -136,7 +136,7 @@ void RealisedSavings::Append(const ComparedIteration& iteration, bool at_maximum
   if (run.last.size() > Run::kMostKept) run.last.pop_front();
 }
 
-std::optional<std::int64_t> RealisedSavings::Add(const ComparedIteration& iteration) {
+std::optional<std::int64_t> MeasuredSavings::Add(const ComparedIteration& iteration) {
   if (!blocks_.is_on() || !Belongs(iteration)) return std::nullopt;
   const bool at_maximum = blocks_.AtMaximum(iteration.iteration);
   std::optional<std::int64_t> changed;
@@ -154,7 +154,7 @@ std::optional<std::int64_t> RealisedSavings::Add(const ComparedIteration& iterat
   return changed;
 }
 
-RealisedSavings::Compared RealisedSavings::Compare(double Run::Logs::*value) const {
+MeasuredSavings::Compared MeasuredSavings::Compare(double Run::Logs::*value) const {
   // The trimmed mean of a part of a run, and the place of its middle.
   struct Part {
     double log = 0;
@@ -203,7 +203,7 @@ RealisedSavings::Compared RealisedSavings::Compare(double Run::Logs::*value) con
   return compared;
 }
 
-void RealisedSavings::AddSample() {
+void MeasuredSavings::AddSample() {
   Samples& samples = samples_[plan_version_];
   const auto add = [](std::deque<Compared>* to, const Compared& compared) {
     to->push_back(compared);
@@ -222,7 +222,7 @@ void RealisedSavings::AddSample() {
   if (samples_.size() > kMostVersions) samples_.erase(samples_.begin());
 }
 
-std::optional<ComparisonBlocks> RealisedSavings::Longer() const {
+std::optional<ComparisonBlocks> MeasuredSavings::Longer() const {
   const ComparisonBlocks longer = {.every = 2 * blocks_.every,
                                    .iterations = 2 * blocks_.iterations};
   if (!is_too_short_ || longer.iterations > kLongestByItself || !longer.is_valid()) {
@@ -231,7 +231,7 @@ std::optional<ComparisonBlocks> RealisedSavings::Longer() const {
   return longer;
 }
 
-RealisedSavings::Figures RealisedSavings::FiguresOf(const std::deque<Compared>& samples) const {
+MeasuredSavings::Figures MeasuredSavings::FiguresOf(const std::deque<Compared>& samples) const {
   const auto series = [&](auto&& of) {
     std::vector<double> values;
     values.reserve(samples.size());
@@ -251,29 +251,29 @@ RealisedSavings::Figures RealisedSavings::FiguresOf(const std::deque<Compared>& 
   return figures;
 }
 
-std::optional<Realised> RealisedSavings::Of(std::int64_t plan_version) const {
+std::optional<MeasuredSaving> MeasuredSavings::Of(std::int64_t plan_version) const {
   const auto found = samples_.find(plan_version);
   if (found == samples_.end()) return std::nullopt;
   const Samples& samples = found->second;
   const Figures time = FiguresOf(samples.seconds);
-  Realised realised{.plan_version = plan_version,
+  MeasuredSaving measured{.plan_version = plan_version,
                     .pairs = samples.pairs,
                     .energy_pairs = samples.energy_pairs,
                     .with_seconds = time.with,
                     .without_seconds = time.without,
                     .slowdown = time.change,
                     .settling = time.settling};
-  if (samples.joules.empty()) return realised;
+  if (samples.joules.empty()) return measured;
   const Figures energy = FiguresOf(samples.joules);
-  realised.with_joules = energy.with;
-  realised.without_joules = energy.without;
-  if (energy.change) realised.saving = SavingOf(*energy.change);
-  realised.settling = std::max(realised.settling, energy.settling);
-  return realised;
+  measured.with_joules = energy.with;
+  measured.without_joules = energy.without;
+  if (energy.change) measured.saving = SavingOf(*energy.change);
+  measured.settling = std::max(measured.settling, energy.settling);
+  return measured;
 }
 
-std::vector<Realised> RealisedSavings::All() const {
-  std::vector<Realised> all;
+std::vector<MeasuredSaving> MeasuredSavings::All() const {
+  std::vector<MeasuredSaving> all;
   for (const auto& [version, samples] : samples_) all.push_back(*Of(version));
   return all;
 }
