@@ -25,8 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (!(option.time_seconds > 0) || !(option.energy_joules >= 0)) std::abort();
     }
   }
-  for (const perseus::UnlockedCost& cost : profile->unlocked) {
-    if (profile->FindUnlocked(cost.stage, cost.type) != &cost) std::abort();
+  for (const perseus::DefaultClockCost& cost : profile->default_clocks) {
+    if (profile->FindDefaultClockCost(cost.stage, cost.type) != &cost) std::abort();
     if (profile->Find(cost.stage, cost.type) == nullptr) std::abort();
     if (!(cost.time_seconds > 0) || !(cost.energy_joules >= 0)) std::abort();
   }

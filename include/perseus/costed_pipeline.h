@@ -64,9 +64,9 @@ struct CostTable {
   // One option for every knob of the profile, sorted by knob.
   std::vector<CostOption> all_options = {};
   CostOption baseline = {};  // At the highest clock; perhaps not one of `options`.
-  // With no clock set, where the profile says it. No option of plans. Its knob is that of the
+  // At default clocks, where the profile says it. No option of plans. Its knob is that of the
   // baseline, at which the GPU is taken to wait meanwhile.
-  std::optional<CostOption> unlocked = {};
+  std::optional<CostOption> default_clocks = {};
   int dominated = 0;   // How many of `all_options` are not in `options`.
   bool split = false;  // I or W made from B by the split ratio.
   // How many times as much work as in the profile. `fused_work` is that of the fused computation.

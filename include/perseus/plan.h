@@ -101,16 +101,16 @@ struct SavingInterval {
   double most_percent = 0;
 };
 
-// A plan against an iteration with no clock set, as the job ran before Perseus: GPUs boost, or
+// A plan against an iteration at default clocks, as the job ran before Perseus: GPUs boost, or
 // their power cap holds them back. Savings and slowdowns of a plan are else against all clocks at
 // maximum.
-struct UnlockedFigures {
-  double iteration_time_seconds = 0;  // With no clock set.
+struct DefaultClockFigures {
+  double iteration_time_seconds = 0;  // At default clocks.
   double energy_joules = 0;
   double slowdown_percent = 0;  // Of the plan. Below 0: the plan is faster.
   double saving_percent = 0;    // Of the plan.
 
-  friend bool operator==(const UnlockedFigures&, const UnlockedFigures&) = default;
+  friend bool operator==(const DefaultClockFigures&, const DefaultClockFigures&) = default;
 };
 
 // The figures of a plan: one iteration of one pipeline, replayed from the measured options by
@@ -129,8 +129,8 @@ struct PlanFigures {
   std::optional<SharedKnobBound> shared_knobs;
   // Of a plan document, where the profile says its errors (CostedPipeline::errors). Else none.
   std::optional<SavingInterval> saving_interval = {};
-  // Of a plan document, where the profile says what all computations cost with no clock set.
-  std::optional<UnlockedFigures> unlocked = {};
+  // Of a plan document, where the profile says what all computations cost at default clocks.
+  std::optional<DefaultClockFigures> default_clocks = {};
 };
 
 // At which clock a rank waits.

@@ -60,10 +60,10 @@ struct WaitingPower {
   double watts = 0;               // Of one GPU; the mean where several ranks have a row.
 };
 
-// The cost of a computation while no clock is set (a row `unlocked`): as a job runs before Perseus.
+// The cost of a computation while no clock is set (a row `default`): as a job runs before Perseus.
 // The GPU boosts, or its power cap holds it back. Savings are measured against this, too, and no
 // plan chooses it.
-struct UnlockedCost {
+struct DefaultClockCost {
   int stage = 0;
   ComputationType type = ComputationType::kForward;
   double time_seconds = 0;  // These four as of Option.
@@ -108,7 +108,7 @@ struct Profile {
   // no rows `blocking`: what a GPU draws while it waits is then taken as constant.
   std::vector<WaitingPower> waiting = {};
   // Sorted by (stage, type). Lacks what was not measured; empty where knobs are labels.
-  std::vector<UnlockedCost> unlocked = {};
+  std::vector<DefaultClockCost> default_clocks = {};
 
   // Whether the rows `blocking` say what GPUs of a stage draw while they wait.
   bool SaysWaitingOf(int stage) const;
@@ -120,8 +120,8 @@ struct Profile {
   bool KnobsAreRanked() const { return knobs_are_numbers || !knob_unit.empty(); }
   // The table of (stage, type), or nullptr. Lives as long as the profile.
   const OptionTable* Find(int stage, ComputationType type) const;
-  // The same of what was measured with no clock set.
-  const UnlockedCost* FindUnlocked(int stage, ComputationType type) const;
+  // The same of what was measured at default clocks.
+  const DefaultClockCost* FindDefaultClockCost(int stage, ComputationType type) const;
 
   // Whether a profile that was filled in by hand is consistent: indices in range, times above 0,
   // energies not negative, numbers finite, no empty list, and the orders stated above. Every
@@ -146,7 +146,7 @@ class ProfileBuilder {
 
   // One measured way to run a computation. `joules` are those of one GPU.
   ProfileBuilder& Add(int stage, ComputationType type, double mhz, double seconds, double joules);
-  // The same at a knob with a label or a unit ("300W"), or with no clock set ("unlocked").
+  // The same at a knob with a label or a unit ("300W"), or at default clocks ("default").
   ProfileBuilder& Add(int stage, ComputationType type, std::string_view knob, double seconds,
                       double joules);
 
@@ -177,8 +177,8 @@ struct ProfileOptions {
 // `stage,instruction,frequency,time,energy` in any column order (`knob` may
 // stand for `frequency`); optional columns `time_std`, `energy_std`, `rank`,
 // `dp_rank`, `pp_rank`, `tp_rank`, `error_sources`. Seconds and joules. The instruction `blocking`
-// makes a WaitingPower; its stage may be empty. The frequency `unlocked` among numbers makes an
-// UnlockedCost. Errors name
+// makes a WaitingPower; its stage may be empty. The frequency `default` among numbers makes an
+// DefaultClockCost. Errors name
 // file:line:column. Reading is bounded: a file over 256 MiB is refused.
 Result<Profile> ReadProfile(const std::string& path, const ProfileOptions& options = {});
 

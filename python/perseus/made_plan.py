@@ -65,13 +65,13 @@ class Computation(NamedTuple):
     fused: tuple[str, int, int] | None = None
 
 
-class Unlocked(NamedTuple):
-    """An iteration with no clock set, as the job runs without Perseus, and a plan against it.
+class DefaultClocks(NamedTuple):
+    """An iteration at default clocks, as the job runs without Perseus, and a plan against it.
 
     Attributes
     ----------
     iteration_time_seconds, energy_joules
-        Of one pipeline in one iteration with no clock set, waiting included.
+        Of one pipeline in one iteration at default clocks, waiting included.
     slowdown_percent, saving_percent
         Of the plan; below 0 it is faster, or uses more.
     """
@@ -144,8 +144,8 @@ class Plan:
     saving_interval
         In percent, where the saving is with a probability of 95 % as far as the errors of the
         measured profile go; None: the profile states none.
-    unlocked
-        The plan against an iteration with no clock set, as the job runs without Perseus; None: the
+    default_clocks
+        The plan against an iteration at default clocks, as the job runs without Perseus; None: the
         profile does not say what all computations cost then.
     lower_bound_joules, gap_percent
         No plan that takes this time can use less; by how much this one is above.
@@ -190,10 +190,10 @@ class Plan:
         self.saving_interval: tuple[float, float] | None = None
         if interval:
             self.saving_interval = (interval["least_percent"], interval["most_percent"])
-        unlocked = groups["unlocked"]
-        self.unlocked: Unlocked | None = None
-        if unlocked:
-            self.unlocked = Unlocked(**{name: unlocked[name] for name in Unlocked._fields})
+        default_clocks = groups["default_clocks"]
+        self.default_clocks: DefaultClocks | None = None
+        if default_clocks:
+            self.default_clocks = DefaultClocks(**{name: default_clocks[name] for name in DefaultClocks._fields})
         self.shared_knob_bound_joules: float | None = shared.get("lower_bound_joules")
         self.proven_best = bool(shared.get("proven", False))
         expected = groups["expected"]

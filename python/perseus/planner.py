@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from perseus import planner_library as abi
 from perseus import profile_table, program
 from perseus.frontier import Frontier
-from perseus.made_plan import Computation, Expected, Plan, Unlocked
+from perseus.made_plan import Computation, Expected, Plan, DefaultClocks
 from perseus.note import ImplausibleWarning, Note, notes_of, warn_of
 from perseus.planner_error import PlannerError
 from perseus.planner_input import as_bytes, factors, schedule_into, settings_json
@@ -46,7 +46,7 @@ __all__ = [
     "Plan",
     "Planner",
     "PlannerError",
-    "Unlocked",
+    "DefaultClocks",
     "plan",
 ]
 

@@ -130,7 +130,7 @@ void CheckPlan(const TreeCursor& at, RankPlan* plan) {
 constexpr Message<SavingInterval> kSavingInterval = {"SavingInterval", kSavingIntervalFields};
 constexpr Message<ComparisonBlocks> kComparison = {
     "Comparison", kComparisonFields,
-    "Of every so many iterations, so many in one stretch run with no clock set; "
+    "Of every so many iterations, so many in one stretch run at default clocks; "
     "docs/how-to/savings.md says which."};
 constexpr Message<RankPlan> kRankPlan =
     Message<RankPlan>("RankPlan", kRankPlanFields).Checked<CheckPlan>();

@@ -47,7 +47,7 @@ struct RankPlan {
   double baseline_time_seconds = 0;
   std::optional<double> saving_percent = {};  // None: not known, or nothing to believe.
   std::optional<SavingInterval> saving_interval = {};
-  // Iterations that run with no clock set to measure the saving.
+  // Iterations that run at default clocks to measure the saving.
   std::optional<ComparisonBlocks> comparison = {};
   std::vector<PlanRow> rows = {};  // In order of execution; empty: maximum clocks.
   int waiting_mhz = 0;  // The clock at which the rank waits within an iteration; 0: none is set.

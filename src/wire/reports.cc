@@ -144,18 +144,18 @@ void CheckMeasurements(const TreeCursor& /*at*/, Measurements* measured) {
         note.begin(), note.end(), [](unsigned char letter) { return letter < ' '; }, ' ');
   }
   std::erase(measured->notes, "");
-  for (MeasuredRow& row : measured->unlocked) {
-    row.clock_mhz = kUnlockedMhz;
+  for (MeasuredRow& row : measured->default_clocks) {
+    row.clock_mhz = kDefaultClockMhz;
     row.throttled = false;  // A power cap is a part of how it runs then.
   }
 }
 constexpr Field kMeasurementsFields[] = {
     Value<&Measurements::rank>("rank"),
     Object<&Measurements::rows>("rows", kMeasuredRow).Sometimes(),
-    Object<&Measurements::unlocked>("unlocked", kMeasuredCost)
+    Object<&Measurements::default_clocks>("default_clocks", kMeasuredCost)
         .Optional()
         .LeftOut()
-        .Says("What was measured with no clock set, as the job runs without Perseus."),
+        .Says("What was measured at default clocks, as the job runs without Perseus."),
     Value<&Measurements::blocking_power_watts>("blocking_power_w").Optional(),
     Value<&Measurements::blocking_power_std_watts>("blocking_power_std_w")
         .In(kWatts)

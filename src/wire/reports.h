@@ -34,14 +34,14 @@ struct Rank {
   std::vector<int> clocks_mhz = {};
 };
 
-// The clock of what was measured with no clock set.
-inline constexpr int kUnlockedMhz = 0;
+// The clock of what was measured at default clocks.
+inline constexpr int kDefaultClockMhz = 0;
 
 // One kind of computation at one clock, as one rank measured it.
 struct MeasuredRow {
   int stage = 0;
   ComputationType type = ComputationType::kForward;
-  int clock_mhz = 0;  // Or kUnlockedMhz.
+  int clock_mhz = 0;  // Or kDefaultClockMhz.
   double time_seconds = 0;
   double energy_joules = 0;  // Of one GPU.
   int samples = 1;
@@ -85,7 +85,7 @@ struct MeasuredWaiting {
 struct Measurements {
   int rank = 0;
   std::vector<MeasuredRow> rows = {};
-  std::vector<MeasuredRow> unlocked = {};  // With no clock set.
+  std::vector<MeasuredRow> default_clocks = {};  // At default clocks.
   std::optional<double> blocking_power_watts = {};
   double blocking_power_std_watts = 0;        // Standard error; 0: not reported.
   std::vector<MeasuredWaiting> waiting = {};  // Empty: it was not seen to depend on the clock.
@@ -99,7 +99,7 @@ struct Measurements {
 struct ProfileKey {
   int stage = 0;
   ComputationType type = ComputationType::kForward;
-  int clock_mhz = 0;  // Or kUnlockedMhz.
+  int clock_mhz = 0;  // Or kDefaultClockMhz.
   friend auto operator<=>(const ProfileKey&, const ProfileKey&) = default;
 };
 // The mean time of one kind of computation since the client's last report.

@@ -203,7 +203,7 @@ inline constexpr RouteRow kAll[] = {
      "End the new sweep and keep the old profile", {{{200, "The old profile stays", "Job"}}}, {},
      {}, 0, false, Relaying::kNo, true},
     {"setComparison", "PUT", "/api/v1/jobs/{id}/comparison", Role::kOperate, "jobs",
-     "Run some iterations with no clock set, to learn what the plan saves", {{{200,
+     "Run some iterations at default clocks, to learn what the plan saves", {{{200,
      "What holds now", "ComparisonNow"}}}, {}, "NewComparison", 0, false, Relaying::kNo, true},
     {"endComparison", "DELETE", "/api/v1/jobs/{id}/comparison", Role::kOperate, "jobs",
      "Run all iterations with the plan", {{{200, "What holds now", "ComparisonNow"}}}, {}, {}, 0,

@@ -67,7 +67,7 @@ class Drill {
   std::unique_ptr<Program> StartClient(const std::string& mode, const std::vector<int>& gpus) const;
 
   device::SimulatedGpus& gpus() { return *gpus_; }
-  // Whether all of these run at their highest clock, unlocked, now.
+  // Whether all of these run at their highest clock, default_clocks, now.
   bool AreFree(const std::vector<int>& gpus);
   // Waits for that; the time when it was seen, or nullopt after 20 seconds.
   std::optional<Clock::time_point> WaitUntilFree(const std::vector<int>& gpus);

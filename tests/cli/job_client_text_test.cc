@@ -328,40 +328,41 @@ TEST(JobClientTextTest, ASavingThatMayBeWrongSaysSo) {
   EXPECT_THAT(text_with("over", false), Mentions("DISAGREES", "savings.md"));
 }
 
-// Stretches of a comparison have no clock set, so it is that saving which they measure.
+// Stretches of a comparison run at default clocks, so it is that saving which they measure.
 TEST(JobClientTextTest, TheBaselineOfAComparisonIsSaid) {
   nlohmann::ordered_json savings = {
       {"kind", "measured"},
-      {"baseline", "unlocked"},
+      {"baseline", "default_clocks"},
       {"predicted", {{"plan_version", 3}, {"saving_percent", 12.0}, {"time_percent", 0.1}}},
       {"comparison", {{"every", 100}, {"iterations", 10}}},
       {"measured", nlohmann::ordered_json::array()}};
   EXPECT_THAT(SavingsText(savings),
-              AllOf(Mentions("12.00", "100", "10"), HasSubstr("no clock set is not measured")));
-  savings["predicted"]["unlocked"] = {{"iteration_time_s", 1.5},
-                                      {"energy_j", 2000},
-                                      {"slowdown_percent", 4.2},
-                                      {"saving_percent", 21.5}};
+              AllOf(Mentions("12.00", "100", "10"),
+                    HasSubstr("iterations at default clocks are not measured")));
+  savings["predicted"]["default_clocks"] = {{"iteration_time_s", 1.5},
+                                            {"energy_j", 2000},
+                                            {"slowdown_percent", 4.2},
+                                            {"saving_percent", 21.5}};
   const std::string text = SavingsText(savings);
   EXPECT_THAT(text, Mentions("12.00", "21.50", "+4.20"));
   EXPECT_THAT(text, Not(HasSubstr("not measured")));
-  savings["predicted"]["unlocked"]["saving_percent"] = "a lot";
+  savings["predicted"]["default_clocks"]["saving_percent"] = "a lot";
   EXPECT_THAT(SavingsText(savings), HasSubstr("not measured"));
 }
 
 TEST(JobClientTextTest, TheSavingAgainstNoClockSetStandsBesideTheOther) {
   nlohmann::ordered_json job = StragglingJob();
-  job["plan"]["unlocked"] = {{"iteration_time_s", 1.5},
-                             {"energy_j", 2000},
-                             {"slowdown_percent", -4.2},
-                             {"saving_percent", 21.5}};
+  job["plan"]["default_clocks"] = {{"iteration_time_s", 1.5},
+                                   {"energy_j", 2000},
+                                   {"slowdown_percent", -4.2},
+                                   {"saving_percent", 21.5}};
   // It is without stragglers.
   EXPECT_THAT(JobText(job, Style{}, 1795307430), Not(HasSubstr("21.50")));
   job["plan"]["whole_job"]["straggling"] = false;
   EXPECT_THAT(JobText(job, Style{}, 1795307430),
-              AllOf(Mentions("unlocked", "21.50"), HasSubstr("4.20 % less time")));
-  job["plan"].erase("unlocked");
-  EXPECT_THAT(JobText(job, Style{}, 1795307430), Not(HasSubstr("unlocked")));
+              AllOf(Mentions("default_clocks", "21.50"), HasSubstr("4.20 % less time")));
+  job["plan"].erase("default");
+  EXPECT_THAT(JobText(job, Style{}, 1795307430), Not(HasSubstr("default")));
 }
 
 }  // namespace

@@ -284,7 +284,8 @@ TEST_F(WholeClientTest, ProfilesWhereTheServerWantsIt) {
   const std::string last = server.Calls("POST", "/measurements").back().body;
   EXPECT_NE(last.find("\"sweep\":{\"iterations\":"), std::string::npos) << last;
   EXPECT_NE(last.find("\"frequency\":1400"), std::string::npos) << last;  // All of it again.
-  EXPECT_NE(last.find("\"unlocked\":[{"), std::string::npos) << last;     // And with no clock set.
+  EXPECT_NE(last.find("\"default_clocks\":[{"), std::string::npos)
+      << last;  // And at default clocks.
   EXPECT_EQ(last.find("\"frequency\":0"), std::string::npos) << last;
 
   // The server wants it anew: once, however long it says so.
@@ -306,7 +307,7 @@ TEST_F(WholeClientTest, ProfilesWhereTheServerWantsIt) {
   }));
 }
 
-// What was reported before a restart: all of it, then all but what has no clock set.
+// What was reported before a restart: all of it, then all but what has default clocks.
 TEST_F(WholeClientTest, ASweepGoesOnWithNoClockSetWhereThatIsAllThatLacks) {
   std::string rows;
   for (const int mhz : {800, 1000, 1200, 1400}) {
@@ -319,18 +320,18 @@ TEST_F(WholeClientTest, ASweepGoesOnWithNoClockSetWhereThatIsAllThatLacks) {
   for (const bool lacks : {false, true}) {
     FakeServer server;
     server.SetJobState("profiling");
-    server.SetReported(
-        fmt::format("{{\"rows\":[{}],\"done\":false{}}}", rows,
-                    lacks ? ""
-                          : ",\"unlocked\":[{\"stage\":0,\"instruction\":\"forward\"},{\"stage\":0,"
-                            "\"instruction\":\"backward\"}]"));
+    server.SetReported(fmt::format(
+        "{{\"rows\":[{}],\"done\":false{}}}", rows,
+        lacks ? ""
+              : ",\"default_clocks\":[{\"stage\":0,\"instruction\":\"forward\"},{\"stage\":0,"
+                "\"instruction\":\"backward\"}]"));
     ASSERT_EQ(OpenToSweep(server, 2), PERSEUS_OK);
     ASSERT_TRUE(TrainUntil([&](const auto&) {
       const auto calls = server.Calls("POST", "/measurements");
       return !calls.empty() && calls.back().body.find("\"done\":true") != std::string::npos;
     })) << LastError();
     const std::string last = server.Calls("POST", "/measurements").back().body;
-    EXPECT_EQ(last.find("\"unlocked\":[{") != std::string::npos, lacks) << last;
+    EXPECT_EQ(last.find("\"default_clocks\":[{") != std::string::npos, lacks) << last;
     EXPECT_EQ(last.find("\"frequency\""), std::string::npos) << last;
     EXPECT_EQ(gpus_->Snapshot(0)->set_calls, 0);
     Close();

@@ -537,14 +537,14 @@ TEST(PlanFile, KeepsTheIntervalOfItsSaving) {
 
 TEST(PlanFile, KeepsHowItComparesWithNoClockSet) {
   PlanDocument plan = SamplePlan();
-  EXPECT_EQ(FormatPlanJson(plan).find("unlocked"), std::string::npos);
-  plan.unlocked = {.iteration_time_seconds = 1.5,
-                   .energy_joules = 2000,
-                   .slowdown_percent = 2.5,
-                   .saving_percent = -3.25};
+  EXPECT_EQ(FormatPlanJson(plan).find("default"), std::string::npos);
+  plan.default_clocks = {.iteration_time_seconds = 1.5,
+                         .energy_joules = 2000,
+                         .slowdown_percent = 2.5,
+                         .saving_percent = -3.25};
   const Result<PlanDocument> read = ParsePlanJson(FormatPlanJson(plan), "plan.json");
   ASSERT_TRUE(read.has_value()) << read.error().message;
-  EXPECT_EQ(read->unlocked, plan.unlocked);
+  EXPECT_EQ(read->default_clocks, plan.default_clocks);
 }
 
 // At 16 x 256 a plan should still open in an editor.

@@ -135,7 +135,7 @@ TEST(Reference, PageHasWhatTheListsSay) {
       {"figures", FigureList<PlanFigures>("")},
       {"shared clocks", FigureList<SharedKnobBound>(model::kSharedKnobGroup)},
       {"saving interval", FigureList<SavingInterval>(model::kSavingIntervalGroup)},
-      {"unlocked figures", FigureList<UnlockedFigures>(model::kUnlockedGroup)},
+      {"default_clocks figures", FigureList<DefaultClockFigures>(model::kDefaultClocksGroup)},
       {"expected figures", FigureList<ExpectedFigures>(model::kExpectedGroup)}};
   for (const auto& [name, part] : parts) {
     const std::string begin = fmt::format("<!-- {}: made from the code -->\n", name);

@@ -85,7 +85,7 @@ class Rank {
 
   void BeginIteration(double begin) {
     const int wanted = sweep_.done() ? 0 : sweep_.clock_mhz();
-    const bool wants = wanted != 0 || sweep_.measures_unlocked();
+    const bool wants = wanted != 0 || sweep_.measures_default_clocks();
     if (wants && (wanted != asked_ || !sweep_.clock_in_effect())) {
       asked_ = wanted;
       change_ = {begin + pipeline_.change_seconds, wanted};
@@ -201,14 +201,15 @@ class Rank {
 double WaitingWatts(const SimulatedPipeline& pipeline, double mhz) {
   double highest = 1;
   for (const Knob& knob : pipeline.truth.knobs) highest = std::max(highest, knob.number);
-  if (mhz == kUnlockedMhz) mhz = highest;
+  if (mhz == kDefaultClockMhz) mhz = highest;
   const double below = 1 - std::pow(mhz / highest, pipeline.waiting_power);
   return pipeline.blocking_watts * (1 - pipeline.waiting_share * below);
 }
 
 std::optional<Option> TruthOf(const SimulatedPipeline& pipeline, const Estimate& row) {
-  if (row.mhz == kUnlockedMhz) {
-    const UnlockedCost* cost = pipeline.truth.FindUnlocked(row.kind.stage, row.kind.type);
+  if (row.mhz == kDefaultClockMhz) {
+    const DefaultClockCost* cost =
+        pipeline.truth.FindDefaultClockCost(row.kind.stage, row.kind.type);
     if (cost == nullptr) return std::nullopt;
     return Option{.time_seconds = cost->time_seconds * pipeline.scale,
                   .energy_joules = cost->energy_joules * pipeline.scale};
@@ -264,10 +265,10 @@ Result<SimulatedResult> SimulateSweep(const SimulatedPipeline& pipeline) {
                                    table.stage, ComputationTypeName(table.type), mhz));
     }
   }
-  for (const UnlockedCost& cost : pipeline.truth.unlocked) {
+  for (const DefaultClockCost& cost : pipeline.truth.default_clocks) {
     Estimate row;
     row.kind = {cost.type, cost.stage};
-    truth[{row.kind, kUnlockedMhz}] = TruthOf(pipeline, row).value();
+    truth[{row.kind, kDefaultClockMhz}] = TruthOf(pipeline, row).value();
   }
   std::vector<Rank> ranks;
   ranks.reserve(static_cast<std::size_t>(dag->num_ranks));

@@ -21,8 +21,8 @@ namespace perseus::measure {
 // known: every rank has a Sweep of its own, which sees begins, ends and a
 // counter that steps, and nothing else.
 struct SimulatedPipeline {
-  // Of clocks; times and energies are multiplied by `scale`. With sweep.unlocked all kinds need a
-  // cost with no clock set.
+  // Of clocks; times and energies are multiplied by `scale`. With sweep.default_clocks all kinds
+  // need a cost at default clocks.
   Profile truth;
   double scale = 1;
   std::string schedule = "1f1b";

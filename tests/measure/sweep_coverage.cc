@@ -182,7 +182,7 @@ Bias BiasOf(const SimulatedPipeline& pipeline, const SimulatedResult& result) {
     for (const auto& [kind, by_clock] : errors) {
       const auto& [highest_mhz, highest] = *by_clock.rbegin();
       for (const auto& [mhz, error] : by_clock) {
-        if (mhz == highest_mhz || mhz == kUnlockedMhz) continue;
+        if (mhz == highest_mhz || mhz == kDefaultClockMhz) continue;
         bias.lowered_times += error.time - highest.time;
         bias.lowered_energies += error.energy - highest.energy;
         ++lowered;

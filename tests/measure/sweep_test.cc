@@ -23,10 +23,10 @@ constexpr std::int64_t kMillisecond = 1'000'000;
 // its own, and the counter steps every `period_ns_`.
 class SweepTest : public testing::Test {
  protected:
-  void Make(const std::vector<int>& clocks, int iterations, bool unlocked = false) {
+  void Make(const std::vector<int>& clocks, int iterations, bool default_clocks = false) {
     SweepSettings settings;
     settings.iterations = iterations;
-    settings.unlocked = unlocked;
+    settings.default_clocks = default_clocks;
     sweep_.emplace(clocks, settings);
   }
 
@@ -51,14 +51,14 @@ class SweepTest : public testing::Test {
   // 30 and 60 ms at 1000 MHz and a work of 1.
   void Compute(ComputationType type) {
     const double mhz =
-        sweep_->measures_unlocked()
+        sweep_->measures_default_clocks()
             ? boost_mhz_
             : std::min(sweep_->clock_mhz() > 0 ? sweep_->clock_mhz() : 1000, most_mhz_);
     const double work = works_ ? 1 + 0.2 * ((++computations_ * 7) % 5 - 2) : 1;
     if (works_) sweep_->SetWork(work * 2048);
     sweep_->Begin({type, 2}, now_);
     sweep_->AddClock(seen_mhz_ > 0 ? seen_mhz_ : sweep_->clock_mhz());
-    if (sweep_->measures_unlocked()) sweep_->AddConditions({}, true);  // At its power cap.
+    if (sweep_->measures_default_clocks()) sweep_->AddConditions({}, true);  // At its power cap.
     const double ms = (type == ComputationType::kForward ? 30 : 60) * (0.25 + 0.75 * work);
     Pass(static_cast<std::int64_t>(ms * 1e6 * 1000 / mhz), Watts(type, mhz));
     sweep_->End(now_);
@@ -109,7 +109,7 @@ class SweepTest : public testing::Test {
   bool works_ = false;
   int computations_ = 0;
   int seen_mhz_ = 0;
-  int boost_mhz_ = 1100;  // With no clock set.
+  int boost_mhz_ = 1100;  // At default clocks.
   int most_mhz_ = 5000;   // The card goes no higher, and does not say so.
   double joules_ = 1000;
   double counter_ = 1000;
@@ -276,7 +276,7 @@ TEST_F(SweepTest, LastOfAllItMeasuresWithNoClockSet) {
   EXPECT_EQ(Run(), 12 + 6 + 6 + 3 + 12 + 1);
   ASSERT_EQ(rows_.size(), 8U);
   for (const ComputationType type : {ComputationType::kForward, ComputationType::kBackward}) {
-    const Estimate& row = rows_.at({type, kUnlockedMhz});
+    const Estimate& row = rows_.at({type, kDefaultClockMhz});
     const double seconds = (type == ComputationType::kForward ? 0.030 : 0.060) / 1.1;
     EXPECT_EQ(row.samples, 12 * 4);
     EXPECT_NEAR(row.seconds, seconds, 1e-3 * seconds);
@@ -299,7 +299,7 @@ TEST_F(SweepTest, WithNoClockSetIsMeasuredAfterTheClocksThatAreMeasuredAgain) {
   boost_mhz_ = 1150;
   EXPECT_EQ(Run(), 11 * 3 + 5);
   EXPECT_EQ(rows_.size(), 18U);
-  const Estimate& row = rows_.at({ComputationType::kBackward, kUnlockedMhz});
+  const Estimate& row = rows_.at({ComputationType::kBackward, kDefaultClockMhz});
   EXPECT_NEAR(row.seconds, 0.060 / 1.15, 1e-3 * row.seconds);
   EXPECT_NEAR(row.joules, Watts(ComputationType::kBackward, 1150) * row.seconds, 0.02 * row.joules);
 }
@@ -307,15 +307,15 @@ TEST_F(SweepTest, WithNoClockSetIsMeasuredAfterTheClocksThatAreMeasuredAgain) {
 TEST_F(SweepTest, WhatWasReportedBeforeARestartIsLeftOut) {
   Make({800, 900, 1000}, 2, true);
   sweep_->Leave({800, 900, 1000});
-  EXPECT_TRUE(sweep_->measures_unlocked());
+  EXPECT_TRUE(sweep_->measures_default_clocks());
   EXPECT_EQ(Run(), 2 * 2 + 1);
   ASSERT_EQ(rows_.size(), 2U);
-  EXPECT_NEAR(rows_.at({ComputationType::kForward, kUnlockedMhz}).seconds, 0.030 / 1.1, 1e-4);
+  EXPECT_NEAR(rows_.at({ComputationType::kForward, kDefaultClockMhz}).seconds, 0.030 / 1.1, 1e-4);
   Make({800, 900, 1000}, 2, true);
-  sweep_->Leave({800, 900, 1000, kUnlockedMhz});
+  sweep_->Leave({800, 900, 1000, kDefaultClockMhz});
   EXPECT_TRUE(sweep_->ended());
   Make({800, 900, 1000}, 2, true);
-  sweep_->Leave({900, kUnlockedMhz});
+  sweep_->Leave({900, kDefaultClockMhz});
   rows_.clear();
   Run();
   EXPECT_EQ(rows_.size(), 4U);  // At 1000 and at 800 MHz.
@@ -326,7 +326,7 @@ TEST_F(SweepTest, WhoseClocksCannotBeSetIsNotMeasuredTwice) {
   sweep_->StayAtDriverClocks("not allowed");
   Run();
   EXPECT_EQ(rows_.size(), 2U);
-  EXPECT_FALSE(rows_.contains({ComputationType::kForward, kUnlockedMhz}));
+  EXPECT_FALSE(rows_.contains({ComputationType::kForward, kDefaultClockMhz}));
 }
 
 TEST_F(SweepTest, DeviceTimesReplaceTheHosts) {

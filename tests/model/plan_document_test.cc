@@ -133,19 +133,19 @@ TEST(PlanDocument, ComparesWithNoClockSetWhereAllOfThatIsKnown) {
   const auto document = [&] {
     return MakePlanDocument(pipeline, plan, UniformPlan(pipeline, 0), {}, {}).value();
   };
-  EXPECT_FALSE(document().unlocked);
+  EXPECT_FALSE(document().default_clocks);
   for (CostTable& table : pipeline.tables) {
-    table.unlocked = table.baseline;
-    table.unlocked->energy_joules = 500;
+    table.default_clocks = table.baseline;
+    table.default_clocks->energy_joules = 500;
   }
-  ASSERT_TRUE(document().unlocked);
-  const UnlockedFigures figures = *document().unlocked;
+  ASSERT_TRUE(document().default_clocks);
+  const DefaultClockFigures figures = *document().default_clocks;
   EXPECT_GT(figures.iteration_time_seconds, 0);
   EXPECT_NEAR(figures.slowdown_percent,
               100 * (plan.iteration_time_seconds / figures.iteration_time_seconds - 1), 1e-9);
   EXPECT_NEAR(figures.saving_percent, 100 * (1 - plan.energy_joules / figures.energy_joules), 1e-9);
-  pipeline.tables.back().unlocked.reset();
-  EXPECT_FALSE(document().unlocked);
+  pipeline.tables.back().default_clocks.reset();
+  EXPECT_FALSE(document().default_clocks);
 }
 
 TEST(PlanDocument, GivesItsScheduleBack) {

@@ -104,50 +104,51 @@ TEST(ProfileTest, WrongRowsOfBlockingAreErrors) {
 
 TEST(ProfileTest, RowsWithNoClockSetAreNoOptions) {
   const Profile profile =
-      Read(std::string(kRows) + "0,backward,unlocked,1.9,230\n0,forward,unlocked,0.9,120\n");
+      Read(std::string(kRows) + "0,backward,default,1.9,230\n0,forward,default,0.9,120\n");
   EXPECT_TRUE(profile.Validate());
   EXPECT_TRUE(profile.notes.empty());
   EXPECT_EQ(profile.rows, 7);
   EXPECT_TRUE(profile.knobs_are_numbers);
   ASSERT_EQ(profile.knobs.size(), 3);
   EXPECT_EQ(profile.Find(0, ComputationType::kForward)->options.size(), 2);
-  ASSERT_EQ(profile.unlocked.size(), 2);
-  const UnlockedCost* const forward = profile.FindUnlocked(0, ComputationType::kForward);
+  ASSERT_EQ(profile.default_clocks.size(), 2);
+  const DefaultClockCost* const forward =
+      profile.FindDefaultClockCost(0, ComputationType::kForward);
   ASSERT_NE(forward, nullptr);
   EXPECT_EQ(forward->time_seconds, 0.9);
   EXPECT_EQ(forward->energy_joules, 120);
-  EXPECT_EQ(profile.FindUnlocked(0, ComputationType::kBackward)->time_seconds, 1.9);
-  EXPECT_EQ(profile.FindUnlocked(1, ComputationType::kForward), nullptr);
+  EXPECT_EQ(profile.FindDefaultClockCost(0, ComputationType::kBackward)->time_seconds, 1.9);
+  EXPECT_EQ(profile.FindDefaultClockCost(1, ComputationType::kForward), nullptr);
   Profile wrong = profile;
-  wrong.unlocked[1].time_seconds = 0;
+  wrong.default_clocks[1].time_seconds = 0;
   EXPECT_FALSE(wrong.Validate());
-  std::swap(wrong.unlocked[0], wrong.unlocked[1]);
+  std::swap(wrong.default_clocks[0], wrong.default_clocks[1]);
   EXPECT_FALSE(wrong.Validate());
   wrong = profile;
-  wrong.unlocked[1].stage = 7;
+  wrong.default_clocks[1].stage = 7;
   EXPECT_FALSE(wrong.Validate());
 }
 
 TEST(ProfileTest, AmongPowerCapsAndUnitsItIsTheSame) {
-  EXPECT_EQ(Read("stage,instruction,knob,time,energy\n0,forward,unlocked,1,9\n"
+  EXPECT_EQ(Read("stage,instruction,knob,time,energy\n0,forward,default,1,9\n"
                  "0,forward,300W,2,8\n0,backward,250W,2,8\n")
-                .unlocked.size(),
+                .default_clocks.size(),
             1);
-  EXPECT_EQ(Read("stage,instruction,knob,time,energy\n0,forward,unlocked,1,9\n"
+  EXPECT_EQ(Read("stage,instruction,knob,time,energy\n0,forward,default,1,9\n"
                  "0,forward,1.41GHz,2,8\n0,backward,1.2GHz,2,8\n")
-                .unlocked.size(),
+                .default_clocks.size(),
             1);
 }
 
 // As before there were such rows.
-TEST(ProfileTest, AmongLabelsUnlockedIsALabel) {
+TEST(ProfileTest, AmongLabelsDefaultIsALabel) {
   const Profile profile = Read(
-      "stage,instruction,knob,time,energy\n0,forward,unlocked,1,9\n0,forward,calm,2,8\n"
-      "0,backward,unlocked,1,9\n");
-  EXPECT_TRUE(profile.unlocked.empty());
+      "stage,instruction,knob,time,energy\n0,forward,default,1,9\n0,forward,calm,2,8\n"
+      "0,backward,default,1,9\n");
+  EXPECT_TRUE(profile.default_clocks.empty());
   EXPECT_EQ(profile.knobs.size(), 2);
-  EXPECT_EQ(Read("stage,instruction,knob,time,energy\n0,forward,unlocked,1,9\n"
-                 "0,backward,unlocked,1,9\n")
+  EXPECT_EQ(Read("stage,instruction,knob,time,energy\n0,forward,default,1,9\n"
+                 "0,backward,default,1,9\n")
                 .knobs.size(),
             1);
 }
@@ -156,8 +157,9 @@ TEST(ProfileTest, RanksWithNoClockSetAreTakenTogetherAsOthers) {
   const Profile profile = Read(
       "stage,instruction,frequency,time,energy,tp_rank\n0,forward,1400,1,100,0\n"
       "0,forward,1400,1.5,110,1\n0,backward,1400,1,10,0\n0,backward,1400,1,10,1\n"
-      "0,forward,unlocked,0.8,120,1\n0,forward,unlocked,0.9,130,0\n");
-  const UnlockedCost* const forward = profile.FindUnlocked(0, ComputationType::kForward);
+      "0,forward,default,0.8,120,1\n0,forward,default,0.9,130,0\n");
+  const DefaultClockCost* const forward =
+      profile.FindDefaultClockCost(0, ComputationType::kForward);
   ASSERT_NE(forward, nullptr);
   EXPECT_EQ(forward->time_seconds, 0.9);
   EXPECT_EQ(forward->energy_joules, 250);
@@ -165,17 +167,17 @@ TEST(ProfileTest, RanksWithNoClockSetAreTakenTogetherAsOthers) {
 
 TEST(ProfileTest, WrongRowsWithNoClockSetAreErrors) {
   const auto with = [](std::string_view row) { return ErrorOf(std::string(kRows) + row.data()); };
-  EXPECT_THAT(with("0,forward,unlocked,0,1\n"), Mentions("p.csv:7:20:", "time"));
+  EXPECT_THAT(with("0,forward,default,0,1\n"), Mentions("p.csv:7:20:", "time"));
   EXPECT_THAT(with("0,forward,unlockd,1,1\n"), Mentions("p.csv:7:11:", "unlockd"));
-  EXPECT_THAT(with("0,forward,unlocked,1,1\n0,forward,unlocked,1,2\n"),
-              Mentions("p.csv:8:1:", "7", "unlocked"));
-  EXPECT_THAT(with("0,recompute,unlocked,1,1\n"), Mentions("p.csv:7:3:", "recompute", "clock"));
-  EXPECT_THAT(with("9,forward,unlocked,1,1\n"), Mentions("p.csv:7:3:", "9", "clock"));
-  EXPECT_THAT(with(",blocking,unlocked,1,1\n"),
-              Mentions("p.csv:7:11:", "blocking", "unlocked", "remove", "clock"));
-  EXPECT_THAT(ErrorOf("stage,instruction,frequency,time,energy\n0,forward,unlocked,1,1\n"
+  EXPECT_THAT(with("0,forward,default,1,1\n0,forward,default,1,2\n"),
+              Mentions("p.csv:8:1:", "7", "default_clocks"));
+  EXPECT_THAT(with("0,recompute,default,1,1\n"), Mentions("p.csv:7:3:", "recompute", "clock"));
+  EXPECT_THAT(with("9,forward,default,1,1\n"), Mentions("p.csv:7:3:", "9", "clock"));
+  EXPECT_THAT(with(",blocking,default,1,1\n"),
+              Mentions("p.csv:7:11:", "blocking", "default_clocks", "remove", "clock"));
+  EXPECT_THAT(ErrorOf("stage,instruction,frequency,time,energy\n0,forward,default,1,1\n"
                       ",blocking,1400,1,1\n"),
-              Mentions("p.csv", "unlocked", "clocks"));
+              Mentions("p.csv", "default_clocks", "clocks"));
 }
 
 TEST(ProfileTest, BuilderAddsWhatWaitingDraws) {

@@ -105,23 +105,23 @@ def test_a_job_of_one_stage_profiles_itself(server: str, tmp_path: Path) -> None
 def test_a_card_that_boosts_above_its_clocks_is_warned_of(server: str, tmp_path: Path) -> None:
     """The fastest plan makes such a job slower than it is without Perseus."""
     job = train_whole_model(server, tmp_path, "boost_mhz = 2010\n")
-    (warning,) = (note["text"] for note in job["notes"] if "no clock set" in note["text"])
+    (warning,) = (note["text"] for note in job["notes"] if "default clocks" in note["text"])
     # By 26 %, as its table says. A busy machine makes times seem longer.
     said = float(warning.split(" % slower")[0].rsplit(" ", 1)[1])
     assert 5 < said < 60
-    unlocked = job["plan"]["unlocked"]
-    assert unlocked["slowdown_percent"] > 5
+    default_clocks = job["plan"]["default_clocks"]
+    assert default_clocks["slowdown_percent"] > 5
     baseline = job["frontier"]["baseline_s"]
-    assert 100 * (baseline / unlocked["iteration_time_s"] - 1) == pytest.approx(said, abs=0.01)
+    assert 100 * (baseline / default_clocks["iteration_time_s"] - 1) == pytest.approx(said, abs=0.01)
     shown = subprocess.run(
         [BINARY, "job", "show", job["id"], "--server", server],
         capture_output=True,
         text=True,
         check=True,
     ).stdout
-    assert "unlocked" in shown
+    assert "default_clocks" in shown
     assert "longer" in shown
-    assert "no clock set" in shown
+    assert "default clocks" in shown
     exported = subprocess.run(
         [BINARY, "profile", "list", "--json", "--server", server],
         capture_output=True,
@@ -135,7 +135,7 @@ def test_a_card_that_boosts_above_its_clocks_is_warned_of(server: str, tmp_path:
         text=True,
         check=True,
     ).stdout
-    assert csv.count(",unlocked,") == 2
+    assert csv.count(",default,") == 2
 
 
 # A loop of one's own that is told what to do wrong. It trains until it complains, and a little
@@ -357,7 +357,7 @@ def test_kernels_in_the_past_do_not_corrupt_a_sweep(server: str, tmp_path: Path)
     with urllib.request.urlopen(f"{server}/api/v1/profiles/{listed['id']}", timeout=10) as answer:
         profile = json.loads(answer.read())["profile_csv"]
     rows = [line.split(",") for line in profile.splitlines() if line[0].isdigit()]
-    rows = [row for row in rows if row[2].isdigit()]  # Not those with no clock set.
+    rows = [row for row in rows if row[2].isdigit()]  # Not those at default clocks.
     times = {(row[1], int(row[2])): float(row[3]) for row in rows}
     for kind in ("forward", "backward"):
         assert times[kind, 1410] == pytest.approx(0.01, rel=0.1)  # Of 10 ms 4 would be missing.

@@ -73,28 +73,28 @@ TEST_F(CurveTest, SaysWhatThePlannerSays) {
 }
 
 // The profile, with rows of what it costs to set no clock, as so many times what the highest costs.
-std::string WithUnlocked(const Profile& profile, double seconds, double joules) {
+std::string WithDefaultClocks(const Profile& profile, double seconds, double joules) {
   std::string text = kSmallProfile;
   for (const OptionTable& table : profile.tables) {
     const Option& highest = table.options[static_cast<std::size_t>(table.baseline)];
-    text += fmt::format("{},{},unlocked,{},{}\n", table.stage, ComputationTypeName(table.type),
+    text += fmt::format("{},{},default,{},{}\n", table.stage, ComputationTypeName(table.type),
                         seconds * highest.time_seconds, joules * highest.energy_joules);
   }
   return text;
 }
 
 TEST_F(CurveTest, PlansAreComparedWithNoClockSetWhereTheProfileSaysIt) {
-  for (const CurvePlan& plan : curve_->plans()) EXPECT_FALSE(plan.unlocked);
-  const auto job = JobOf(kSmallSettings, WithUnlocked(job_->profile, 0.9, 1.2));
+  for (const CurvePlan& plan : curve_->plans()) EXPECT_FALSE(plan.default_clocks);
+  const auto job = JobOf(kSmallSettings, WithDefaultClocks(job_->profile, 0.9, 1.2));
   const auto curve = *Curve::Make(job, RecordOf(job));
   EXPECT_EQ(curve->baseline_energy_joules(), curve_->baseline_energy_joules());
   ASSERT_EQ(curve->plans().size(), curve_->plans().size());
   for (const CurvePlan& plan : curve->plans()) {
-    ASSERT_TRUE(plan.unlocked);
-    EXPECT_GT(plan.unlocked->slowdown_percent,
+    ASSERT_TRUE(plan.default_clocks);
+    EXPECT_GT(plan.default_clocks->slowdown_percent,
               100 * (plan.iteration_time_seconds / curve->baseline_time_seconds() - 1));
-    EXPECT_GT(plan.unlocked->saving_percent, plan.saving_percent);
-    EXPECT_EQ(curve->Document(plan).unlocked, plan.unlocked);
+    EXPECT_GT(plan.default_clocks->saving_percent, plan.saving_percent);
+    EXPECT_EQ(curve->Document(plan).default_clocks, plan.default_clocks);
   }
 }
 
@@ -198,19 +198,19 @@ TEST_F(HeldCurveTest, EveryPlanIsExpectedToEndInTime) {
   EXPECT_GT(curve_->baseline_time_seconds(), curve_->planned_baseline_seconds());
 }
 
-// Where a GPU with no clock set is as at its highest clock, that is no other baseline: comparisons
-// of jobs with conditions have no clock set, too.
+// Where a GPU at default clocks is as at its highest clock, that is no other baseline: comparisons
+// of jobs with conditions run at default clocks, too.
 TEST_F(HeldCurveTest, PlansUnderConditionsAreComparedWithNoClockSet) {
-  const auto job = JobOf(UnderConditions(), WithUnlocked(job_->profile, 1, 1));
+  const auto job = JobOf(UnderConditions(), WithDefaultClocks(job_->profile, 1, 1));
   const auto curve = *Curve::Make(job, record_);
   ASSERT_EQ(curve->baseline_time_seconds(), curve_->baseline_time_seconds());
   for (const CurvePlan& plan : curve->plans()) {
-    ASSERT_TRUE(plan.unlocked);
-    EXPECT_NEAR(plan.unlocked->saving_percent, plan.saving_percent, 1e-4);
-    EXPECT_NEAR(plan.unlocked->slowdown_percent,
+    ASSERT_TRUE(plan.default_clocks);
+    EXPECT_NEAR(plan.default_clocks->saving_percent, plan.saving_percent, 1e-4);
+    EXPECT_NEAR(plan.default_clocks->slowdown_percent,
                 100 * (plan.iteration_time_seconds / curve->baseline_time_seconds() - 1), 1e-4);
   }
-  EXPECT_FALSE(curve_->plans().front().unlocked);
+  EXPECT_FALSE(curve_->plans().front().default_clocks);
 }
 
 TEST_F(HeldCurveTest, TimesAsRunAndAsPlannedAreToldApart) {

@@ -167,13 +167,13 @@ TEST(CorrectTimes, AStageThatWasNotMeasuredHasWhatIsCommon) {
   EXPECT_NEAR(profile.Find(5, ComputationType::kForward)->options[0].time_seconds, 0.101, 5e-5);
 }
 
-// GPUs that are 1 % slower are so with no clock set, too: nothing becomes slower against that.
+// GPUs that are 1 % slower are so at default clocks, too: nothing becomes slower against that.
 TEST(CorrectTimes, WhatRunsWithNoClockSetHasTheFactorOfItsStage) {
   std::mt19937_64 random(9);
   std::string csv = "stage,instruction,frequency,time,energy\n";
   for (int stage = 0; stage < kStages; ++stage) {
     for (const std::string row : {"forward,1400,0.1,28", "backward,1400,0.2,56",
-                                  "forward,unlocked,0.1,30", "backward,unlocked,0.2,60"}) {
+                                  "forward,default,0.1,30", "backward,default,0.2,60"}) {
       csv += std::to_string(stage) + "," + row + "\n";
     }
   }
@@ -181,10 +181,12 @@ TEST(CorrectTimes, WhatRunsWithNoClockSetHasTheFactorOfItsStage) {
   Profile profile = before;
   const std::vector<double> factors(kStages, 1.01);
   CorrectTimes(PipelineOf(profile), TrainingShows(factors, {1400}, 1e-6, &random), &profile);
-  ASSERT_EQ(profile.unlocked.size(), 2 * kStages);
-  for (std::size_t i = 0; i < profile.unlocked.size(); ++i) {
-    EXPECT_NEAR(profile.unlocked[i].time_seconds / before.unlocked[i].time_seconds, 1.01, 1e-4);
-    EXPECT_NEAR(profile.unlocked[i].energy_joules / before.unlocked[i].energy_joules, 1.01, 1e-4);
+  ASSERT_EQ(profile.default_clocks.size(), 2 * kStages);
+  for (std::size_t i = 0; i < profile.default_clocks.size(); ++i) {
+    EXPECT_NEAR(profile.default_clocks[i].time_seconds / before.default_clocks[i].time_seconds,
+                1.01, 1e-4);
+    EXPECT_NEAR(profile.default_clocks[i].energy_joules / before.default_clocks[i].energy_joules,
+                1.01, 1e-4);
   }
 }
 

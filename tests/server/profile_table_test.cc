@@ -106,19 +106,21 @@ TEST(ProfileTableTest, WaitingByClockIsInTheProfile) {
 TEST(ProfileTableTest, WhatWasMeasuredWithNoClockSetIsInTheProfile) {
   ProfileTable table;
   store::Measurements measured = Waits(0, 0, 80, 50);
-  measured.rows.push_back(
-      {.stage = 0, .clock_mhz = store::kUnlockedMhz, .time_seconds = 0.9, .energy_joules = 500});
+  measured.rows.push_back({.stage = 0,
+                           .clock_mhz = store::kDefaultClockMhz,
+                           .time_seconds = 0.9,
+                           .energy_joules = 500});
   measured.done = true;
   table.Add(measured, 0);
-  EXPECT_NE(table.Csv().find("\n0,forward,unlocked,0.9,500,0,0\n"), std::string::npos);
+  EXPECT_NE(table.Csv().find("\n0,forward,default,0.9,500,0,0\n"), std::string::npos);
   const auto profile = ParseProfile(table.Csv(), "csv");
   ASSERT_TRUE(profile) << profile.error().message;
-  ASSERT_EQ(profile->unlocked.size(), 1);
-  EXPECT_EQ(profile->unlocked[0].energy_joules, 500);
+  ASSERT_EQ(profile->default_clocks.size(), 1);
+  EXPECT_EQ(profile->default_clocks[0].energy_joules, 500);
   EXPECT_EQ(profile->knobs.size(), 1);
   EXPECT_TRUE(table.HasOneClock(0));
-  EXPECT_EQ(ProfileKeyText({.clock_mhz = store::kUnlockedMhz}),
-            "stage 0 forward with no clock set");
+  EXPECT_EQ(ProfileKeyText({.clock_mhz = store::kDefaultClockMhz}),
+            "stage 0 forward at default clocks");
 }
 
 // As where no clock that was asked for took, or where a kind came only at the end.
@@ -128,14 +130,14 @@ TEST(ProfileTableTest, WhatWasMeasuredWithNoClockSetAloneIsLeftOut) {
       .rows = {{.clock_mhz = 1400, .time_seconds = 1, .energy_joules = 400}}};
   for (const auto type : {ComputationType::kForward, ComputationType::kBackward}) {
     measured.rows.push_back({.type = type,
-                             .clock_mhz = store::kUnlockedMhz,
+                             .clock_mhz = store::kDefaultClockMhz,
                              .time_seconds = 0.9,
                              .energy_joules = 500});
   }
   table.Add(measured, 0);
   EXPECT_EQ(table.Csv(),
             "stage,instruction,frequency,time,energy,time_std,energy_std\n"
-            "0,forward,unlocked,0.9,500,0,0\n0,forward,1400,1,400,0,0\n");
+            "0,forward,default,0.9,500,0,0\n0,forward,1400,1,400,0,0\n");
 }
 
 TEST(ProfileTableTest, RowsOfWaitingHaveAllColumns) {

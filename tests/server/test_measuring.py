@@ -52,11 +52,11 @@ def test_a_profile_outlives_its_job_and_is_measured_again(server: Server) -> Non
     waiting = [{"frequency": mhz, "power_w": w, "power_std_w": 0.5} for mhz, w in by_clock]
     for rank in range(RANKS):
         kinds = [("forward", 0.011, 3.5), ("backward", 0.021, 7.5)]
-        unlocked = [
+        default_clocks = [
             {"stage": rank % 2, "instruction": name, "time": seconds, "energy": joules}
             for name, seconds, joules in kinds
         ]
-        body = {"rank": rank, "waiting": waiting, "unlocked": unlocked}
+        body = {"rank": rank, "waiting": waiting, "default_clocks": default_clocks}
         assert server.call("POST", other + "/measurements", body)[0] == 200
         sweep(server, other, rank, slow=1.5)
     again = await_running(server, other)
@@ -77,8 +77,8 @@ def test_a_profile_outlives_its_job_and_is_measured_again(server: Server) -> Non
     assert "A100" in shown
     assert "20.0 +- 0.0 W, by rank of the pipeline; taken as constant over the clocks" in shown
     assert "20.0 +- 0.4 W at 1400 MHz to 12.5 +- 0.4 W at 1000 MHz; " in perseus("show", new)
-    assert "no clock set" not in shown
-    _, table = perseus("show", new).split("\nWith no clock set:\n")
+    assert "default clocks" not in shown
+    _, table = perseus("show", new).split("\nAt default clocks:\n")
     cells = [line.split() for line in table.splitlines()]
     assert ["1", "forward", "11.0000", "0.0000", "3.500", "0.000"] in cells
     assert "\n1,blocking,1000,1,12.5,0," in perseus("export", new)

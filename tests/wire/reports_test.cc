@@ -32,13 +32,13 @@ TEST(ReportsTest, MeasurementsReadAsTheyWereWritten) {
   ExpectRoundTrip(kMeasurements, measured);
   MeasuredRow row = {.stage = 1, .clock_mhz = 1400, .time_seconds = 0.5, .energy_joules = 100};
   measured.rows = {row};
-  row.clock_mhz = kUnlockedMhz;
+  row.clock_mhz = kDefaultClockMhz;
   row.type = ComputationType::kRecompute;
   row.time_sources = {0.1, -0.2};
   row.temperature_celsius = 61.5;
   row.work = 1000;
   row.seconds_per_work = -1e-4;
-  measured.unlocked = {row};
+  measured.default_clocks = {row};
   measured.blocking_power_watts = 90;
   measured.waiting = {{1000, 80, 1}};
   measured.sweep = SweepCost{10, 20, 300, -1, -2};

@@ -8,11 +8,11 @@
 
 namespace perseus {
 
-// Decides which iterations of a job run with no clock set, to measure what its plan saves. It
+// Decides which iterations of a job run at default clocks, to measure what its plan saves. It
 // depends only on the number of the iteration, so all ranks and the server agree without any
 // messages.
 //
-// A cycle has `every` iterations. A stretch of `iterations` of them runs with no clock set: either
+// A cycle has `every` iterations. A stretch of `iterations` of them runs at default clocks: either
 // at the beginning or at the end of the cycle, as a hash of the cycle's number decides. Both are
 // equally likely, so the comparison is not biased by a trend (a room that warms up), by periodic
 // events (a checkpoint), or by noise that lasts longer than a stretch.

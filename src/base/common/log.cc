@@ -143,7 +143,7 @@ struct Log::Queue {
       if (!line) break;
       is_writing = true;
       {
-        const MutexUnlock unlocked(mutex);
+        const MutexUnlock open_again(mutex);
         sink(*line);
       }
       is_writing = false;

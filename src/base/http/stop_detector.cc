@@ -31,7 +31,7 @@ void StopDetector::Start() {
     const MutexLock lock(mutex_);
     while (!stopping_) {
       if (stop_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kBeat)) continue;
-      const MutexUnlock unlocked(mutex_);
+      const MutexUnlock open_again(mutex_);
       Beat();
     }
   });

@@ -263,12 +263,12 @@ void AddJobCommand(CommandParser* parser, Invocation* invocation) {
   add_json();
   add_server();
   add("compare", "Show the measured saving of a job, or start or stop measuring it.",
-      {{"run 100 of every 1,000 iterations with no clock set",
+      {{"run 100 of every 1,000 iterations at default clocks",
         "perseus job compare llama-7 --every 1000 --iterations 100"}});
   add_job();
   parser->AddCount(&flags->every, "--every", "Length of one cycle, in iterations.", 4, kMostPlaces);
   parser->AddCount(&flags->iterations, "--iterations",
-                   "How many iterations of a cycle run with no clock set.", 2, kMostPlaces);
+                   "How many iterations of a cycle run at default clocks.", 2, kMostPlaces);
   parser->AddFlag(&flags->off, "--off", "Stop measuring.");
   add_json();
   add_server();

@@ -475,12 +475,13 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
       line("saving", saving.empty() || !is_straggling
                          ? saving + IntervalOf(plan)
                          : saving + " against maximum clocks with the same straggler");
-      const auto unlocked = UnlockedOf(plan);
-      if (unlocked && !is_straggling) {
+      const auto default_clocks = DefaultClocksOf(plan);
+      if (default_clocks && !is_straggling) {
         const std::string iteration =
-            fmt::format("{} and {}", FormatSeconds(unlocked->iteration_time_seconds),
-                        FormatJoules(unlocked->energy_joules));
-        line("unlocked", report::UnlockedText(*unlocked, iteration, "as its profile says"));
+            fmt::format("{} and {}", FormatSeconds(default_clocks->iteration_time_seconds),
+                        FormatJoules(default_clocks->energy_joules));
+        line("default clocks",
+             report::DefaultClocksText(*default_clocks, iteration, "as its profile says"));
       }
     }
     const Json& pipelines = ObjectOf(plan, "pipelines");
@@ -688,26 +689,27 @@ std::string SavingsText(const Json& savings) {
                          FormatPercent(*saving, 2),
                          FormatSignedPercent(NumberOf(predicted, "time_percent").value_or(0), 2),
                          is_estimated ? ": what would be saved; in shadow mode nothing is" : ""));
-    if (const auto unlocked = UnlockedOf(predicted)) {
+    if (const auto default_clocks = DefaultClocksOf(predicted)) {
       text +=
-          Line("", fmt::format("saving {}, slowdown {}, against one with no clock set, which is "
+          Line("", fmt::format("saving {}, slowdown {}, against one at default clocks, which is "
                                "what a comparison measures",
-                               FormatPercent(unlocked->saving_percent, 2),
-                               FormatSignedPercent(unlocked->slowdown_percent, 2)));
-    } else if (MemberText(savings, "baseline") == "unlocked" && !is_estimated) {
+                               FormatPercent(default_clocks->saving_percent, 2),
+                               FormatSignedPercent(default_clocks->slowdown_percent, 2)));
+    } else if (MemberText(savings, "baseline") == "default_clocks" && !is_estimated) {
       text += Line("",
-                   "no clock set is not measured: where GPUs boost or are capped, the saving "
+                   "iterations at default clocks are not measured: where GPUs boost or are capped, "
+                   "the saving "
                    "against it differs");
     }
   }
   const std::string measured = SecondsOf(savings, "measured_at_maximum_s");
   if (is_estimated && !measured.empty()) {
-    text += Line("measured", measured + " an iteration with no clock set");
+    text += Line("measured", measured + " an iteration at default clocks");
   }
   const Json& blocks = ObjectOf(savings, "comparison");
   if (!blocks.empty()) {
     text += Line("comparison",
-                 fmt::format("of every {} iterations {} run with no clock set",
+                 fmt::format("of every {} iterations {} run at default clocks",
                              MemberText(blocks, "every"), MemberText(blocks, "iterations")));
   }
   if (blocks.empty() && ListOf(savings, "measured").empty() && !is_estimated) {

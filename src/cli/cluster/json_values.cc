@@ -88,17 +88,17 @@ std::string LabelFilter(const JobLabels& labels) {
   return text;
 }
 
-std::optional<UnlockedFigures> UnlockedOf(const nlohmann::ordered_json& plan) {
-  const nlohmann::ordered_json& unlocked = ObjectOf(plan, "unlocked");
-  const auto seconds = NumberOf(unlocked, "iteration_time_s");
-  const auto joules = NumberOf(unlocked, "energy_j");
-  const auto slowdown = NumberOf(unlocked, "slowdown_percent");
-  const auto saving = NumberOf(unlocked, "saving_percent");
+std::optional<DefaultClockFigures> DefaultClocksOf(const nlohmann::ordered_json& plan) {
+  const nlohmann::ordered_json& default_clocks = ObjectOf(plan, "default_clocks");
+  const auto seconds = NumberOf(default_clocks, "iteration_time_s");
+  const auto joules = NumberOf(default_clocks, "energy_j");
+  const auto slowdown = NumberOf(default_clocks, "slowdown_percent");
+  const auto saving = NumberOf(default_clocks, "saving_percent");
   if (!seconds || !joules || !slowdown || !saving) return std::nullopt;
-  return UnlockedFigures{.iteration_time_seconds = *seconds,
-                         .energy_joules = *joules,
-                         .slowdown_percent = *slowdown,
-                         .saving_percent = *saving};
+  return DefaultClockFigures{.iteration_time_seconds = *seconds,
+                             .energy_joules = *joules,
+                             .slowdown_percent = *slowdown,
+                             .saving_percent = *saving};
 }
 
 std::string StateOf(const nlohmann::ordered_json& job) {

@@ -50,8 +50,8 @@ std::string LabelsOf(const nlohmann::ordered_json& job);
 // The same for a query: "project:x,team:vision".
 std::string LabelFilter(const JobLabels& labels);
 
-// A plan against iterations with no clock set; nothing where that was not measured.
-std::optional<UnlockedFigures> UnlockedOf(const nlohmann::ordered_json& plan);
+// A plan against iterations at default clocks; nothing where that was not measured.
+std::optional<DefaultClockFigures> DefaultClocksOf(const nlohmann::ordered_json& plan);
 
 // "profiling"; "profiling, ended".
 std::string StateOf(const nlohmann::ordered_json& job);

@@ -247,19 +247,19 @@ std::string RowsText(const Profile& profile, const Style& style) {
          "\n";
 }
 
-// The cost of each computation with no clock set. Empty: not measured.
-std::string UnlockedText(const Profile& profile, const Style& style) {
-  if (profile.unlocked.empty()) return "";
+// The cost of each computation at default clocks. Empty: not measured.
+std::string DefaultClocksText(const Profile& profile, const Style& style) {
+  if (profile.default_clocks.empty()) return "";
   Table table(
       {"stage", "computation", "time ms", "+- ms", "energy J", "+- J"},
       {Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
-  for (const UnlockedCost& cost : profile.unlocked) {
+  for (const DefaultClockCost& cost : profile.default_clocks) {
     table.AddRow({std::to_string(cost.stage), std::string(ComputationTypeName(cost.type)),
                   WithThousands(cost.time_seconds * 1e3, 4),
                   WithThousands(cost.time_std_seconds * 1e3, 4),
                   WithThousands(cost.energy_joules, 3), WithThousands(cost.energy_std_joules, 3)});
   }
-  return "\nWith no clock set:\n" + table.Format(style.rule());
+  return "\nAt default clocks:\n" + table.Format(style.rule());
 }
 
 class ProfileClient {
@@ -304,7 +304,7 @@ class ProfileClient {
     }
     const Result<Profile> profile = ParseProfile(answer.value("profile_csv", ""), id);
     if (!profile) return tl::unexpected(profile.error());
-    return shown + "\n" + RowsText(*profile, style_) + UnlockedText(*profile, style_);
+    return shown + "\n" + RowsText(*profile, style_) + DefaultClocksText(*profile, style_);
   }
 
   Result<Printout> Compare(const std::string& one, const std::string& other) {

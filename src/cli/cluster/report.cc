@@ -164,7 +164,7 @@ std::optional<double> Kwh(const Json& row, const char* key) {
   return joules ? std::optional(*joules / kJoulesPerKwh) : std::nullopt;
 }
 
-// How much of the energy was compared with no clock set.
+// How much of the energy was compared with default clocks.
 std::optional<double> ComparedShare(const Json& row) {
   const std::optional<double> all = NumberOf(row, "energy_j");
   const std::optional<double> compared = NumberOf(row, "compared_energy_j");
@@ -255,7 +255,8 @@ std::string NotesText(const Json& total, const ReportFlags& flags) {
       "\"measured\" is the share of the iterations that it is of;\nother iterations are in no "
       "figure to the right of it. A predicted saving is against all clocks at maximum, if "
       "the\nplans keep "
-      "what they promise. A measured saving is against no clock set, as the job ran before, and of "
+      "what they promise. A measured saving is against default clocks, as the job ran before, and "
+      "of "
       "the\nshare \"compared\" of the energy: see 'perseus job compare'.\n";
   if (NumberOf(total, "measured_share").value_or(0) == 0) {
     text += "No rank reported energy: 'perseus doctor' on its node says whether its GPU can.\n";

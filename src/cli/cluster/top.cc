@@ -53,7 +53,7 @@ void AddTopCommand(CommandParser* parser, Invocation* invocation) {
       "Show all jobs of a server in one table: what they draw, and what they save.\n\nOn a "
       "terminal the table is drawn anew every two seconds, until Ctrl-C. Elsewhere it is printed "
       "once. Time and watts are those of the last iterations that the ranks reported; they are "
-      "empty while nobody reports. \"saved\" is what a comparison with no clock set measured "
+      "empty while nobody reports. \"saved\" is what a comparison at default clocks measured "
       "(perseus job compare), \"predicted\" what the plan predicts. The server is that of "
       "--server, else of PERSEUS_SERVER, else http://127.0.0.1:7787. The token is in the file of "
       "--token-file, else of PERSEUS_TOKEN_FILE.",

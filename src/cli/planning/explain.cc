@@ -121,14 +121,15 @@ std::string ExplainText(const Explanation& explanation, const ExplainInput& inpu
                   FormatJoules(plan.baseline.energy_joules),
                   FormatJoules(explanation.saving_joules), FormatPercent(plan.saving_percent, 2)),
       style.columns, 0);
-  if (plan.unlocked) {
-    out += "\n\n" + Wrap(fmt::format("Unlocked: {}.",
-                                     report::UnlockedText(
-                                         *plan.unlocked,
-                                         FormatSeconds(plan.unlocked->iteration_time_seconds) +
-                                             " and " + FormatJoules(plan.unlocked->energy_joules),
-                                         report::ProfileOrigin(plan.profile_modelled))),
-                         style.columns, 0);
+  if (plan.default_clocks) {
+    out += "\n\n" +
+           Wrap(fmt::format("Default clocks: {}.",
+                            report::DefaultClocksText(
+                                *plan.default_clocks,
+                                FormatSeconds(plan.default_clocks->iteration_time_seconds) +
+                                    " and " + FormatJoules(plan.default_clocks->energy_joules),
+                                report::ProfileOrigin(plan.profile_modelled))),
+                style.columns, 0);
   }
   if (!plan.notes.empty()) out = FormatNotes(plan.notes, style) + "\n" + out;
   if (!plan.profile_modelled.empty()) {

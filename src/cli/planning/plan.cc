@@ -632,8 +632,8 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   }
   summary.chosen.saving_interval =
       model::IntervalOfSaving(planner->pipeline(), summary.chosen.options, summary.chosen.waiting);
-  if (const auto iteration = model::UnlockedIterationOf(planner->pipeline())) {
-    summary.chosen.unlocked = model::AgainstUnlocked(*iteration, summary.chosen);
+  if (const auto iteration = model::DefaultClockIterationOf(planner->pipeline())) {
+    summary.chosen.default_clocks = model::AgainstDefaultClocks(*iteration, summary.chosen);
   }
   if (job->settings.output) {
     summary.output_directory = *job->settings.output;

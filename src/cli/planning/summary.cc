@@ -482,13 +482,13 @@ std::string Figures(const PlanSummary& summary, const Style& style) {
                             report::IntervalText(*chosen.saving_interval)),
                 style);
   }
-  if (chosen.unlocked) {
+  if (chosen.default_clocks) {
     const std::string iteration =
-        fmt::format("{} and {}", FormatSeconds(chosen.unlocked->iteration_time_seconds),
-                    FormatJoules(chosen.unlocked->energy_joules));
-    out += Fact("Unlocked",
-                report::UnlockedText(*chosen.unlocked, iteration,
-                                     report::ProfileOrigin(summary.profile->modelled)) +
+        fmt::format("{} and {}", FormatSeconds(chosen.default_clocks->iteration_time_seconds),
+                    FormatJoules(chosen.default_clocks->energy_joules));
+    out += Fact("Default clocks",
+                report::DefaultClocksText(*chosen.default_clocks, iteration,
+                                          report::ProfileOrigin(summary.profile->modelled)) +
                     ".",
                 style);
   }

@@ -147,7 +147,7 @@ class GpuWorker::Loop {
  private:
   template <typename Call>
   auto WithoutLock(const Call& call) PERSEUS_REQUIRES(mutex_) {
-    const MutexUnlock unlocked(mutex_);
+    const MutexUnlock open_again(mutex_);
     return call();
   }
 
@@ -306,7 +306,7 @@ class GpuWorker::Loop {
   // The clock is back: the journal need not know it any more.
   void Forget() PERSEUS_REQUIRES(mutex_) {
     is_dirty_ = false;
-    const MutexUnlock unlocked(mutex_);
+    const MutexUnlock open_again(mutex_);
     if (context_.claim) context_.claim->Mark(false);
     const Result<void> removed = context_.journal->Remove(gpu_->info().uuid);
     if (removed) return;

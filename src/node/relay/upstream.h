@@ -357,7 +357,7 @@ class Forwarder {
           worker->wake.Wait(mutex_);
         } else if (!worker->wake.WaitUntil(mutex_, until)) {
           is_idle = true;
-          const MutexUnlock unlocked(mutex_);
+          const MutexUnlock open_again(mutex_);
           worker->line.Close();
         }
       }

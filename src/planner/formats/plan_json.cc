@@ -397,9 +397,9 @@ void AddFigures(std::string* json, const PlanDocument& plan) {
     fmt::format_to(out, "  \"{}\": {{{}}},\n", model::kSavingIntervalGroup,
                    formats::FigureMembers(*plan.saving_interval));
   }
-  if (plan.unlocked) {
-    fmt::format_to(out, "  \"{}\": {{{}}},\n", model::kUnlockedGroup,
-                   formats::FigureMembers(*plan.unlocked));
+  if (plan.default_clocks) {
+    fmt::format_to(out, "  \"{}\": {{{}}},\n", model::kDefaultClocksGroup,
+                   formats::FigureMembers(*plan.default_clocks));
   }
   fmt::format_to(out,
                  "  \"certificate\": {{\"lower_bound_j\": {}, \"gap_percent\": {}, "
@@ -609,8 +609,8 @@ class HeadParser {
     if (const auto shared = root.Find(model::kSharedKnobGroup)) {
       formats::ReadFigures(*shared, &plan_.shared_knobs.emplace());
     }
-    if (const auto unlocked = root.Find(model::kUnlockedGroup)) {
-      formats::ReadFigures(*unlocked, &plan_.unlocked.emplace());
+    if (const auto default_clocks = root.Find(model::kDefaultClocksGroup)) {
+      formats::ReadFigures(*default_clocks, &plan_.default_clocks.emplace());
     }
     if (const auto interval = root.Find(model::kSavingIntervalGroup)) {
       formats::ReadFigures(*interval, &plan_.saving_interval.emplace());

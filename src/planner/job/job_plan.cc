@@ -58,7 +58,7 @@ Result<JobPlan> MakeJobPlan(const Job& job, const Planner& planner, const JobPla
   if (!document) return tl::unexpected(document.error());
   made.document = *std::move(document);
   made.plan.saving_interval = made.document.saving_interval;
-  made.plan.unlocked = made.document.unlocked;
+  made.plan.default_clocks = made.document.default_clocks;
   if (made.held) made.document.conditions = made.held->conditions;
   made.document.expected = made.expected;
   return made;

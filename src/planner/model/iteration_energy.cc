@@ -119,8 +119,9 @@ double ErrorOf(const std::vector<CostOption>& options) {
 
 // The share of an iteration's time that its computations gain if each is as much faster as may be
 // an error of the profile.
-double LeastGain(const std::vector<CostOption>& unlocked, const std::vector<CostOption>& highest) {
-  const double stated = kFasterSigmas * std::hypot(ErrorOf(unlocked), ErrorOf(highest));
+double LeastGain(const std::vector<CostOption>& default_clocks,
+                 const std::vector<CostOption>& highest) {
+  const double stated = kFasterSigmas * std::hypot(ErrorOf(default_clocks), ErrorOf(highest));
   const double seconds = TimeOf(highest);
   const double by_host =
       seconds > 0 ? kHostErrorSeconds * static_cast<double>(highest.size()) / seconds : 0;
@@ -128,43 +129,43 @@ double LeastGain(const std::vector<CostOption>& unlocked, const std::vector<Cost
 }
 
 // Empty where a computation has none.
-std::vector<CostOption> UnlockedOptions(const CostedPipeline& pipeline) {
+std::vector<CostOption> DefaultClockOptions(const CostedPipeline& pipeline) {
   std::vector<CostOption> options;
   options.reserve(pipeline.table_of.size());
   for (int i = 0; i < pipeline.dag.size(); ++i) {
     const CostTable& table = pipeline.TableOf(i);
-    if (!table.unlocked) return {};
-    options.push_back(*table.unlocked);
+    if (!table.default_clocks) return {};
+    options.push_back(*table.default_clocks);
   }
   return options;
 }
 
 std::optional<Note> MissingRows(const CostedPipeline& pipeline, const std::string& source) {
-  const auto lacks = [](const CostTable& table) { return !table.unlocked; };
+  const auto lacks = [](const CostTable& table) { return !table.default_clocks; };
   const auto first = std::find_if(pipeline.tables.begin(), pipeline.tables.end(), lacks);
   const bool none = std::all_of(pipeline.tables.begin(), pipeline.tables.end(), lacks);
   if (none || first == pipeline.tables.end()) return std::nullopt;
-  return Note{
-      .severity = Severity::kOdd,
-      .text = fmt::format("some computations were measured with no clock set (unlocked) and "
-                          "{} of stage {} was not, so no saving against it is stated; add "
-                          "its row",
-                          ComputationTypeName(first->type), first->stage),
-      .source = source};
+  return Note{.severity = Severity::kOdd,
+              .text = fmt::format("some computations were measured at default clocks (default) and "
+                                  "{} of stage {} was not, so no saving against it is stated; add "
+                                  "its row",
+                                  ComputationTypeName(first->type), first->stage),
+              .source = source};
 }
 
 }  // namespace
 
-std::optional<UnlockedIteration> UnlockedIterationOf(const CostedPipeline& pipeline) {
-  const std::vector<CostOption> options = UnlockedOptions(pipeline);
+std::optional<DefaultClockIteration> DefaultClockIterationOf(const CostedPipeline& pipeline) {
+  const std::vector<CostOption> options = DefaultClockOptions(pipeline);
   if (options.empty()) return std::nullopt;
   const Timing timing = TimingOf(pipeline, options);
-  return UnlockedIteration{
+  return DefaultClockIteration{
       .seconds = timing.iteration_time_seconds,
       .joules = IterationEnergy(pipeline, options, Waiting::kSetClock, timing)};
 }
 
-UnlockedFigures AgainstUnlocked(const UnlockedIteration& iteration, const PlanFigures& plan) {
+DefaultClockFigures AgainstDefaultClocks(const DefaultClockIteration& iteration,
+                                         const PlanFigures& plan) {
   const auto percent = [](double part, double whole) { return whole > 0 ? 100 * part / whole : 0; };
   return {.iteration_time_seconds = iteration.seconds,
           .energy_joules = iteration.joules,
@@ -173,8 +174,8 @@ UnlockedFigures AgainstUnlocked(const UnlockedIteration& iteration, const PlanFi
           .saving_percent = percent(iteration.joules - plan.energy_joules, iteration.joules)};
 }
 
-std::optional<Note> UnlockedNote(const CostedPipeline& pipeline, const std::string& source) {
-  const std::vector<CostOption> options = UnlockedOptions(pipeline);
+std::optional<Note> DefaultClockNote(const CostedPipeline& pipeline, const std::string& source) {
+  const std::vector<CostOption> options = DefaultClockOptions(pipeline);
   if (options.empty()) return MissingRows(pipeline, source);
   std::vector<CostOption> highest;
   highest.reserve(pipeline.table_of.size());
@@ -185,7 +186,7 @@ std::optional<Note> UnlockedNote(const CostedPipeline& pipeline, const std::stri
   return Note{
       .severity = Severity::kOdd,
       .text = fmt::format(
-          "with no clock set an iteration takes {:.4g} s, and at the profile's highest clock "
+          "at default clocks an iteration takes {:.4g} s, and at the profile's highest clock "
           "{:.4g} s: a plan with no slowdown (1.0x) makes this job {:.2f} % slower than it is "
           "without Perseus; if the GPU can be locked to higher clocks, add their rows",
           seconds, locked, 100 * (locked / seconds - 1)),

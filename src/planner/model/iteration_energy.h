@@ -41,23 +41,24 @@ double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOpt
 double IterationEnergy(const CostedPipeline& pipeline, const std::vector<CostOption>& chosen,
                        Waiting waiting, const Timing& timing);
 
-// An iteration of one pipeline with no clock set.
-struct UnlockedIteration {
+// An iteration of one pipeline at default clocks.
+struct DefaultClockIteration {
   double seconds = 0;
   double joules = 0;  // Waiting included, at what it draws at the highest clock.
 };
 
-// None: the profile does not say what all computations cost with no clock set.
-std::optional<UnlockedIteration> UnlockedIterationOf(const CostedPipeline& pipeline);
+// None: the profile does not say what all computations cost at default clocks.
+std::optional<DefaultClockIteration> DefaultClockIterationOf(const CostedPipeline& pipeline);
 
 // How a plan compares with it.
-UnlockedFigures AgainstUnlocked(const UnlockedIteration& iteration, const PlanFigures& plan);
+DefaultClockFigures AgainstDefaultClocks(const DefaultClockIteration& iteration,
+                                         const PlanFigures& plan);
 
-// If an iteration with no clock set is clearly faster than one at the highest clock, a plan without
+// If an iteration at default clocks is clearly faster than one at the highest clock, a plan without
 // slowdown makes training slower; that is the note. Clearly: by more than 0.5 %, than three
 // standard errors of the profile's times, and than 0.1 ms a computation, which a host's times may
 // err by. Another note if rows are missing for a comparison. `source`: of the profile.
-std::optional<Note> UnlockedNote(const CostedPipeline& pipeline, const std::string& source);
+std::optional<Note> DefaultClockNote(const CostedPipeline& pipeline, const std::string& source);
 
 }  // namespace perseus::model
 

@@ -84,14 +84,14 @@ Result<void> CheckTable(const CostedPipeline& pipeline, const CostTable& table) 
   if (!Has(table.all_options, table.baseline)) {
     return Wrong("baseline", NameOf(table) + ": the baseline is not one of all its options");
   }
-  if (table.unlocked &&
-      (table.unlocked->knob != table.baseline.knob || !IsNumber(table.unlocked->time_seconds, 0) ||
-       !std::isfinite(table.unlocked->energy_joules))) {
-    return Wrong("unlocked",
-                 fmt::format("{} takes {} s and {} J with no clock set (knob {}); expected finite "
+  if (table.default_clocks && (table.default_clocks->knob != table.baseline.knob ||
+                               !IsNumber(table.default_clocks->time_seconds, 0) ||
+                               !std::isfinite(table.default_clocks->energy_joules))) {
+    return Wrong("default_clocks",
+                 fmt::format("{} takes {} s and {} J at default clocks (knob {}); expected finite "
                              "numbers, a time >= 0, and the knob of the baseline",
-                             NameOf(table), table.unlocked->time_seconds,
-                             table.unlocked->energy_joules, table.unlocked->knob));
+                             NameOf(table), table.default_clocks->time_seconds,
+                             table.default_clocks->energy_joules, table.default_clocks->knob));
   }
   if (!IsNumber(table.blocking_power_watts, 0)) {
     return Wrong("blocking_power_watts",
@@ -239,7 +239,7 @@ std::uint64_t CostedPipeline::Fingerprint() const {
     for (const CostOption& option : table.options) hash.Add(option);
     for (const CostOption& option : table.all_options) hash.Add(option);
     hash.Add(table.baseline);
-    if (table.unlocked) hash.Add(*table.unlocked);
+    if (table.default_clocks) hash.Add(*table.default_clocks);
   }
   for (const int table : table_of) hash.Add(table);
   for (const double watts : rank_blocking_power_watts) hash.Add(watts);

@@ -122,8 +122,8 @@ Result<PlanDocument> MakePlanDocument(const CostedPipeline& pipeline, const Plan
   if (!document.saving_interval) {
     document.saving_interval = model::IntervalOfSaving(pipeline, plan.options, plan.waiting);
   }
-  if (const auto iteration = model::UnlockedIterationOf(pipeline)) {
-    document.unlocked = model::AgainstUnlocked(*iteration, document);
+  if (const auto iteration = model::DefaultClockIterationOf(pipeline)) {
+    document.default_clocks = model::AgainstDefaultClocks(*iteration, document);
   }
   document.baseline = MakeBaseline(pipeline, baseline);
   document.slope_quantum_watts = bound.slope_quantum_watts;

@@ -96,14 +96,14 @@ constexpr Figure<SavingInterval> kOfSavingInterval[] = {
      "The upper end of that."},
 };
 
-constexpr Figure<UnlockedFigures> kOfUnlocked[] = {
-    {"iteration_time_s", kSeconds, &UnlockedFigures::iteration_time_seconds, kNotNegative, true,
-     "Time of an iteration with no clock set, as the job ran before Perseus."},
-    {"energy_j", kJoules, &UnlockedFigures::energy_joules, kNotNegative, true,
+constexpr Figure<DefaultClockFigures> kOfDefaultClocks[] = {
+    {"iteration_time_s", kSeconds, &DefaultClockFigures::iteration_time_seconds, kNotNegative, true,
+     "Time of an iteration at default clocks, as the job ran before Perseus."},
+    {"energy_j", kJoules, &DefaultClockFigures::energy_joules, kNotNegative, true,
      "Energy of one pipeline in such an iteration, waiting included."},
-    {"slowdown_percent", kPercent, &UnlockedFigures::slowdown_percent, kAnyNumber, true,
+    {"slowdown_percent", kPercent, &DefaultClockFigures::slowdown_percent, kAnyNumber, true,
      "How much longer the plan's iteration takes. Below 0: the plan is faster."},
-    {"saving_percent", kPercent, &UnlockedFigures::saving_percent, kAnyNumber, true,
+    {"saving_percent", kPercent, &DefaultClockFigures::saving_percent, kAnyNumber, true,
      "Energy that the plan saves against it."},
 };
 
@@ -187,8 +187,8 @@ std::span<const Figure<SavingInterval>> Figures() {
 }
 
 template <>
-std::span<const Figure<UnlockedFigures>> Figures() {
-  return kOfUnlocked;
+std::span<const Figure<DefaultClockFigures>> Figures() {
+  return kOfDefaultClocks;
 }
 
 template <>
@@ -206,7 +206,7 @@ std::vector<FigureValue> FigureValues(const PlanDocument& plan) {
   AddValues<PlanFigures>("", &plan, &values);
   AddValues(kSharedKnobGroup, Pointer(plan.shared_knobs), &values);
   AddValues(kSavingIntervalGroup, Pointer(plan.saving_interval), &values);
-  AddValues(kUnlockedGroup, Pointer(plan.unlocked), &values);
+  AddValues(kDefaultClocksGroup, Pointer(plan.default_clocks), &values);
   AddValues(kExpectedGroup, Pointer(plan.expected), &values);
   return values;
 }

@@ -84,8 +84,8 @@ struct Figure {  // NOLINT(clang-analyzer-optin.performance.Padding): in the ord
 };
 
 // Figures<PlanFigures>(), Figures<SharedKnobBound>(), Figures<SavingInterval>(),
-// Figures<UnlockedFigures>(), Figures<DiscreteBound>() and Figures<ExpectedFigures>(), in the order
-// of plan.json.
+// Figures<DefaultClockFigures>(), Figures<DiscreteBound>() and Figures<ExpectedFigures>(), in the
+// order of plan.json.
 template <typename Of>
 std::span<const Figure<Of>> Figures();
 template <>
@@ -95,7 +95,7 @@ std::span<const Figure<SharedKnobBound>> Figures();
 template <>
 std::span<const Figure<SavingInterval>> Figures();
 template <>
-std::span<const Figure<UnlockedFigures>> Figures();
+std::span<const Figure<DefaultClockFigures>> Figures();
 template <>
 std::span<const Figure<DiscreteBound>> Figures();
 template <>
@@ -104,7 +104,7 @@ std::span<const Figure<ExpectedFigures>> Figures();
 // The objects in plan.json that hold the figures of the other structs.
 inline constexpr std::string_view kSharedKnobGroup = "shared_clocks";
 inline constexpr std::string_view kSavingIntervalGroup = "saving_interval";
-inline constexpr std::string_view kUnlockedGroup = "unlocked";
+inline constexpr std::string_view kDefaultClocksGroup = "default_clocks";
 inline constexpr std::string_view kDiscreteBoundGroup = "discrete_bound";
 inline constexpr std::string_view kExpectedGroup = "expected";
 

@@ -25,7 +25,7 @@ namespace {
 struct RankOptions {
   std::vector<CostOption> options;
   CostOption baseline;
-  std::optional<CostOption> unlocked;  // See CostTable.
+  std::optional<CostOption> default_clocks;  // See CostTable.
   bool split = false;
 };
 
@@ -39,11 +39,11 @@ RankOptions Scaled(const Profile& profile, const OptionTable& table, double time
                               .time_std_seconds = option.time_std_seconds * time_share});
   }
   result.baseline = result.options[table.baseline];
-  if (const UnlockedCost* const cost = profile.FindUnlocked(table.stage, table.type)) {
-    result.unlocked = {.knob = result.baseline.knob,
-                       .time_seconds = cost->time_seconds * time_share,
-                       .energy_joules = cost->energy_joules * energy_factor,
-                       .time_std_seconds = cost->time_std_seconds * time_share};
+  if (const DefaultClockCost* const cost = profile.FindDefaultClockCost(table.stage, table.type)) {
+    result.default_clocks = {.knob = result.baseline.knob,
+                             .time_seconds = cost->time_seconds * time_share,
+                             .energy_joules = cost->energy_joules * energy_factor,
+                             .time_std_seconds = cost->time_std_seconds * time_share};
   }
   std::stable_sort(result.options.begin(), result.options.end(),
                    [](const CostOption& a, const CostOption& b) { return a.knob < b.knob; });
@@ -87,12 +87,13 @@ std::optional<RankOptions> Combined(const RankOptions& a, const RankOptions& b, 
                                         std::tie(y.time_seconds, y.energy_joules);
       });
   result.baseline = *baseline;
-  if (a.unlocked && b.unlocked) {
-    const CostOption unlocked = Combined(*a.unlocked, *b.unlocked, sign);
+  if (a.default_clocks && b.default_clocks) {
+    const CostOption default_clocks = Combined(*a.default_clocks, *b.default_clocks, sign);
     // Errors of measurement may leave nothing of a whole.
-    if (unlocked.time_seconds > 0 && unlocked.energy_joules > 0) result.unlocked = unlocked;
+    if (default_clocks.time_seconds > 0 && default_clocks.energy_joules > 0)
+      result.default_clocks = default_clocks;
   }
-  if (result.unlocked) result.unlocked->knob = result.baseline.knob;
+  if (result.default_clocks) result.default_clocks->knob = result.baseline.knob;
   return result;
 }
 
@@ -107,7 +108,7 @@ RankOptions WithWork(const RankOptions& options, double factor) {
   };
   for (CostOption& option : result.options) scale(&option);
   scale(&result.baseline);
-  if (result.unlocked) scale(&*result.unlocked);
+  if (result.default_clocks) scale(&*result.default_clocks);
   return result;
 }
 
@@ -468,7 +469,7 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
     if (!is_first) table.same_kind_as = first->second;
     table.blocking_power_watts = pipeline.rank_blocking_power_watts[computation.rank];
     table.baseline = options.baseline;
-    table.unlocked = options.unlocked;
+    table.default_clocks = options.default_clocks;
     table.split = options.split;
     table.all_options = std::move(options.options);
     table.options = plan::ParetoOptions(table, plan::Guard{});
@@ -488,7 +489,7 @@ Result<CostedPipeline> CostPipeline(const Profile& profile, PipelineDag dag, con
   pipeline.errors = profile.errors;
   pipeline.split_ratio = spec.split_ratio;
   pipeline.dag = std::move(dag);
-  if (auto note = model::UnlockedNote(pipeline, profile.source)) {
+  if (auto note = model::DefaultClockNote(pipeline, profile.source)) {
     pipeline.notes.push_back(*std::move(note));
   }
   return pipeline;

@@ -118,7 +118,7 @@ class Check {
     }
     if (auto good = Tables(); !good) return good;
     if (auto good = Waiting(); !good) return good;
-    return Unlocked();
+    return DefaultClocks();
   }
 
  private:
@@ -209,18 +209,19 @@ class Check {
     return {};
   }
 
-  Result<void> Unlocked() const {
-    const UnlockedCost* before = nullptr;
-    for (const UnlockedCost& cost : profile_.unlocked) {
+  Result<void> DefaultClocks() const {
+    const DefaultClockCost* before = nullptr;
+    for (const DefaultClockCost& cost : profile_.default_clocks) {
       if (profile_.Find(cost.stage, cost.type) == nullptr) {
-        return Wrong("unlocked", fmt::format("it says what {} of stage {} costs with no clock set, "
-                                             "but has no table of it",
-                                             ComputationTypeName(cost.type), cost.stage));
+        return Wrong("default_clocks",
+                     fmt::format("it says what {} of stage {} costs at default clocks, "
+                                 "but has no table of it",
+                                 ComputationTypeName(cost.type), cost.stage));
       }
       if (before != nullptr &&
           std::tie(before->stage, before->type) >= std::tie(cost.stage, cost.type)) {
-        return Wrong("unlocked",
-                     "costs with no clock set are not in order; sort them by stage and type, each "
+        return Wrong("default_clocks",
+                     "costs at default clocks are not in order; sort them by stage and type, each "
                      "once");
       }
       before = &cost;
@@ -228,8 +229,8 @@ class Check {
                         IsNumber(cost.energy_joules, 0) && IsNumber(cost.time_std_seconds, 0) &&
                         IsNumber(cost.energy_std_joules, 0);
       if (good) continue;
-      return Wrong("unlocked",
-                   fmt::format("{} of stage {} takes {} s and {} J with no clock set (errors {} s, "
+      return Wrong("default_clocks",
+                   fmt::format("{} of stage {} takes {} s and {} J at default clocks (errors {} s, "
                                "{} J); expected a time above 0, and else numbers >= 0",
                                ComputationTypeName(cost.type), cost.stage, cost.time_seconds,
                                cost.energy_joules, cost.time_std_seconds, cost.energy_std_joules));
@@ -446,7 +447,7 @@ class Assembler {
   Assembler(std::string_view text, Rows rows) : text_(text), rows_(std::move(rows)) {
     // Rows of one option become neighbours, its ranks in an order that does
     // not depend on the file's: sums are the same for every order of rows.
-    for (std::vector<Row>* const rows : {&rows_.rows, &rows_.unlocked}) {
+    for (std::vector<Row>* const rows : {&rows_.rows, &rows_.default_clocks}) {
       std::sort(rows->begin(), rows->end(), [](const Row& a, const Row& b) {
         return std::tuple(OptionKey(a), a.rank, a.offset) <
                std::tuple(OptionKey(b), b.rank, b.offset);
@@ -455,7 +456,7 @@ class Assembler {
   }
 
   Parsed<Profile> Run(std::string_view baseline) {
-    for (const RowSpan rows : {RowSpan(rows_.rows), RowSpan(rows_.unlocked)}) {
+    for (const RowSpan rows : {RowSpan(rows_.rows), RowSpan(rows_.default_clocks)}) {
       if (auto checked = CheckDuplicates(rows); !checked) return tl::unexpected(checked.error());
     }
     if (auto found = FindBaseline(baseline); !found) return tl::unexpected(found.error());
@@ -468,12 +469,13 @@ class Assembler {
       if (auto added = AddStage(stage, &profile); !added) return tl::unexpected(added.error());
       rest = rest.subspan(stage.size());
     }
-    if (auto added = AddUnlocked(&profile); !added) return tl::unexpected(added.error());
+    if (auto added = AddDefaultClockCosts(&profile); !added) return tl::unexpected(added.error());
     profile.notes = CheckProfile(text_, rows_, profile.tables, baseline_knob_ >= 0);
     auto waiting = AssembleWaiting(text_, rows_, profile.num_stages);
     if (!waiting) return tl::unexpected(waiting.error());
     profile.waiting = *std::move(waiting);
-    profile.rows = static_cast<int>(all.size() + rows_.blocking.size() + rows_.unlocked.size());
+    profile.rows =
+        static_cast<int>(all.size() + rows_.blocking.size() + rows_.default_clocks.size());
     profile.tensor_parallel_ranks = static_cast<int>(tp_ranks_.size());
     profile.knobs = std::move(rows_.knobs);
     profile.knob_unit = std::move(rows_.knob_unit);
@@ -619,9 +621,9 @@ class Assembler {
     return {};
   }
 
-  // Adds the costs that were measured with no clock set, on the same ranks as the options.
-  Parsed<void> AddUnlocked(Profile* profile) const {
-    for (RowSpan rest = rows_.unlocked; !rest.empty();) {
+  // Adds the costs that were measured at default clocks, on the same ranks as the options.
+  Parsed<void> AddDefaultClockCosts(Profile* profile) const {
+    for (RowSpan rest = rows_.default_clocks; !rest.empty();) {
       const RowSpan rows = FrontGroup(rest, OptionKey);
       rest = rest.subspan(rows.size());
       const Row& first = rows.front();
@@ -639,12 +641,12 @@ class Assembler {
           FrontGroup(all.subspan(static_cast<std::size_t>(locked - all.begin())), OptionKey);
       if (auto checked = CheckSameRanks(rows, reference); !checked) return checked;
       const Option cost = Aggregate(rows);
-      profile->unlocked.push_back({.stage = first.stage,
-                                   .type = first.type,
-                                   .time_seconds = cost.time_seconds,
-                                   .energy_joules = cost.energy_joules,
-                                   .time_std_seconds = cost.time_std_seconds,
-                                   .energy_std_joules = cost.energy_std_joules});
+      profile->default_clocks.push_back({.stage = first.stage,
+                                         .type = first.type,
+                                         .time_seconds = cost.time_seconds,
+                                         .energy_joules = cost.energy_joules,
+                                         .time_std_seconds = cost.time_std_seconds,
+                                         .energy_std_joules = cost.energy_std_joules});
     }
     return {};
   }
@@ -863,11 +865,11 @@ const OptionTable* Profile::Find(int stage, ComputationType type) const {
   return &*table;
 }
 
-const UnlockedCost* Profile::FindUnlocked(int stage, ComputationType type) const {
-  const auto cost = std::find_if(unlocked.begin(), unlocked.end(), [&](const UnlockedCost& each) {
-    return each.stage == stage && each.type == type;
-  });
-  return cost == unlocked.end() ? nullptr : &*cost;
+const DefaultClockCost* Profile::FindDefaultClockCost(int stage, ComputationType type) const {
+  const auto cost = std::find_if(
+      default_clocks.begin(), default_clocks.end(),
+      [&](const DefaultClockCost& each) { return each.stage == stage && each.type == type; });
+  return cost == default_clocks.end() ? nullptr : &*cost;
 }
 
 Result<Profile> ReadProfile(const std::string& path, const ProfileOptions& options) {

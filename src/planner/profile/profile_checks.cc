@@ -450,8 +450,8 @@ class Checks {
 }  // namespace
 
 std::string OptionName(const Rows& rows, const Row& row) {
-  const std::string label = row.knob == kUnlockedIndex
-                                ? Shown(kUnlockedCell)
+  const std::string label = row.knob == kDefaultClockIndex
+                                ? Shown(kDefaultClockCell)
                                 : Shown(rows.knobs[static_cast<std::size_t>(row.knob)].label);
   return fmt::format("stage {} {} at {}", row.stage, ComputationTypeName(row.type),
                      std::string_view(label).substr(1, label.size() - 2));

@@ -309,13 +309,13 @@ Parsed<Rows> ReadRows(std::string_view text) {
   if (!order) return tl::unexpected(order.error());
   for (BlockingRow& row : result.blocking) {
     row.knob = order->index_of[static_cast<std::size_t>(row.knob)];
-    if (row.knob != kUnlockedIndex) continue;
+    if (row.knob != kDefaultClockIndex) continue;
     return ProblemAt(
         CellOffset(text, *columns, row.offset, Column::kKnob),
         fmt::format(
-            "a row of '{}' cannot be '{}': with no clock set a GPU is taken to wait as at the "
+            "a row of '{}' cannot be '{}': at default clocks a GPU is taken to wait as at the "
             "highest clock; remove this row, or write the clock at which the GPU waited",
-            kBlockingRow, kUnlockedCell));
+            kBlockingRow, kDefaultClockCell));
   }
   // Drop knobs at which no computation was measured.
   std::vector<int> kept(order->knobs.size(), -1);
@@ -323,12 +323,12 @@ Parsed<Rows> ReadRows(std::string_view text) {
   result.rows.reserve(read.size());
   for (Row& row : read) {
     row.knob = order->index_of[static_cast<std::size_t>(row.knob)];
-    (row.knob == kUnlockedIndex ? result.unlocked : result.rows).push_back(row);
-    if (row.knob != kUnlockedIndex) kept[static_cast<std::size_t>(row.knob)] = 0;
+    (row.knob == kDefaultClockIndex ? result.default_clocks : result.rows).push_back(row);
+    if (row.knob != kDefaultClockIndex) kept[static_cast<std::size_t>(row.knob)] = 0;
   }
   if (result.rows.empty()) {
     return ProblemAt(text.size(),
-                     "all computations were measured with no clock set (unlocked); expected rows "
+                     "all computations were measured at default clocks (default); expected rows "
                      "with clocks, too");
   }
   result.knobs.reserve(order->knobs.size());
@@ -459,13 +459,13 @@ Parsed<KnobOrder> KnobReader::Finish(std::string_view text) const {
     return knob.number.kind == NumberKind::kNone;
   };
   const bool are_numbers = !std::all_of(numbers.begin(), numbers.end(), is_label);
-  const auto is_unlocked = [&](std::size_t i) {
-    return are_numbers && labels_[i].text == kUnlockedCell;
+  const auto is_at_default_clocks = [&](std::size_t i) {
+    return are_numbers && labels_[i].text == kDefaultClockCell;
   };
   std::vector<std::size_t> order;
   order.reserve(labels_.size());
   for (std::size_t i = 0; i < labels_.size(); ++i) {
-    if (!is_unlocked(i)) order.push_back(i);
+    if (!is_at_default_clocks(i)) order.push_back(i);
   }
   const auto labels = static_cast<std::size_t>(std::count_if(
       order.begin(), order.end(), [&](std::size_t i) { return is_label(numbers[i]); }));
@@ -488,7 +488,7 @@ Parsed<KnobOrder> KnobReader::Finish(std::string_view text) const {
                     Shown(labels_[other].text), line_of(other)));
   }
   KnobOrder result;
-  result.index_of.assign(labels_.size(), kUnlockedIndex);
+  result.index_of.assign(labels_.size(), kDefaultClockIndex);
   const Unit unit = numbers[order.front()].unit;
   if (are_numbers) {
     for (const std::size_t i : order) {

@@ -73,8 +73,8 @@ struct RankIdentity {
   friend auto operator<=>(const RankIdentity&, const RankIdentity&) = default;
 };
 
-// The knob of rows that were measured with no clock set.
-inline constexpr int kUnlockedIndex = -1;
+// The knob of rows that were measured at default clocks.
+inline constexpr int kDefaultClockIndex = -1;
 
 // One data row. `offset` is that of its record, for messages.
 struct Row {
@@ -106,7 +106,7 @@ struct Rows {
   Columns columns;
   std::vector<Row> rows;              // Of computations, in the order of the text.
   std::vector<BlockingRow> blocking;  // Likewise.
-  std::vector<Row> unlocked;          // Likewise; their knob is kUnlockedIndex.
+  std::vector<Row> default_clocks;    // Likewise; their knob is kDefaultClockIndex.
   // As the profile's.
   std::vector<Knob> knobs;
   std::string knob_unit;
@@ -121,15 +121,15 @@ Parsed<Rows> ReadRows(std::string_view text);
 std::size_t CellOffset(std::string_view text, const Columns& columns, std::size_t offset,
                        Column column);
 
-// Among numbers, the cell of a row that was measured with no clock set. Among labels it is a label.
-inline constexpr std::string_view kUnlockedCell = "unlocked";
+// Among numbers, the cell of a row that was measured at default clocks. Among labels it is a label.
+inline constexpr std::string_view kDefaultClockCell = "default";
 
 // The knobs of a profile once all are known. The fields are the profile's.
 struct KnobOrder {
   std::vector<Knob> knobs;
   std::string knob_unit;
   bool knobs_are_numbers = true;
-  // [label, as KnobReader::Add numbered it] -> knobs; kUnlockedIndex for kUnlockedCell.
+  // [label, as KnobReader::Add numbered it] -> knobs; kDefaultClockIndex for kDefaultClockCell.
   std::vector<int> index_of;
 };
 

@@ -103,13 +103,13 @@ constexpr Field kFiguresFields[] = {
         .Says("Saved against maximum clocks, if the plan's prediction is right. 0 where "
               "the job's figures cannot be believed."),
     Value<&EnergyFigures::compared_joules>("compared_energy_j")
-        .Says("The part of energy_j whose plan was compared with iterations with no clock set."),
+        .Says("The part of energy_j whose plan was compared with iterations at default clocks."),
     Value("measured_saved_j",
           [](const EnergyFigures& sums) {
             return If(sums.compared_joules > 0, sums.measured_joules);
           })
         .Nullable()
-        .Says("What this part saved by that comparison, so against no clock set. "
+        .Says("What this part saved by that comparison, so against default clocks. "
               "Negative: it used more; null: nothing was compared.")};
 constexpr Message<EnergyFigures> kEnergyFigures = {"EnergyFigures", kFiguresFields};
 

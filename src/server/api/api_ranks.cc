@@ -83,28 +83,29 @@ void TakeRows(const JobPointer& job, const CallPointer& call) {
                                   .counter_period_seconds = read->counter_period_seconds,
                                   .sweep = read->sweep,
                                   .notes = std::move(read->notes)};
-  measured.rows.insert(measured.rows.end(), read->unlocked.begin(), read->unlocked.end());
+  measured.rows.insert(measured.rows.end(), read->default_clocks.begin(),
+                       read->default_clocks.end());
   const RowCount count{measured.rows.size()};
   Change(job, call, TakeMeasurements{std::move(measured)},
          [count](const Answer&) { return JsonAnswer(200, kMeasured, count); });
 }
 
-// A list of its own for rows with no clock set, as older clients expect clocks.
+// A list of its own for rows at default clocks, as older clients expect clocks.
 struct Reported {
   std::vector<ProfileKey> rows = {};
   bool done = false;
-  std::vector<ProfileKey> unlocked = {};
+  std::vector<ProfileKey> default_clocks = {};
 };
-constexpr Field kUnlockedCellFields[] = {
+constexpr Field kDefaultClockCellFields[] = {
     Value<&ProfileKey::stage>("stage"),
     Choice<&ProfileKey::type>("instruction", kComputationTypeNames)};
-constexpr Message<ProfileKey> kUnlockedCell = {"UnlockedCell", kUnlockedCellFields};
-constexpr Field kReportedFields[] = {Object<&Reported::rows>("rows", kProfileCell),
-                                     Value<&Reported::done>("done"),
-                                     Object<&Reported::unlocked>("unlocked", kUnlockedCell)
-                                         .Sometimes()
-                                         .UnlessEmpty()
-                                         .Says("Rows with no clock set.")};
+constexpr Message<ProfileKey> kDefaultClockCell = {"DefaultClockCell", kDefaultClockCellFields};
+constexpr Field kReportedFields[] = {
+    Object<&Reported::rows>("rows", kProfileCell), Value<&Reported::done>("done"),
+    Object<&Reported::default_clocks>("default_clocks", kDefaultClockCell)
+        .Sometimes()
+        .UnlessEmpty()
+        .Says("Rows at default clocks.")};
 constexpr Message<Reported> kReported = {"Reported", kReportedFields};
 
 // Tells a rank that goes on with a sweep the rows that it may skip. Another server may have taken
@@ -116,7 +117,8 @@ void ShowMeasurements(const JobPointer& job, const CallPointer& call) {
       const ManagedJob::ReportedRows known = job->RowsOf(rank.rank);
       Reported reported = {.done = known.done};
       for (const ProfileKey& key : known.rows) {
-        (key.clock_mhz == store::kUnlockedMhz ? reported.unlocked : reported.rows).push_back(key);
+        (key.clock_mhz == store::kDefaultClockMhz ? reported.default_clocks : reported.rows)
+            .push_back(key);
       }
       Send(*call, JsonAnswer(200, kReported, reported));
     });

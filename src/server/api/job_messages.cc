@@ -38,15 +38,15 @@ RawJson Compacted(const std::string& json) {
 // Plans.
 
 constexpr Field kAgainstDefaultClocksFields[] = {
-    Value<&UnlockedFigures::iteration_time_seconds>("iteration_time_s")
-        .Says("With no clock set, as the job runs without Perseus."),
-    Value<&UnlockedFigures::energy_joules>("energy_j").Says("Of one pipeline, then."),
-    Value<&UnlockedFigures::slowdown_percent>("slowdown_percent")
+    Value<&DefaultClockFigures::iteration_time_seconds>("iteration_time_s")
+        .Says("At default clocks, as the job runs without Perseus."),
+    Value<&DefaultClockFigures::energy_joules>("energy_j").Says("Of one pipeline, then."),
+    Value<&DefaultClockFigures::slowdown_percent>("slowdown_percent")
         .Says("Of the plan. Below 0: the plan is faster."),
-    Value<&UnlockedFigures::saving_percent>("saving_percent").Says("Of the plan.")};
-constexpr Message<UnlockedFigures> kAgainstDefaultClocks = {
-    "AgainstUnlocked", kAgainstDefaultClocksFields,
-    "The plan against iterations with no clock set, where the profile says their cost; without "
+    Value<&DefaultClockFigures::saving_percent>("saving_percent").Says("Of the plan.")};
+constexpr Message<DefaultClockFigures> kAgainstDefaultClocks = {
+    "AgainstDefaultClocks", kAgainstDefaultClocksFields,
+    "The plan against iterations at default clocks, where the profile says their cost; without "
     "stragglers."};
 
 struct WholeJob {
@@ -115,7 +115,7 @@ struct PlanShown {
 constexpr Field kPlanOfAllFields[] = {
     Base(kPipelinePlan),
     Object<&CurvePlan::saving_interval>("saving_interval", wire::kSavingInterval).Sometimes(),
-    Object<&CurvePlan::unlocked>("unlocked", kAgainstDefaultClocks).Sometimes()};
+    Object<&CurvePlan::default_clocks>("default_clocks", kAgainstDefaultClocks).Sometimes()};
 constexpr Message<CurvePlan> kPlanOfAll = {"", kPlanOfAllFields};
 constexpr Field kExceptionsFields[] = {
     Object<&PlanShown::Exceptions::pipelines>("pipelines", kPipelinePlan)
@@ -255,9 +255,9 @@ constexpr Field kPredictionFields[] = {
     Value<PredictedPlan, &CurvePlan::saving_percent>("saving_percent").Sometimes(),
     Object<PredictedPlan, &CurvePlan::saving_interval>("saving_interval", wire::kSavingInterval)
         .Sometimes(),
-    Object<PredictedPlan, &CurvePlan::unlocked>("unlocked", kAgainstDefaultClocks)
+    Object<PredictedPlan, &CurvePlan::default_clocks>("default_clocks", kAgainstDefaultClocks)
         .Sometimes()
-        .Says("What the comparison measures, as its stretches have no clock set.")};
+        .Says("What the comparison measures, as its stretches run at default clocks.")};
 constexpr Message<Prediction> kPrediction = {"Prediction", kPredictionFields};
 std::optional<Prediction> PredictionOf(const JobView& view) {
   if (view.plan == nullptr || view.plan->curve == nullptr) return std::nullopt;
@@ -282,9 +282,10 @@ std::optional<bool> Agrees(const Compared& compared) {
     return std::nullopt;
   }
   const CurvePlan& plan = *compared.prediction->plan;
-  // The comparison is with no clock set. Where the saving against that is known, it is as sure as
+  // The comparison is at default clocks. Where the saving against that is known, it is as sure as
   // the one against the highest clock, whose interval is then taken.
-  const double differs = plan.unlocked ? plan.unlocked->saving_percent - plan.saving_percent : 0;
+  const double differs =
+      plan.default_clocks ? plan.default_clocks->saving_percent - plan.saving_percent : 0;
   const wire::SavingInterval interval =
       plan.saving_interval.value_or(wire::SavingInterval{plan.saving_percent, plan.saving_percent});
   return 100 * measured.saving->least <= interval.most_percent + differs &&
@@ -320,7 +321,7 @@ constexpr Field kComparedFields[] = {
 constexpr Message<Compared> kCompared = {"MeasuredSaving", kComparedFields};
 
 constexpr std::string_view kSavingsKinds[] = {"predicted", "measured", "estimated"};
-constexpr std::string_view kBaselines[] = {"unlocked"};
+constexpr std::string_view kBaselines[] = {"default_clocks"};
 constexpr Field kSavingsFields[] = {
     Choice("kind", kSavingsKinds,
            [](const JobView& view) {
@@ -330,9 +331,9 @@ constexpr Field kSavingsFields[] = {
            })
         .Says("estimated: in shadow mode nothing is saved; what is predicted is what would have "
               "been"),
-    Choice("baseline", kBaselines, [](const JobView& /*view*/) { return "unlocked"; })
+    Choice("baseline", kBaselines, [](const JobView& /*view*/) { return "default_clocks"; })
         .Sometimes()
-        .Says("What `measured` is against: stretches with no clock set, in which a GPU boosts or "
+        .Says("What `measured` is against: stretches at default clocks, in which a GPU boosts or "
               "is held back by its power cap."),
     Object<PredictionOf>("predicted", kPrediction).Nullable(),
     Object("comparison", wire::kComparison,
@@ -364,7 +365,7 @@ constexpr Field kSavingsFields[] = {
           })
         .Optional()
         .Says(
-            "Mean of the iterations without a plan, which run with no clock set; null: none ran.")};
+            "Mean of the iterations without a plan, which run at default clocks; null: none ran.")};
 
 // Conditions: noise and latency as the ranks measure them, and as plans assume them.
 
@@ -788,7 +789,7 @@ constexpr Field kJobSummaryFields[] = {
              return last == all.rend() ? nullptr : &*last;
            })
         .Optional()
-        .Says("The saving of the newest plan that was compared with no clock set, in "
+        .Says("The saving of the newest plan that was compared with default clocks, in "
               "percent; null: none was compared."),
     Value("believable", [](const JobView& view) { return AreBelievable(view.notes); })
         .Sometimes()

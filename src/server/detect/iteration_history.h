@@ -49,8 +49,8 @@ IterationFigures FiguresOf(const std::vector<Report>& reports) {
 struct IterationCost {
   double seconds = 0;
   std::optional<double> joules = {};  // None: the rank did not tell; then the rest does not count.
-  // Savings of the rank: against maximum clocks as the plan predicts, and against no clock set by a
-  // comparison. Negative: it used more.
+  // Savings of the rank: against maximum clocks as the plan predicts, and against default clocks by
+  // a comparison. Negative: it used more.
   double predicted_joules = 0;
   std::optional<double> measured_saved_joules = {};  // None: the plan was not compared.
 };

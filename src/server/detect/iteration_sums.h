@@ -23,7 +23,7 @@ struct StoredSums {
   std::vector<store::HistoryRow> history = {};  // The last rows of this process.
 };
 
-// Sums of the iterations that ranks reported, by version of the plan; version 0 is no clock set.
+// Sums of the iterations that ranks reported, by version of the plan; version 0 is default clocks.
 // Each write to the store replaces the sum that this process wrote before. So a job that
 // is loaded again must begin with the sums that this process has stored; otherwise a new sum would
 // replace acknowledged reports.

@@ -437,7 +437,7 @@ std::string JobWatch::SlowCause() const {
                      TimesText(1 + growth));
 }
 
-// Results for others: the comparison with no clock set, events, stragglers that plans should
+// Results for others: the comparison at default clocks, events, stragglers that plans should
 // answer, and the view.
 
 void JobWatch::Compare(std::int64_t iteration, const std::vector<WatchedIteration>& reports) {
@@ -462,7 +462,7 @@ void JobWatch::Compare(std::int64_t iteration, const std::vector<WatchedIteratio
   const std::optional<MeasuredSaving> measured = savings_.Of(*version);
   if (!measured || !measured->slowdown) return;
   std::string sentence =
-      fmt::format("plan {} against iterations with no clock set, {} pairs: time {:+.2f} %",
+      fmt::format("plan {} against iterations at default clocks, {} pairs: time {:+.2f} %",
                   *version, measured->pairs, 100 * measured->slowdown->share);
   if (measured->saving) {
     compared_[*version] = measured->saving->share;
@@ -475,7 +475,7 @@ void JobWatch::Compare(std::int64_t iteration, const std::vector<WatchedIteratio
   if (const auto longer = savings_.Longer()) {
     Announce("lengthened", {.iteration = iteration},
              fmt::format("a change of clocks still acts at the end of a stretch of {} iterations: "
-                         "from now on {} of every {} run with no clock set",
+                         "from now on {} of every {} run at default clocks",
                          savings_.blocks().iterations, longer->iterations, longer->every));
   }
 }

@@ -134,7 +134,7 @@ struct IterationTotals {
   double joules = 0;
   // Savings of the iterations that all ranks ran with the plan.
   double predicted_joules = 0;       // Against maximum clocks, by what the plan predicts.
-  double measured_saved_joules = 0;  // By a comparison of this plan with no clock set,
+  double measured_saved_joules = 0;  // By a comparison of this plan at default clocks,
   double measured_lost_joules = 0;   // or lost, where the plan was measured to need more.
 };
 
@@ -223,11 +223,11 @@ struct WatchView {
 // The saving of one rank in one iteration. Negative: it used more.
 struct Saved {
   double predicted_joules = 0;  // Against maximum clocks, by what its plan predicts.
-  // Against no clock set. None: its plan was not compared.
+  // Against default clocks. None: its plan was not compared.
   std::optional<double> measured_saved_joules = {};
 };
 
-// Watches one job's iterations: finds stragglers, and compares the plan with no clock set. Knows
+// Watches one job's iterations: finds stragglers, and compares the plan at default clocks. Knows
 // only the reports that ranks sent to this server. Only its WatchState is durable. One thread at a
 // time.
 class JobWatch {

@@ -100,7 +100,7 @@ bool MeasuredSavings::Belongs(const ComparedIteration& iteration) {
   const std::int64_t number = blocks_.CycleOf(iteration.iteration);
   if (number == dropped_cycle_) return false;
   const bool at_maximum = blocks_.AtMaximum(iteration.iteration);
-  // The plan version of a rank with no clock set says nothing.
+  // The plan version of a rank at default clocks says nothing.
   const bool as_ordered = iteration.is_known && at_maximum == (iteration.plan_version == 0);
   const bool continues =
       !chain_.empty() && iteration.iteration == next_ &&
@@ -146,7 +146,7 @@ std::optional<std::int64_t> MeasuredSavings::Add(const ComparedIteration& iterat
       changed = plan_version_;
       chain_.erase(chain_.begin(), chain_.begin() + 2);
     } else if (chain_.size() == 1 && !at_maximum) {
-      chain_.clear();  // A stretch with no clock set without a plan before it.
+      chain_.clear();  // A stretch at default clocks without a plan before it.
     }
     chain_.push_back({.at_maximum = at_maximum});
   }
@@ -175,7 +175,7 @@ MeasuredSavings::Compared MeasuredSavings::Compare(double Run::Logs::*value) con
   const Run& after = chain_[2];
   const std::int64_t settling =
       std::min(blocks_.iterations / 2, static_cast<int>(Run::kMostKept) / 2);
-  // Places count from the begin of the run with no clock set.
+  // Places count from the begin of the run at default clocks.
   const std::int64_t last = kept(before.last);
   const Part first =
       part_of(before.last, last - std::min(last, (before.length + 1) / 2), last, -last);
@@ -257,12 +257,12 @@ std::optional<MeasuredSaving> MeasuredSavings::Of(std::int64_t plan_version) con
   const Samples& samples = found->second;
   const Figures time = FiguresOf(samples.seconds);
   MeasuredSaving measured{.plan_version = plan_version,
-                    .pairs = samples.pairs,
-                    .energy_pairs = samples.energy_pairs,
-                    .with_seconds = time.with,
-                    .without_seconds = time.without,
-                    .slowdown = time.change,
-                    .settling = time.settling};
+                          .pairs = samples.pairs,
+                          .energy_pairs = samples.energy_pairs,
+                          .with_seconds = time.with,
+                          .without_seconds = time.without,
+                          .slowdown = time.change,
+                          .settling = time.settling};
   if (samples.joules.empty()) return measured;
   const Figures energy = FiguresOf(samples.joules);
   measured.with_joules = energy.with;

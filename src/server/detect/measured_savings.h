@@ -49,12 +49,12 @@ enum class Settling : std::uint8_t {
 };
 inline constexpr EnumNames<Settling, 3> kSettlingNames = {{"unknown", "over", "goes_on"}};
 
-// One version of the plan compared with no clock set.
+// One version of the plan compared with default clocks.
 struct MeasuredSaving {
   std::int64_t plan_version = 0;
-  std::int64_t pairs = 0;         // Stretches with no clock set that were compared by time.
+  std::int64_t pairs = 0;         // Stretches at default clocks that were compared by time.
   std::int64_t energy_pairs = 0;  // Those that were compared by energy.
-  double with_seconds = 0;        // Iteration time with the plan; without: with no clock set.
+  double with_seconds = 0;        // Iteration time with the plan; without: at default clocks.
   double without_seconds = 0;
   double with_joules = 0;  // Of one GPU. 0: GPUs report no energy.
   double without_joules = 0;
@@ -66,7 +66,7 @@ struct MeasuredSaving {
 // One complete iteration of a job.
 struct ComparedIteration {
   std::int64_t iteration = 0;
-  std::int64_t plan_version = 0;  // 0: the iteration ran with no clock set.
+  std::int64_t plan_version = 0;  // 0: the iteration ran at default clocks.
   bool is_known = false;          // All ranks reported that they ran this version.
   int ranks = 0;
   double seconds = 0;  // Maximum over the ranks.
@@ -74,10 +74,10 @@ struct ComparedIteration {
   double joules = 0;  // Mean over energy_ranks.
 };
 
-// Compares iterations under the plan with stretches with no clock set, whose places
+// Compares iterations under the plan with stretches at default clocks, whose places
 // ComparisonBlocks draws at random. Not thread-safe.
 //
-// Each stretch with no clock set gives one sample: it is compared with half of the iterations under
+// Each stretch at default clocks gives one sample: it is compared with half of the iterations under
 // the plan before it and half of those after it. So no iteration is in two samples.
 // - Rare iterations that last far longer: each of the three parts counts by its trimmed mean of
 //   logarithms, and samples by a trimmed mean with the interval of Tukey and McLaughlin.
@@ -106,7 +106,7 @@ class MeasuredSavings {
   // whose figures changed.
   std::optional<std::int64_t> Add(const ComparedIteration& iteration);
 
-  // Blocks twice as long, with the same share of no clock set, once figures are found biased
+  // Blocks twice as long, with the same share at default clocks, once figures are found biased
   // because stretches are too short. It looks after 8, 16, 32, ... pairs of a version: looks after
   // each pair would some time find a bias by chance.
   std::optional<ComparisonBlocks> Longer() const;
@@ -133,7 +133,7 @@ class MeasuredSavings {
   struct Compared {
     double with = 0;
     double without = 0;
-    // By how much the effect of no clock set grows from the first to the second half of as many
+    // By how much the effect of default clocks grows from the first to the second half of as many
     // iterations after a change of clocks, and from the third to the fourth quarter.
     double growth = 0;
     double late_growth = 0;
@@ -154,7 +154,7 @@ class MeasuredSavings {
   // Whether the iteration continues the chain or begins one. If not, its whole cycle is dropped.
   bool Belongs(const ComparedIteration& iteration);
   void Append(const ComparedIteration& iteration, bool at_maximum);
-  // From a plan's run, one with no clock set, and a plan's run.
+  // From a plan's run, one at default clocks, and a plan's run.
   void AddSample();
   Compared Compare(double Run::Logs::*value) const;
   Figures FiguresOf(const std::deque<Compared>& samples) const;

@@ -298,11 +298,11 @@ Outcome<void> CheckMeasurements(const Situation& on, const store::Measurements& 
   }
   const Result<Measurable> measurable = MeasurableOf(on.job.record.settings_json);
   std::size_t locked = 0;
-  std::size_t unlocked = 0;
+  std::size_t default_clocks = 0;
   for (const store::MeasuredRow& row : measured.rows) {
-    const bool is_locked = row.clock_mhz != store::kUnlockedMhz;
-    const std::size_t number = is_locked ? locked++ : unlocked++;
-    auto good = CheckRow(row, is_locked ? "rows" : "unlocked", number, measurable);
+    const bool is_locked = row.clock_mhz != store::kDefaultClockMhz;
+    const std::size_t number = is_locked ? locked++ : default_clocks++;
+    auto good = CheckRow(row, is_locked ? "rows" : "default_clocks", number, measurable);
     if (!good) return good;
   }
   const auto power = measured.blocking_power_watts;

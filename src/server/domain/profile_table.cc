@@ -80,8 +80,8 @@ std::vector<double> Said(const std::vector<const Report*>& reports, float Report
 }  // namespace
 
 std::string ProfileKeyText(const ProfileKey& key) {
-  const std::string at = key.clock_mhz == store::kUnlockedMhz
-                             ? "with no clock set"
+  const std::string at = key.clock_mhz == store::kDefaultClockMhz
+                             ? "at default clocks"
                              : fmt::format("at {} MHz", key.clock_mhz);
   return fmt::format("stage {} {} {}", key.stage, ComputationTypeName(key.type), at);
 }
@@ -143,7 +143,7 @@ bool ProfileTable::HasOneClock(int rank) const {
   if (found == rows_of_rank_.end() || found->second.empty() || !IsDone(rank)) return false;
   std::set<int> clocks;
   for (const ProfileKey& key : found->second) {
-    if (key.clock_mhz != store::kUnlockedMhz) clocks.insert(key.clock_mhz);
+    if (key.clock_mhz != store::kDefaultClockMhz) clocks.insert(key.clock_mhz);
   }
   return clocks.size() <= 1;
 }
@@ -208,10 +208,10 @@ double ProfileTable::BlockingErrorOf(int rank) const {
   return 0;
 }
 
-// A row with no clock set is of use only beside one of its stage and type at a clock: plans need
+// A row at default clocks is of use only beside one of its stage and type at a clock: plans need
 // clocks.
 bool ProfileTable::IsOfUse(const ProfileKey& key) const {
-  if (key.clock_mhz != store::kUnlockedMhz) return true;
+  if (key.clock_mhz != store::kDefaultClockMhz) return true;
   const auto next = cells_.upper_bound(key);
   return next != cells_.end() && next->first.stage == key.stage && next->first.type == key.type;
 }
@@ -260,8 +260,9 @@ std::string ProfileTable::Csv() const {
     const Estimate time = Combine(times, time_errors);
     const Estimate energy = Combine(energies, energy_errors);
     fmt::format_to(out, "{},{},{},{},{},{},{}", key.stage, ComputationTypeName(key.type),
-                   key.clock_mhz == store::kUnlockedMhz ? std::string(profile::kUnlockedCell)
-                                                        : std::to_string(key.clock_mhz),
+                   key.clock_mhz == store::kDefaultClockMhz
+                       ? std::string(profile::kDefaultClockCell)
+                       : std::to_string(key.clock_mhz),
                    time.value, energy.value, time.std, energy.std);
     if (has_work) {
       fmt::format_to(out, ",{},{},{}", CellText(Said(reports, &Report::work)),

@@ -64,7 +64,7 @@ struct PublishedPlan {
   double straggler_seconds = 0;
   double straggler_baseline_seconds = 0;
   std::string sentence;         // Why there is no plan.
-  ComparisonBlocks comparison;  // Iterations that run with no clock set to measure the saving.
+  ComparisonBlocks comparison;  // Iterations that run at default clocks to measure the saving.
   bool gone = false;            // The job was deleted.
   bool profile_wanted = false;  // Ranks must measure.
 

@@ -125,7 +125,7 @@ class WatchFamilies {
               "What these saved against maximum clocks, if their plan's prediction is right.");
   MetricFamily measured_saved_ = Counter(
       "perseus_job_measured_saved_joules_total",
-      "What those of them saved whose plan was compared with no clock set, by that comparison.");
+      "What those of them saved whose plan was compared with default clocks, by that comparison.");
   MetricFamily lost_ =
       Counter("perseus_job_measured_lost_joules_total",
               "What those of them used beyond maximum clocks whose plan was measured to use more.");
@@ -145,7 +145,7 @@ class WatchFamilies {
   MetricFamily longer_ = Gauge("perseus_job_iteration_excess_ratio",
                                "By how much iterations are longer than planned.");
   MetricFamily pairs_ = Gauge("perseus_job_compared_pairs",
-                              "Stretches with the plan and with no clock set that were compared.");
+                              "Stretches with the plan and at default clocks that were compared.");
   MetricFamily compared_ = Gauge("perseus_job_compared_plan_version",
                                  "Version of the plan that the measured saving is of.");
   MetricFamily saving_ =

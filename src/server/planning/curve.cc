@@ -337,14 +337,14 @@ Result<std::shared_ptr<const Curve>> Curve::Make(std::shared_ptr<const Job> job,
   curve->believable_ =
       AreBelievable(curve->job_->NotesAt(curve->frontier_, curve->frontier_.fastest_seconds));
   curve->FindInterval();
-  curve->CompareWithUnlocked();
+  curve->CompareWithDefaultClocks();
   return curve;
 }
 
-// Conditions lengthen an iteration with no clock set as they do one at maximum clocks: neither
+// Conditions lengthen an iteration at default clocks as they do one at maximum clocks: neither
 // changes a clock.
-void Curve::CompareWithUnlocked() {
-  auto iteration = model::UnlockedIterationOf(job_->pipeline);
+void Curve::CompareWithDefaultClocks() {
+  auto iteration = model::DefaultClockIterationOf(job_->pipeline);
   if (!iteration) return;
   if (expected_baseline_ && planned_baseline_.energy_joules > 0) {
     iteration->seconds *= baseline_time_seconds_ / planned_baseline_.iteration_time_seconds;
@@ -354,7 +354,7 @@ void Curve::CompareWithUnlocked() {
     PlanFigures figures;
     figures.iteration_time_seconds = plan.iteration_time_seconds;
     figures.energy_joules = plan.energy_joules;
-    plan.unlocked = model::AgainstUnlocked(*iteration, figures);
+    plan.default_clocks = model::AgainstDefaultClocks(*iteration, figures);
   }
 }
 

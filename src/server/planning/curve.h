@@ -97,9 +97,9 @@ struct CurvePlan {
   double saving_percent = 0;
   // Only of the plan for the target, of a profile that says its errors, and without conditions.
   std::optional<wire::SavingInterval> saving_interval;
-  // Only if the profile has the costs of all computations with no clock set; under the conditions,
+  // Only if the profile has the costs of all computations at default clocks; under the conditions,
   // if there are some.
-  std::optional<UnlockedFigures> unlocked;
+  std::optional<DefaultClockFigures> default_clocks;
   std::vector<std::uint16_t> knobs;  // [computation]
   Waiting waiting = Waiting::kSetClock;
   // Only for a job with conditions. The figures above then hold under these conditions.
@@ -179,7 +179,7 @@ class Curve {
   Result<void> AddPlan(const store::PlanRecord& record,
                        const std::optional<ExpectedFigures>& expected, Waiting waiting);
   void FindInterval();
-  void CompareWithUnlocked();
+  void CompareWithDefaultClocks();
   std::set<std::int64_t> StalePlans() const;
 
   std::shared_ptr<const Job> job_;

@@ -200,8 +200,8 @@ TimeCorrection CorrectTimes(const CostedPipeline& profiled, const std::vector<Me
   for (OptionTable& table : profile->tables) {
     Correct(factor_of(table.stage), all, &table, profile);
   }
-  // Else plans would be compared with other GPUs with no clock set.
-  for (UnlockedCost& cost : profile->unlocked) {
+  // Else plans would be compared with other GPUs at default clocks.
+  for (DefaultClockCost& cost : profile->default_clocks) {
     const double factor = factor_of(cost.stage);
     cost.time_seconds *= factor;
     cost.time_std_seconds *= factor;

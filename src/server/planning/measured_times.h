@@ -40,7 +40,7 @@ struct TimeCorrection {
 // its computations, as its GPUs are faster or slower than those of the profile; a stage that was
 // not measured has the factor common to the others. Where the profile states standard errors
 // (OptionErrors), an option that training has run also takes the mean of both, by their errors.
-// Options with no clock set take the factor of their stage, too. Energies keep their power. A time
+// Options at default clocks take the factor of their stage, too. Energies keep their power. A time
 // that is more than kMostOff off corrects nothing: there is another cause, which "drift" tells. Nor
 // does one of a kind whose work differs between microbatches.
 TimeCorrection CorrectTimes(const CostedPipeline& profiled, const std::vector<MeasuredTime>& times,

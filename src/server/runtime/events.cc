@@ -176,7 +176,7 @@ void EventHub::Run() {
     std::vector<std::shared_ptr<const Event>> batch(events_.begin() + (first - oldest),
                                                     events_.begin() + (end - oldest + 1));
     {
-      const MutexUnlock unlocked(mutex_);
+      const MutexUnlock open_again(mutex_);
       std::erase_if(listeners_, [&](Entry& entry) {
         // Tests listeners also when nothing happens, so that closed ones are found.
         return (has_new && !entry.listener(nullptr)) || !Deliver(batch, oldest, &entry);

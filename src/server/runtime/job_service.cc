@@ -273,7 +273,7 @@ void JobService::TickAll() {
   const MutexLock lock(stop_mutex_);
   while (!stopping_) {
     if (stop_.WaitUntil(stop_mutex_, std::chrono::steady_clock::now() + pause)) continue;
-    const MutexUnlock unlocked(stop_mutex_);
+    const MutexUnlock open_again(stop_mutex_);
     TickOnce();
     if (const double now = Now().seconds; now - looked_at > period) {
       readers_.Post([this] { MeasureClock(); });

@@ -82,7 +82,7 @@ class PERSEUS_CAPABILITY("strand") Strand {
     is_draining_ = true;
     while (!effects_.empty()) {
       std::vector<Effect> effects = std::exchange(effects_, {});
-      const MutexUnlock unlocked(mutex_);
+      const MutexUnlock open_again(mutex_);
       for (Effect& effect : effects) {
         Do(effect);
         effect = nullptr;  // Its captures may call back: it goes without the mutex.

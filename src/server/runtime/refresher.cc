@@ -66,7 +66,7 @@ void Refresher::Run() {
       next->second.is_asked = false;
       next->second.is_running = true;
       {
-        const MutexUnlock unlocked(mutex_);
+        const MutexUnlock open_again(mutex_);
         RunOne(id);
       }
       const Clock::time_point end = Clock::now();

@@ -79,7 +79,7 @@ class Readers {
       if (stopping_) return;
       Task task = std::move(tasks_.front());
       tasks_.pop_front();
-      const MutexUnlock unlocked(mutex_);
+      const MutexUnlock open_again(mutex_);
       try {
         task();
       } catch (const std::exception& exception) {

@@ -104,12 +104,12 @@ double Worker::Lasting(double seconds) const {
 }
 
 Result<std::optional<std::string>> Worker::Claim(store::WorkKind kind) {
-  const MutexUnlock unlocked(mutex_);
+  const MutexUnlock open_again(mutex_);
   return store_.ClaimWork(Lasting(options_.lease_seconds), kind);
 }
 
 Result<bool> Worker::Renew(const std::string& job) {
-  const MutexUnlock unlocked(mutex_);
+  const MutexUnlock open_again(mutex_);
   return store_.RenewWork(job, Lasting(options_.lease_seconds));
 }
 

@@ -110,7 +110,7 @@ struct RankRecord {
   std::vector<int> clocks_mhz = {};
 };
 
-using wire::kUnlockedMhz;
+using wire::kDefaultClockMhz;
 using wire::MeasuredRow;
 using wire::MeasuredWaiting;
 using wire::SweepCost;
@@ -265,7 +265,7 @@ struct HistoryRow {
   double joules = 0;
   // Savings against maximum clocks, as their plan predicts. Negative: they needed more.
   double predicted_joules = 0;
-  // Of the reports whose plan was compared with no clock set: energy, and savings by that
+  // Of the reports whose plan was compared with default clocks: energy, and savings by that
   // comparison.
   double compared_joules = 0;
   double measured_saved_joules = 0;
@@ -298,8 +298,8 @@ struct HistoryQuery {
   std::size_t most = 200'000;  // One more is read, so that it shows.
 };
 
-// The operator's settings, as JSON, for detecting stragglers and for comparing plans with no clock
-// set. Empty: the default settings.
+// The operator's settings, as JSON, for detecting stragglers and for comparing plans with default
+// clocks. Empty: the default settings.
 struct DetectionChange {
   std::string job = {};
   std::string detection_json = {};

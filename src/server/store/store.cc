@@ -252,7 +252,7 @@ void Writer::WriteAll() {
     writing_ = batch.size();
     writing_since_ = batch.front().added;
     {
-      const MutexUnlock unlocked(mutex_);
+      const MutexUnlock open_again(mutex_);
       CommitBatch(&batch);
     }
     writing_ = 0;
@@ -466,7 +466,7 @@ void Writer::NotifyAll() {
     acknowledgements_.pop_front();
     is_notifying_ = true;
     {
-      const MutexUnlock unlocked(mutex_);
+      const MutexUnlock open_again(mutex_);
       Notify(next);
       next = {};  // Frees the callback now, not with the next one.
     }

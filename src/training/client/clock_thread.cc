@@ -103,7 +103,7 @@ class Profiler {
     const std::vector<std::string> reasons = device::ThrottleNames(conditions->throttle_reasons);
     sweep_.AddConditions(conditions->temperature_celsius, !reasons.empty());
     for (const std::string& reason : reasons) {
-      if (sweep_.measures_unlocked()) break;  // So it runs without Perseus.
+      if (sweep_.measures_default_clocks()) break;  // So it runs without Perseus.
       sweep_.Note("the card was held back while it was measured: " + reason);
     }
     if (conditions->mig) sweep_.Note("MIG is on: the energy counter is that of the whole card");
@@ -113,7 +113,7 @@ class Profiler {
   }
 
   int clock_mhz() const { return sweep_.clock_mhz(); }  // The clock to lock now; 0: none.
-  bool measures_unlocked() const { return sweep_.measures_unlocked(); }
+  bool measures_default_clocks() const { return sweep_.measures_default_clocks(); }
   void ClockInEffect(std::int64_t at_ns) { sweep_.ClockInEffect(at_ns); }
   bool clock_in_effect() const { return sweep_.clock_in_effect(); }
   void ClockLost() { sweep_.ClockLost(); }
@@ -332,7 +332,7 @@ class ClockThread {
     profile_asked_ = wish.number;
     sweep_reported_ = false;
     measure::SweepSettings settings = state_->settings().sweep;
-    settings.unlocked = true;
+    settings.default_clocks = true;
     sweep_.emplace(caller_.info().clocks_mhz, settings, wish.left_mhz);
     // The sweep's clocks are not its plan's, nor late ones. Follow() resumes it.
     follower_.Pause();
@@ -342,7 +342,7 @@ class ClockThread {
     }
   }
 
-  void SweepUnlocked(std::int64_t now_ns) {
+  void SweepDefaultClocks(std::int64_t now_ns) {
     if (sweep_->clock_in_effect()) return;
     if (follower_.clock_mhz() == 0 && !holds_clock_) {
       sweep_->ClockInEffect(MonotonicNs());
@@ -351,7 +351,7 @@ class ClockThread {
         sweep_->ClockInEffect(MonotonicNs() + caller_.latency().SettlingNs(0));
       } else {
         sweep_->GiveUp(
-            "the clock was not given back, so nothing was measured with no clock set (unlocked)");
+            "the clock was not given back, so nothing was measured at default clocks (default)");
       }
     }
   }
@@ -363,7 +363,7 @@ class ClockThread {
       return;
     }
     const int mhz = sweep_->clock_mhz();
-    if (sweep_->measures_unlocked()) return SweepUnlocked(now_ns);
+    if (sweep_->measures_default_clocks()) return SweepDefaultClocks(now_ns);
     if (mhz == 0) return;
     if (sweep_->at_driver_clocks()) {
       if (!sweep_->clock_in_effect()) sweep_->ClockInEffect(MonotonicNs());

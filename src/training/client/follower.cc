@@ -363,7 +363,7 @@ void Follower::BeginRow(const ComputationId& id, std::int64_t at_ns) {
   } else {
     Row& row = rows_[static_cast<std::size_t>(next)];
     const std::int64_t since = next == 0 ? iteration_begin_ns_ : row_end_ns_;
-    // With no clock set all is shorter than what is to be predicted.
+    // At default clocks all is shorter than what is to be predicted.
     if (!compares_ && !has_device_times_) {
       LearnGap(static_cast<double>(at_ns - since), &row);
     }

@@ -172,7 +172,7 @@ class Follower {
   void Pause() { paused_ = true; }
   void Resume() { paused_ = false; }
 
-  // Whether this iteration runs with no clock set for comparison.
+  // Whether this iteration runs at default clocks for comparison.
   bool compares() const { return in_iteration_ && compares_; }
   // Whether a plan is followed now.
   bool Follows() const { return !clocks_.empty() && strikes_ < kMaxStrikes && !paused_; }
@@ -305,7 +305,7 @@ class Follower {
   bool in_iteration_ = false;
   bool lost_ = false;          // This iteration's order is not the plan's.
   bool may_be_quiet_ = false;  // This iteration may have begun before its plan came.
-  bool compares_ = false;      // This iteration runs with no clock set for comparison.
+  bool compares_ = false;      // This iteration runs at default clocks for comparison.
   bool has_device_times_ = false;
   int strikes_ = 0;
   std::int64_t iteration_ = 0;

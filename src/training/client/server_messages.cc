@@ -89,13 +89,13 @@ constexpr Message<measure::SweepCost> kSweep = {"Sweep", kSweepFields};
 struct MeasurementsMessage {
   int rank = 0;
   ProfileReport report;  // Its rows are those of clocks.
-  std::vector<Estimate> unlocked;
+  std::vector<Estimate> default_clocks;
 };
 using Measured = MeasurementsMessage;
 constexpr Field kMeasurementsFields[] = {
     Value<&Measured::rank>("rank"),
     Object<&Measured::report, &ProfileReport::rows>("rows", kEstimate),
-    Object<&Measured::unlocked>("unlocked", kEstimate).UnlessEmpty().Sometimes(),
+    Object<&Measured::default_clocks>("default_clocks", kEstimate).UnlessEmpty().Sometimes(),
     Value("blocking_power_w",
           [](const Measured& measured) -> std::optional<double> {
             if (!measured.report.blocking) return std::nullopt;
@@ -364,13 +364,13 @@ constexpr Field kReportedRowFields[] = {
     Value<&ReportedRow::stage>("stage").In({.least = -1}),
     Value<&ReportedRow::mhz>("frequency").In({.least = 1, .most = kMostMhz})};
 constexpr Message<ReportedRow> kReportedRow = {"ReportedRow", kReportedRowFields};
-constexpr Field kUnlockedRowFields[] = {Value<&ReportedRow::instruction>("instruction"),
-                                        Value<&ReportedRow::stage>("stage").In({.least = -1})};
-constexpr Message<ReportedRow> kUnlockedRow = {"UnlockedRow", kUnlockedRowFields};
+constexpr Field kDefaultClockRowFields[] = {Value<&ReportedRow::instruction>("instruction"),
+                                            Value<&ReportedRow::stage>("stage").In({.least = -1})};
+constexpr Message<ReportedRow> kDefaultClockRow = {"DefaultClockRow", kDefaultClockRowFields};
 constexpr Field kReportedFields[] = {
     Value<&ReportedRows::done>("done").Optional(),
     Object<&ReportedRows::rows>("rows", kReportedRow),
-    Object<&ReportedRows::rows>("unlocked", kUnlockedRow).Optional()};
+    Object<&ReportedRows::rows>("default_clocks", kDefaultClockRow).Optional()};
 constexpr Message<ReportedRows> kReported = {"ReportedRows", kReportedFields};
 
 struct Trouble {
@@ -417,10 +417,10 @@ Result<ReportedRows> ParseReportedRows(std::string_view json) {
 std::string FormatMeasurements(int rank, ProfileReport report) {
   Measured measured = {rank, std::move(report), {}};
   std::vector<Estimate>& rows = measured.report.rows;
-  const auto is_of_clock = [](const Estimate& row) { return row.mhz != measure::kUnlockedMhz; };
-  const auto unlocked = std::stable_partition(rows.begin(), rows.end(), is_of_clock);
-  measured.unlocked.assign(unlocked, rows.end());
-  rows.erase(unlocked, rows.end());
+  const auto is_of_clock = [](const Estimate& row) { return row.mhz != measure::kDefaultClockMhz; };
+  const auto default_clocks = std::stable_partition(rows.begin(), rows.end(), is_of_clock);
+  measured.default_clocks.assign(default_clocks, rows.end());
+  rows.erase(default_clocks, rows.end());
   std::vector<std::string>& notes = measured.report.notes;
   if (notes.size() > kMostReportedNotes) notes.resize(kMostReportedNotes);
   for (std::string& note : notes) note.resize(std::min(note.size(), kMostReportedNoteBytes));

@@ -174,7 +174,7 @@ double LogLikelihood(const Cholesky& factor, const std::vector<double>& deviatio
 }  // namespace
 
 double CovarianceOfCurves(const CurvePoint& a, const CurvePoint& b, const CurvePrior& prior) {
-  if (a.unlocked != b.unlocked) return 0;
+  if (a.default_clocks != b.default_clocks) return 0;
   if (a.curve != b.curve) {
     return prior.jumps_are_shared && a.below == b.below ? prior.jump * prior.jump : 0;
   }

@@ -106,10 +106,10 @@ inline constexpr std::array<double, 4> kMemories = {0, 3, 12, 48};
 // A value of a curve.
 struct CurvePoint {
   std::size_t curve = 0;
-  double below = 0;       // By which share the clock is below the highest one, 0 to 1.
-  bool apart = false;     // Measured under throttling: it gives no information about other clocks.
-  bool unlocked = false;  // Measured with no clock set: the same, and a curve of its own.
-  double visit = 0;       // Number of the visit, in the order of time.
+  double below = 0;    // By which share the clock is below the highest one, 0 to 1.
+  bool apart = false;  // Measured under throttling: it gives no information about other clocks.
+  bool default_clocks = false;  // Measured at default clocks: the same, and a curve of its own.
+  double visit = 0;             // Number of the visit, in the order of time.
 };
 
 // Covariance of what is measured at the points, without errors of single computations.

@@ -21,15 +21,15 @@ struct Kind {
   friend auto operator<=>(const Kind&, const Kind&) = default;
 };
 
-// The clock of what is measured with no clock set: as the card runs a job without Perseus.
-inline constexpr int kUnlockedMhz = 0;
+// The clock of what is measured at default clocks: as the card runs a job without Perseus.
+inline constexpr int kDefaultClockMhz = 0;
 
 // The estimated cost of computations of one kind at one clock. `..._std` are standard errors of the
 // estimates; `..._residual_std` are standard deviations of single computations.
 inline constexpr std::size_t kErrorSources = 8;  // At most, of times and of powers.
 struct Estimate {
   Kind kind;
-  int mhz = 0;  // Or kUnlockedMhz.
+  int mhz = 0;  // Or kDefaultClockMhz.
   double seconds = 0;
   double joules = 0;
   std::int64_t samples = 0;  // 0: not measured, but interpolated between neighbouring clocks.

@@ -232,11 +232,11 @@ struct FittedWatts {
 
 // The point of a kind's curve that a record measured.
 CurvePoint PointOf(const ClockRecord& record, std::size_t kind, int highest_mhz) {
-  const bool unlocked = record.mhz == kUnlockedMhz;
+  const bool default_clocks = record.mhz == kDefaultClockMhz;
   return {.curve = kind,
-          .below = unlocked ? 0 : 1 - static_cast<double>(record.mhz) / highest_mhz,
+          .below = default_clocks ? 0 : 1 - static_cast<double>(record.mhz) / highest_mhz,
           .apart = record.throttled,
-          .unlocked = unlocked,
+          .default_clocks = default_clocks,
           .visit = record.visit};
 }
 
@@ -424,7 +424,7 @@ class Problem {
                                  {.column = kRestColumn, .unknown = kRestColumn}};
     if (pauses_.by_clock()) {
       const int mhz = records_[record].mhz;
-      const auto shape = WaitingShape(mhz == kUnlockedMhz ? follows_mhz_ : mhz, follows_mhz_);
+      const auto shape = WaitingShape(mhz == kDefaultClockMhz ? follows_mhz_ : mhz, follows_mhz_);
       for (std::size_t i = 0; i < kWaitingSpreads.size(); ++i) {
         places.push_back(
             {.column = kWaitingColumn, .unknown = kFirstSlope + i, .weight = shape[i + 1]});
@@ -719,8 +719,8 @@ std::vector<Target> TargetsOf(const std::vector<ClockRecord>& records, std::size
 std::set<int, std::greater<>> MeasuredClocks(const std::vector<ClockRecord>& records) {
   std::set<int, std::greater<>> clocks;
   for (const ClockRecord& record : records) {
-    const bool unlocked = record.mhz == kUnlockedMhz;
-    if (!record.predicted && !record.throttled && !unlocked && record.stretches.stretches > 0)
+    const bool default_clocks = record.mhz == kDefaultClockMhz;
+    if (!record.predicted && !record.throttled && !default_clocks && record.stretches.stretches > 0)
       clocks.insert(record.mhz);
   }
   return clocks;

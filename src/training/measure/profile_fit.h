@@ -121,7 +121,7 @@ std::vector<int> ThrottledClocks(const std::vector<Estimate>& rows);
 
 // All measurements of one visit to a clock.
 struct ClockRecord {
-  int mhz = 0;       // Or kUnlockedMhz.
+  int mhz = 0;       // Or kDefaultClockMhz.
   double visit = 0;  // Its number, in the order of time.
   bool throttled = false;
   std::optional<double> temperature_celsius;
@@ -156,9 +156,9 @@ struct ProfileFit {
 };
 
 // Estimates times, energies and blocking power of all clocks in one fit. Each kind is a curve over
-// the clocks (curve.h), on which what was measured with no clock set is not. Blocking power is one
+// the clocks (curve.h), on which what was measured at default clocks is not. Blocking power is one
 // number, or, in a thorough fit and where it shows to depend on the clock, a curve of its own
-// (waiting_curve.h); with no clock set it is taken to be that at the highest one. Several records
+// (waiting_curve.h); at default clocks it is taken to be that at the highest one. Several records
 // may be of one clock. Standard errors are those of the posterior. If two kinds always run in the
 // same mix, the fit cannot separate their power: both get the mean, with a large standard error.
 //

@@ -39,16 +39,17 @@ Sweep::Sweep(const std::vector<int>& clocks_mhz, const SweepSettings& settings)
 
 void Sweep::Leave(const std::vector<int>& clocks_mhz) {
   order_.Leave(clocks_mhz);
-  left_unlocked_ =
-      std::find(clocks_mhz.begin(), clocks_mhz.end(), kUnlockedMhz) != clocks_mhz.end();
+  left_default_clocks_ =
+      std::find(clocks_mhz.begin(), clocks_mhz.end(), kDefaultClockMhz) != clocks_mhz.end();
   EndIfAllIsMeasured();
 }
 
-// At the driver's clocks, the highest clock's record is the unlocked one.
+// At the driver's clocks, the highest clock's record is the default_clocks one.
 void Sweep::EndIfAllIsMeasured() {
   if (clock_mhz() != 0) return;
-  ended_ = unlocked_ || !settings_.unlocked || left_unlocked_ || at_driver_clocks_;
-  unlocked_ = !ended_;
+  ended_ =
+      at_default_clocks_ || !settings_.default_clocks || left_default_clocks_ || at_driver_clocks_;
+  at_default_clocks_ = !ended_;
 }
 
 void Sweep::ClockInEffect(std::int64_t at_ns) { in_effect_ns_ = at_ns; }
@@ -158,13 +159,13 @@ void Sweep::Count(const Recorded& recorded) {
 // Savings are measured against no clock, too, to which the sweep never comes back.
 int Sweep::WantedIterations() const {
   const bool only_once = order_.clocks() < kFewestToGoBack && again_.empty();
-  const bool longer = unlocked_ || (clock_mhz() == order_.highest_mhz() && only_once);
+  const bool longer = at_default_clocks_ || (clock_mhz() == order_.highest_mhz() && only_once);
   return (longer ? 2 : 1) * settings_.iterations;
 }
 
 // Seen at another clock than was asked for, most of the time.
 bool Sweep::ClockDidNotTake() {
-  if (at_driver_clocks_ || unlocked_) return false;
+  if (at_driver_clocks_ || at_default_clocks_) return false;
   int looks = 0;
   std::pair<int, int> most = {0, 0};
   for (const auto& [mhz, count] : clocks_seen_) {
@@ -183,7 +184,8 @@ void Sweep::MeasuredClock() {
   ClockRecord record;
   record.mhz = clock_mhz();
   record.visit = static_cast<double>(visits_++);
-  record.throttled = throttled_ && !unlocked_;  // A power cap is a part of how it runs then.
+  record.throttled =
+      throttled_ && !at_default_clocks_;  // A power cap is a part of how it runs then.
   if (celsius_count_ > 0) record.temperature_celsius = celsius_sum_ / celsius_count_;
   record.times = SummariesOf(windows_, kinds_.size());
   std::vector<KindScale> scales;
@@ -213,8 +215,8 @@ void Sweep::MeasuredClock() {
     NextClock(fit);
     return;
   }
-  Note(unlocked_
-           ? fmt::format("with no clock set the energy counter said too little in {} iterations, "
+  Note(at_default_clocks_
+           ? fmt::format("at default clocks the energy counter said too little in {} iterations, "
                          "so no saving against that is stated",
                          whole_iterations_)
            : fmt::format("at {} MHz the energy counter said too little in {} iterations; this "
@@ -242,7 +244,7 @@ void Sweep::LearnHabit() {
 }
 
 void Sweep::NextClock(const ProfileFit& fit) {
-  if (unlocked_) {
+  if (at_default_clocks_) {
     // That was the last.
   } else if (again_.empty()) {
     order_.Next(fit.rows, fit.blocking, fit.jump);
@@ -283,7 +285,7 @@ void Sweep::GoBack(const ProfileFit& fit) {
 // measured clock that the card follows.
 int Sweep::MarkThrottled() {
   std::vector<Estimate> rows = FitProfile(kinds_, records_, false).rows;
-  std::erase_if(rows, [](const Estimate& row) { return row.mhz == kUnlockedMhz; });
+  std::erase_if(rows, [](const Estimate& row) { return row.mhz == kDefaultClockMhz; });
   const std::vector<int> clocks = ThrottledClocks(rows);
   int follows_mhz = 0;
   for (ClockRecord& record : records_) {

@@ -22,7 +22,7 @@ namespace perseus::measure {
 struct SweepSettings {
   int iterations = 5;  // Complete iterations at each clock.
   int settling = 1;    // Iterations to skip after a change of clock, including that of the change.
-  bool unlocked = false;  // At the end, measure with no clock set, too (kUnlockedMhz).
+  bool default_clocks = false;  // At the end, measure at default clocks, too (kDefaultClockMhz).
   OrderSettings order;
 };
 
@@ -46,7 +46,7 @@ struct SweepCost {
 // of the clocks (at most kMostReturns) and to doubtful ones: only what is measured twice tells how
 // much the card drifts.
 //
-// Last of all it may measure with no clock set, which says what the job took before Perseus. Last,
+// Last of all it may measure at default clocks, which says what the job took before Perseus. Last,
 // as the card is then as warm as in training (a cold one boosts higher, and draws less), and as the
 // clock is given back then anyway. If the sweep ends early, this is what is missing; no plan needs
 // it.
@@ -57,12 +57,12 @@ class Sweep {
  public:
   Sweep(const std::vector<int>& clocks_mhz, const SweepSettings& settings);
 
-  // Skips clocks (or kUnlockedMhz) that were measured and reported before a restart. Call it before
-  // anything else.
+  // Skips clocks (or kDefaultClockMhz) that were measured and reported before a restart. Call it
+  // before anything else.
   void Leave(const std::vector<int>& clocks_mhz);
 
   // Whether no clock is to be set now, and that is what is measured.
-  bool measures_unlocked() const { return unlocked_ && !ended_; }
+  bool measures_default_clocks() const { return at_default_clocks_ && !ended_; }
   // The clock to lock now; 0: none.
   int clock_mhz() const {
     return ended_ ? 0 : again_.empty() ? order_.clock_mhz() : again_.front();
@@ -150,8 +150,8 @@ class Sweep {
   SweepSettings settings_;
   ClockOrder order_;
   bool at_driver_clocks_ = false;
-  bool unlocked_ = false;  // All clocks are measured: now with no clock set.
-  bool left_unlocked_ = false;
+  bool at_default_clocks_ = false;  // All clocks are measured: now at default clocks.
+  bool left_default_clocks_ = false;
   bool ended_ = false;
   bool done_ = false;
 

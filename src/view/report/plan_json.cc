@@ -41,7 +41,8 @@ Json RowFigures(const ReportRow& row) {
   if (row.saving_interval) {
     json[std::string(model::kSavingIntervalGroup)] = FiguresJson(*row.saving_interval);
   }
-  if (row.unlocked) json[std::string(model::kUnlockedGroup)] = FiguresJson(*row.unlocked);
+  if (row.default_clocks)
+    json[std::string(model::kDefaultClocksGroup)] = FiguresJson(*row.default_clocks);
   if (row.discrete_bound) {
     json[std::string(model::kDiscreteBoundGroup)] = FiguresJson(*row.discrete_bound);
   }

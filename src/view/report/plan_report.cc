@@ -347,7 +347,7 @@ class PlanPage {
              "{} \u2192 {} an iteration{}", energy_.Text(baseline_.energy_joules),
              energy_.Text(chosen_.energy_joules),
              (chosen_.saving_interval ? "; " + IntervalText(*chosen_.saving_interval) : "") +
-                 Unlocked()),
+                 DefaultClocks()),
          ClassOfSaving(chosen_.saving_percent)},
         {"Iteration time", time_.Text(chosen_.iteration_time_seconds),
          fmt::format("{} against {}", ChangePercent(slower, 2), baseline_name_)},
@@ -358,12 +358,13 @@ class PlanPage {
          "above the least possible energy"}};
   }
 
-  std::string Unlocked() const {
-    if (!chosen_.unlocked) return "";
+  std::string DefaultClocks() const {
+    if (!chosen_.default_clocks) return "";
     const std::string iteration =
-        fmt::format("{} and {}", time_.Text(chosen_.unlocked->iteration_time_seconds),
-                    energy_.Text(chosen_.unlocked->energy_joules));
-    return "; " + UnlockedText(*chosen_.unlocked, iteration, ProfileOrigin(pipeline_.modelled));
+        fmt::format("{} and {}", time_.Text(chosen_.default_clocks->iteration_time_seconds),
+                    energy_.Text(chosen_.default_clocks->energy_joules));
+    return "; " +
+           DefaultClocksText(*chosen_.default_clocks, iteration, ProfileOrigin(pipeline_.modelled));
   }
 
   // Figures of the plan by the emulator, not on paper.

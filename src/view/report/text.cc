@@ -119,15 +119,15 @@ std::string_view ProfileOrigin(std::string_view modelled) {
   return modelled.empty() ? "as the profile says" : "modelled";
 }
 
-std::string UnlockedText(const UnlockedFigures& unlocked, std::string_view iteration,
-                         std::string_view origin) {
-  const std::string change = FixedText(std::abs(unlocked.slowdown_percent), 2);
+std::string DefaultClocksText(const DefaultClockFigures& default_clocks, std::string_view iteration,
+                              std::string_view origin) {
+  const std::string change = FixedText(std::abs(default_clocks.slowdown_percent), 2);
   std::string longer =
-      fmt::format("{} % {}", change, unlocked.slowdown_percent > 0 ? "longer" : "less time");
+      fmt::format("{} % {}", change, default_clocks.slowdown_percent > 0 ? "longer" : "less time");
   if (change == FixedText(0, 2)) longer = "as long";
-  const double saved = unlocked.saving_percent;
+  const double saved = default_clocks.saving_percent;
   return fmt::format(
-      "with no clock set one iteration takes {} ({}); the plan uses {} % {} energy "
+      "at default clocks one iteration takes {} ({}); the plan uses {} % {} energy "
       "and takes {}",
       iteration, origin, FixedText(std::abs(saved), 2), saved < 0 ? "more" : "less", longer);
 }

@@ -45,10 +45,10 @@ std::string IntervalText(const SavingInterval& interval);
 // The source of a figure that follows from a profile and was not measured as such; `modelled`:
 // Profile::modelled.
 std::string_view ProfileOrigin(std::string_view modelled);
-// "with no clock set one iteration takes 5.2 s and 2,195 J (modelled); the plan uses 12.3 % less
+// "at default clocks one iteration takes 5.2 s and 2,195 J (modelled); the plan uses 12.3 % less
 // energy and takes 0.4 % longer". `iteration`: its time and energy; `origin`: who says so.
-std::string UnlockedText(const UnlockedFigures& unlocked, std::string_view iteration,
-                         std::string_view origin);
+std::string DefaultClocksText(const DefaultClockFigures& default_clocks, std::string_view iteration,
+                              std::string_view origin);
 // A saving: 12.3 -> "12.3 %"; "−1.0 %" of what costs more.
 std::string SavingPercent(double saving_percent, int decimals);
 

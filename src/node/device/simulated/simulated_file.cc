@@ -69,7 +69,7 @@ std::string FirstBytes(const SimulatedConfig& config) {
     const SimulatedGpuConfig& gpu = config.gpus[i];
     std::memcpy(bytes.data() + ConfigsAt() + i * sizeof(gpu), &gpu, sizeof(gpu));
     ModelState state;
-    state.clock = gpu.model.unlocked();
+    state.clock = gpu.model.default_clock();
     state.slowdown = gpu.slowdown;
     const std::size_t at = GpusAt(count) + i * sizeof(SharedGpu) + offsetof(SharedGpu, states);
     std::memcpy(bytes.data() + at, &state, sizeof(state));
@@ -232,7 +232,7 @@ namespace {
 // Whether every index is inside its array, whatever wrote into the file.
 bool IsSane(const ModelGpu& gpu, const ModelState& state) {
   const auto is_clock = [&](std::int32_t clock) {
-    return clock >= 0 && (clock < gpu.clock_count || clock == gpu.unlocked());
+    return clock >= 0 && (clock < gpu.clock_count || clock == gpu.default_clock());
   };
   if (!is_clock(state.clock) || state.locked >= gpu.clock_count) return false;
   if (state.kernel_slot < 0 || state.kernel_slot > 1) return false;

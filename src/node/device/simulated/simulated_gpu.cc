@@ -69,12 +69,12 @@ void FillKernel(const Kernel& kernel, const ModelGpu& gpu, double most_watts, Mo
   };
   for (int clock = 0; clock < gpu.clock_count; ++clock)
     set(clock, CostAt(kernel, gpu.MhzOf(clock)));
-  if (gpu.boost_mhz != 0) set(gpu.unlocked(), CostAt(kernel, gpu.boost_mhz));
+  if (gpu.boost_mhz != 0) set(gpu.default_clock(), CostAt(kernel, gpu.boost_mhz));
 }
 
 // At any clock, at least.
 bool DrawsIdlePower(const ModelKernel& kernel, const ModelGpu& gpu, double slowdown) {
-  for (std::size_t i = 0; i <= static_cast<std::size_t>(gpu.unlocked()); ++i) {
+  for (std::size_t i = 0; i <= static_cast<std::size_t>(gpu.default_clock()); ++i) {
     if (kernel.joules[i] < gpu.idle_watts * kernel.seconds[i] * slowdown) return false;
   }
   return true;

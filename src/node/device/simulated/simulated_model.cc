@@ -133,7 +133,7 @@ double RequestClock(const ModelGpu& gpu, int clock, ModelState* state, double fr
       std::max({state->at_seconds, state->calls_end_seconds, free_seconds}) + gpu.call_seconds;
   state->calls_end_seconds = end;
   state->locked = clock;
-  const int target = clock < 0 ? gpu.unlocked() : clock;
+  const int target = clock < 0 ? gpu.default_clock() : clock;
   const double draw = WordHash(gpu.seed).With(++state->calls).StandardDraw();
   const double settles =
       end + std::max(0.0, gpu.SettleSecondsOf(target) + gpu.settle_spread_seconds * draw);

@@ -42,7 +42,7 @@ struct ModelGpu {
   int highest() const { return clock_count - 1; }
   // The index of the clock at which it runs while none is locked. One beyond the others if it is
   // none of them.
-  int unlocked() const { return boost_mhz == 0 ? highest() : clock_count; }
+  int default_clock() const { return boost_mhz == 0 ? highest() : clock_count; }
   int MhzOf(int clock) const {
     return clock == clock_count ? boost_mhz : clocks_mhz[static_cast<std::size_t>(clock)];
   }

@@ -44,12 +44,12 @@ function timeFigures(job: Job): Figure[] {
 
 function savingFigures(job: Job): Figure[] {
   const interval = job.plan?.saving_interval;
-  const unlocked = job.plan?.whole_job?.straggling === true ? undefined : job.plan?.unlocked;
+  const default_clocks = job.plan?.whole_job?.straggling === true ? undefined : job.plan?.default_clocks;
   const measured = job.measured_saving;
   return [
     { name: 'Saved', value: percent(measured?.mean), source: 'measured',
       details: measured === null || measured === undefined
-        ? ['n/a until some iterations run with no clock set: perseus job compare']
+        ? ['n/a until some iterations run at default clocks: perseus job compare']
         : [`95 % interval ${between(measured.least, measured.most)}`,
           ...(measured.plan_version === job.plan?.version ? []
             : [`of plan ${measured.plan_version}, an older one`])] },
@@ -57,9 +57,9 @@ function savingFigures(job: Job): Figure[] {
       details: job.believable
         ? [interval === undefined ? 'against maximum clocks'
           : `${between(interval.least_percent, interval.most_percent)}, as sure as its profile`,
-        ...(unlocked === undefined ? []
-          : [`against no clock set: ${percent(unlocked.saving_percent)}, ` +
-             `${signedPercent(unlocked.slowdown_percent)} time`])]
+        ...(default_clocks === undefined ? []
+          : [`against default clocks: ${percent(default_clocks.saving_percent)}, ` +
+             `${signedPercent(default_clocks.slowdown_percent)} time`])]
         : ['n/a: the notes on its profile say why'] },
   ];
 }

@@ -75,16 +75,16 @@ function savings(job: Job): Child[] {
   if (predicted !== null) {
     parts.push(h('p', {}, `Predicted: ${percent(predicted.saving_percent)} of the energy, ` +
         `${signedPercent(predicted.time_percent)} time, against maximum clocks.`,
-    predicted.unlocked === undefined ? null
-      : ` Against no clock set: ${percent(predicted.unlocked.saving_percent)} and ` +
-        `${signedPercent(predicted.unlocked.slowdown_percent)} time.`));
+    predicted.default_clocks === undefined ? null
+      : ` Against default clocks: ${percent(predicted.default_clocks.saving_percent)} and ` +
+        `${signedPercent(predicted.default_clocks.slowdown_percent)} time.`));
   }
   parts.push(h('p', {}, comparison === null
-    ? 'No iterations run with no clock set, so nothing is measured. To begin: '
-    : `Of every ${comparison.every} iterations ${comparison.iterations} run with no clock set.`,
+    ? 'No iterations run at default clocks, so nothing is measured. To begin: '
+    : `Of every ${comparison.every} iterations ${comparison.iterations} run at default clocks.`,
   comparison === null ? h('code', {}, `perseus job compare ${job.id}`) : null));
   if (measured.length > 0) {
-    parts.push(table('Measured against no clock set, with 95 % intervals', [
+    parts.push(table('Measured against default clocks, with 95 % intervals', [
       { head: 'Plan', cell: (each) => String(each.plan_version) },
       { head: 'Saved', isNumber: true, cell: (each) => estimate(each.saving_percent) },
       { head: 'Time', isNumber: true, cell: (each) => estimate(each.time_percent) },

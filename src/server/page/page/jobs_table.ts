@@ -44,7 +44,7 @@ export const columns: JobColumn[] = [
     order: (job) => (hasEnded(job) ? missing : job.measured?.power_w ?? missing),
     text: (job) => (hasEnded(job) ? unknown : watts(job.measured?.power_w)) },
   { key: 'saved', head: 'Saved', isNumber: true,
-    about: 'Measured against no clock set, with its 95 % interval; predicted against maximum clocks',
+    about: 'Measured against default clocks, with its 95 % interval; predicted against maximum clocks',
     order: (job) => job.measured_saving?.mean ?? predictedSaving(job) ?? missing,
     text: (job) => (job.measured_saving === null || job.measured_saving === undefined ? unknown
       : `${percent(job.measured_saving.mean)} (${between(job.measured_saving.least, job.measured_saving.most)})`),

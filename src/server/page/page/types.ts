@@ -18,8 +18,8 @@ export interface PipelinePlan {
   saving_percent: number;
 }
 
-// The plan against iterations with no clock set, where that was measured.
-export interface Unlocked {
+// The plan against iterations at default clocks, where that was measured.
+export interface DefaultClocks {
   iteration_time_s: number;
   energy_j: number;
   slowdown_percent: number;
@@ -32,7 +32,7 @@ export interface Plan extends Partial<PipelinePlan> {
   at: number;
   sentence?: string;
   saving_interval?: Interval;
-  unlocked?: Unlocked;
+  default_clocks?: DefaultClocks;
   whole_job?: {
     iteration_time_s: number;
     energy_j: number;
@@ -138,7 +138,7 @@ export interface Savings {
     time_percent: number;
     saving_percent: number;
     saving_interval?: Interval;
-    unlocked?: Unlocked;
+    default_clocks?: DefaultClocks;
   } | null;
   comparison: { every: number; iterations: number } | null;
   measured: MeasuredSaving[];
