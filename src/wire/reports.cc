@@ -401,7 +401,7 @@ constexpr Message<RankConditions> kRankConditions =
         .Checked<CheckConditions>();
 
 // Cuts off longer lists and texts.
-void ReadFights(const Field& field, const TreeCursor& at, void* member) {
+void ReadConflicts(const Field& field, const TreeCursor& at, void* member) {
   const std::size_t count = std::min(at.Size(), field.most_elements);
   for (std::size_t i = 0; i < count; ++i) {
     static_cast<std::vector<std::string>*>(member)->push_back(
@@ -410,10 +410,10 @@ void ReadFights(const Field& field, const TreeCursor& at, void* member) {
 }
 constexpr Field kAgentFields[] = {
     Value<&AgentReport::version>("version").Most(kMostVersionBytes).Optional(),
-    Value<&AgentReport::fights>("fights")
-        .Most(kMostFightBytes)
-        .List(kMostFights)
-        .ReadBy(ReadFights)
+    Value<&AgentReport::clock_conflicts>("clock_conflicts")
+        .Most(kMostConflictBytes)
+        .List(kMostConflicts)
+        .ReadBy(ReadConflicts)
         .Optional()
         .Says("What acts against the clock of the rank's GPU, a sentence each.")};
 constexpr Message<AgentReport> kAgentReport = {"AgentReport", kAgentFields,

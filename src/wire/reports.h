@@ -168,8 +168,8 @@ using ComputationCounts = std::map<std::pair<ComputationType, int>, std::int64_t
 
 // Facts that the node's agent told a client.
 struct AgentReport {
-  std::string version = {};              // Empty: an older agent, which does not say.
-  std::vector<std::string> fights = {};  // What acts against the clock of the rank's GPU.
+  std::string version = {};                       // Empty: an older agent, which does not say.
+  std::vector<std::string> clock_conflicts = {};  // What acts against the clock of the rank's GPU.
 };
 // The report of a rank's client about itself. Its counts begin when the client starts.
 struct ClientReport {

@@ -227,14 +227,14 @@ def clock_not_given_back(stage: Stage) -> None:
     assert prometheus.await_alarm("PerseusClockNotGivenBack")["gpu"]
 
 
-@drill("PerseusClockFought")
+@drill("PerseusClockConflict")
 def clock_fought(stage: Stage) -> None:
     """A power cap slows GPUs whose clocks are set."""
     server = stage.serve()
     node = stage.node(server.url, GPUS + "throttle_reasons = 4\n")
     prometheus = stage.watch(server, node)
     stage.train(server, node, profile())
-    assert prometheus.await_alarm("PerseusClockFought")["gpu"] == node.gpus.uuid(0)
+    assert prometheus.await_alarm("PerseusClockConflict")["gpu"] == node.gpus.uuid(0)
 
 
 @drill("PerseusRelayServerAway")

@@ -321,7 +321,7 @@ def test_the_server_hears_of_agent_and_relay(server: Server, tmp_path: Path) -> 
 
     def all_are_told() -> bool:
         told = gpus()
-        return len(told) == RANKS and all(gpu["fights"] for gpu in told)
+        return len(told) == RANKS and all(gpu["clock_conflicts"] for gpu in told)
 
     try:
         assert eventually(node.server.exists), node.log.read_text()
@@ -329,14 +329,14 @@ def test_the_server_hears_of_agent_and_relay(server: Server, tmp_path: Path) -> 
         assert eventually(all_are_told), gpus()
         for gpu in gpus():
             assert gpu["client_version"] == gpu["agent_version"] == gpu["relay_version"] == version
-            assert "runs slower" in gpu["fights"][0]
+            assert "runs slower" in gpu["clock_conflicts"][0]
             assert gpu["uuid"].startswith("GPU-sim")
             assert abs(gpu["heard_at"] - time.time()) < PATIENCE
         # Without the agent, nobody tells of it.
         node.process.kill()
         node.process.wait()
         assert eventually(lambda: all(gpu["agent_version"] is None for gpu in gpus())), gpus()
-        assert not any(gpu["fights"] for gpu in gpus())
+        assert not any(gpu["clock_conflicts"] for gpu in gpus())
     finally:
         for rank in ranks:
             rank.process.kill()

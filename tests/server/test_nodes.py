@@ -18,7 +18,7 @@ from serving import Server
 
 pytest_plugins = ["server_fixture"]
 
-FIGHT = "its power is capped at 300 W (default 400 W), so that high clocks may not be reached"
+CONFLICT = "its power is capped at 300 W (default 400 W), so that high clocks may not be reached"
 
 
 def nodes(server: Server, query: str = "") -> list[Any]:
@@ -39,7 +39,7 @@ def report(server: Server, path: str, *clients: dict[str, Any], relay: str = "")
 
 
 def test_nodes_are_what_their_ranks_tell(server: Server) -> None:
-    """Versions, refusals, fights, and when they were heard; null where nobody told."""
+    """Versions, refusals, clock conflicts, and when they were heard; null where nobody told."""
     assert nodes(server) == []
     path = create(server, name="job")
     register_all(server, path)
@@ -58,7 +58,7 @@ def test_nodes_are_what_their_ranks_tell(server: Server) -> None:
             "version": "0.1.0",
             "state": "following",
             "refused": 3,
-            "agent": {"version": "0.0.9", "fights": [FIGHT]},
+            "agent": {"version": "0.0.9", "clock_conflicts": [CONFLICT]},
         },
         {"rank": 1, "client": "c1", "state": "released", "error": "no agent"},
         relay="0.0.8",
@@ -66,9 +66,9 @@ def test_nodes_are_what_their_ranks_tell(server: Server) -> None:
     told, other = nodes(server)
     assert other == silent[1]
     assert abs(told["heard_at"] - time.time()) < 60
-    assert (told["refused"], told["complaining"], told["fights"]) == (3, 1, 1)
+    assert (told["refused"], told["complaining"], told["clock_conflicts"]) == (3, 1, 1)
     gpu, second = told["gpus"]
-    assert gpu["fights"] == [FIGHT]
+    assert gpu["clock_conflicts"] == [CONFLICT]
     assert gpu["process"] == "pid 7 on n0"
     versions = ("client_version", "agent_version", "relay_version")
     assert [gpu[name] for name in versions] == ["0.1.0", "0.0.9", "0.0.8"]
@@ -120,7 +120,7 @@ def test_an_answer_is_bounded_however_many_ranks_a_node_has(server: Server) -> N
     report(server, path, {"rank": last, **client}, {"rank": 0, **client, "refused": 0})
     first, *others = nodes(server, "?limit=1000")
     assert [node["node"] for node in (first, *others)] == names[:16], "16 times 64 GPUs"
-    numbers = ("gpu_count", "leased", "refused", "complaining", "fights")
+    numbers = ("gpu_count", "leased", "refused", "complaining", "clock_conflicts")
     assert [first[name] for name in numbers] == [each, 2, 2, 0, 0]
     shown = [gpu["rank"] for gpu in first["gpus"]]
     assert shown == [*range(most - 1), last]
@@ -142,12 +142,12 @@ def test_what_an_agent_says_is_bounded(server: Server) -> None:
     report(
         server,
         path,
-        {"rank": 0, "client": "c", "agent": {"fights": ["x" * 1000] * 100}},
+        {"rank": 0, "client": "c", "agent": {"clock_conflicts": ["x" * 1000] * 100}},
         relay="2" * 1000,
     )
     gpu = nodes(server)[0]["gpus"][0]
-    assert len(gpu["fights"]) == 16
-    assert len(gpu["fights"][0]) == 512
+    assert len(gpu["clock_conflicts"]) == 16
+    assert len(gpu["clock_conflicts"][0]) == 512
     assert len(gpu["relay_version"]) == 64
 
 

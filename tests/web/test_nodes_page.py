@@ -15,7 +15,7 @@ from api_calls import create, register_all
 from browsing import Surfer, expect
 from serving import Server
 
-FIGHT = "its power is capped at 300 W (default 400 W), so that high clocks may not be reached"
+CONFLICT = "its power is capped at 300 W (default 400 W), so that high clocks may not be reached"
 HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
 SHOWS = [
     pytest.param({"color_scheme": "light"}, id="light"),
@@ -28,11 +28,11 @@ def job_on_two_nodes(server: Server) -> str:
     """Create a job; all is well on n1, and much is wrong on n0."""
     path = create(server, name="two nodes")
     register_all(server, path)
-    well = {"state": "following", "version": "0.1.0", "agent": {"version": "0.1.0", "fights": []}}
+    well = {"state": "following", "version": "0.1.0", "agent": {"version": "0.1.0", "clock_conflicts": []}}
     clients: list[dict[str, Any]] = [
         {"rank": rank, "client": f"c{rank}", "process": f"pid {rank}", **well} for rank in range(4)
     ]
-    clients[0] |= {"refused": 3, "agent": {"version": "0.0.9", "fights": [FIGHT]}}
+    clients[0] |= {"refused": 3, "agent": {"version": "0.0.9", "clock_conflicts": [CONFLICT]}}
     clients[1] |= {"state": "released", "error": "the agent does not answer", "agent": None}
     body = {"reports": [], "clients": clients}
     assert server.call("POST", path + "/iterations", body)[0] == 202
@@ -48,7 +48,7 @@ def test_without_nodes_it_says_what_to_do(surfer: Surfer) -> None:
 
 
 def test_a_row_says_what_a_node_has(surfer: Surfer, server: Server) -> None:
-    """Versions, refusals and fights; a press shows GPUs and why."""
+    """Versions, refusals and clock conflicts; a press shows GPUs and why."""
     path = job_on_two_nodes(server)
     page = surfer.open("#/nodes")
     expect(page.locator("tbody tr")).to_have_count(2)
@@ -62,7 +62,7 @@ def test_a_row_says_what_a_node_has(surfer: Surfer, server: Server) -> None:
     assert well.locator(".bad").count() == 0
     bad.get_by_role("button", name="n0").click()
     panel = page.locator("#node-panel")
-    expect(panel).to_contain_text(FIGHT)
+    expect(panel).to_contain_text(CONFLICT)
     expect(panel).to_contain_text("the agent does not answer")
     expect(panel).to_contain_text("pid 0")
     expect(panel.locator("tbody tr")).to_have_count(2)
@@ -99,9 +99,9 @@ def test_a_link_carries_filter_and_node(surfer: Surfer, server: Server) -> None:
     page.check("#troubled")
     expect(page.locator("tbody tr")).to_have_count(1)
     page.get_by_role("button", name="n0").click()
-    expect(page.locator("#node-panel")).to_contain_text(FIGHT)
+    expect(page.locator("#node-panel")).to_contain_text(CONFLICT)
     copy = surfer.open(page.url[len(surfer.url) + 1 :])
-    expect(copy.locator("#node-panel")).to_contain_text(FIGHT)
+    expect(copy.locator("#node-panel")).to_contain_text(CONFLICT)
     expect(copy.locator("#troubled")).to_be_checked()
     copy.fill("#search", "nowhere")
     expect(copy.locator("main")).to_contain_text("No such node.")
@@ -128,7 +128,7 @@ def test_a_hostile_node_is_text(surfer: Surfer, server: Server) -> None:
     path = create(server, name=HOSTILE)
     body = {"rank": 0, "dp_rank": 0, "pp_rank": 0, "node": HOSTILE}
     assert server.call("POST", path + "/ranks", body)[0] == 200
-    client = {"rank": 0, "client": "c", "error": HOSTILE, "agent": {"fights": [HOSTILE]}}
+    client = {"rank": 0, "client": "c", "error": HOSTILE, "agent": {"clock_conflicts": [HOSTILE]}}
     server.call("POST", path + "/iterations", {"reports": [], "clients": [client]})
     page = surfer.open("#/nodes")
     page.locator("tbody button").click()
@@ -145,7 +145,7 @@ def test_everybody_can_use_it(surfer: Surfer, server: Server, options: dict[str,
     )
     job_on_two_nodes(server)
     page = surfer.open("#/nodes?node=n0", **options)
-    expect(page.locator("#node-panel")).to_contain_text(FIGHT)
+    expect(page.locator("#node-panel")).to_contain_text(CONFLICT)
     results = axe.Axe().run(page)
     assert results.violations_count == 0, results.generate_report()
     width = page.evaluate("() => document.documentElement.scrollWidth")

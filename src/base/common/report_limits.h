@@ -15,8 +15,8 @@ inline constexpr std::size_t kMostReportedNotes = 32;  // Of a sweep: each is on
 inline constexpr std::size_t kMostReportedNoteBytes = 300;
 inline constexpr std::size_t kMostVersionBytes = 64;  // Of a program.
 // Influences against a GPU's clock. A server shortens longer lists and texts.
-inline constexpr std::size_t kMostFights = 16;
-inline constexpr std::size_t kMostFightBytes = 512;
+inline constexpr std::size_t kMostConflicts = 16;
+inline constexpr std::size_t kMostConflictBytes = 512;
 
 }  // namespace perseus
 

@@ -128,7 +128,7 @@ const GpuMetric kGpuMetrics[] = {
     {metrics::Gauge, "perseus_agent_gpu_restore_pending",
      "1: a clock could not be given back yet; it is tried again.",
      [](const auto& gpu, double) { return OptionalFigure(gpu.restore_pending ? 1 : 0); }},
-    {metrics::Gauge, "perseus_agent_gpu_fights",
+    {metrics::Gauge, "perseus_agent_gpu_clock_conflicts",
      "What holds the GPU below its clock now: a power cap, heat, a power profile.",
      [](const auto& gpu, double) { return OptionalFigure(gpu.conflicts.size()); }},
 };

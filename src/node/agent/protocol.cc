@@ -163,7 +163,7 @@ constexpr Field kGpuConditionsFields[] = {
 constexpr Message<GpuConditions> kGpuConditions = {"conditions", kGpuConditionsFields};
 constexpr Field kConditionsFields[] = {
     Object<&ConditionsAnswer::conditions>("conditions", kGpuConditions),
-    Words<&ConditionsAnswer::conflicts>("fights"),
+    Words<&ConditionsAnswer::conflicts>("clock_conflicts"),
 };
 constexpr Message<ConditionsAnswer> kConditionsAnswer = {"conditions", kConditionsFields};
 
@@ -188,7 +188,7 @@ constexpr Field kGpuStatusFields[] = {
     Value<&GpuStatus::restores>("restores").In(kCount),
     Value<&GpuStatus::failures>("failures").In(kCount),
     Value<&GpuStatus::superseded>("superseded").In(kCount),
-    Words<&GpuStatus::conflicts>("fights"),
+    Words<&GpuStatus::conflicts>("clock_conflicts"),
 };
 constexpr Message<GpuStatus> kGpuStatus = {"gpu", kGpuStatusFields};
 

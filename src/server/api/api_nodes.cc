@@ -31,12 +31,12 @@ std::int64_t RefusedCalls(const ClientReport* client) {
   return found == client->counts.end() ? 0 : static_cast<std::int64_t>(found->second);
 }
 
-bool HasFights(const ClientReport* client) {
-  return client != nullptr && client->agent && !client->agent->fights.empty();
+bool HasConflicts(const ClientReport* client) {
+  return client != nullptr && client->agent && !client->agent->clock_conflicts.empty();
 }
 
 bool IsTroubled(const ClientReport* client) {
-  return RefusedCalls(client) > 0 || HasFights(client) ||
+  return RefusedCalls(client) > 0 || HasConflicts(client) ||
          (client != nullptr && !client->error.empty());
 }
 
@@ -88,10 +88,10 @@ constexpr Field kNodeGpuFields[] = {
     Value("refused",
           [](const NodeGpu& gpu) { return RefusedCalls(gpu.client ? &*gpu.client : nullptr); })
         .Says("Clock calls that were refused, since the client began."),
-    Value("fights",
+    Value("clock_conflicts",
           [](const NodeGpu& gpu) {
             const bool has_agent = gpu.client && gpu.client->agent;
-            return has_agent ? gpu.client->agent->fights : std::vector<std::string>();
+            return has_agent ? gpu.client->agent->clock_conflicts : std::vector<std::string>();
           })
         .Says("What acts against its clock: a power cap, heat, a profile."),
     Value<NodeGpu::Of<&ClientReport::error>>("error").Nullable().UnlessEmpty()};
@@ -105,10 +105,10 @@ struct Node {
   std::int64_t leased = 0;
   std::int64_t refused = 0;
   std::int64_t complaining = 0;
-  std::int64_t fights = 0;
+  std::int64_t clock_conflicts = 0;
   std::vector<NodeGpu> gpus = {};  // That are shown.
 
-  bool is_troubled() const { return refused > 0 || complaining > 0 || fights > 0; }
+  bool is_troubled() const { return refused > 0 || complaining > 0 || clock_conflicts > 0; }
 
   void Add(const ClientReport* client) {
     ++gpu_count;
@@ -116,7 +116,7 @@ struct Node {
     leased += HasClock(client) ? 1 : 0;
     refused += RefusedCalls(client);
     complaining += client->error.empty() ? 0 : 1;
-    fights += HasFights(client) ? 1 : 0;
+    clock_conflicts += HasConflicts(client) ? 1 : 0;
     heard_at_seconds = std::max(heard_at_seconds.value_or(0), client->heard_at_seconds);
   }
 };
@@ -131,10 +131,12 @@ constexpr Field kNodeFields[] = {
         "GPUs whose clock a client has, to follow a plan or to measure."),
     Value<&Node::refused>("refused"),
     Value<&Node::complaining>("complaining").Says("Ranks that report an error."),
-    Value<&Node::fights>("fights").Says("GPUs whose clock something acts against."),
+    Value<&Node::clock_conflicts>("clock_conflicts")
+        .Says("GPUs with a clock conflict: something acts against their clock."),
     Object<&Node::gpus>("gpus", kNodeGpu)
         .List(kMostGpusOfNode)
-        .Says("At most 64 of its ranks, job by job; those with refused clocks, errors or fights "
+        .Says("At most 64 of its ranks, job by job; those with refused clocks, errors or clock "
+              "conflicts "
               "before others.")};
 constexpr Message<Node> kNode = {"Node", kNodeFields};
 struct NodeList {

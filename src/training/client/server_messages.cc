@@ -245,11 +245,11 @@ RawJson ConditionsJson(const RankConditions& conditions) {
 constexpr Field kAgentFields[] = {
     Value("version",
           [](const AgentWord& agent) { return agent.version.substr(0, kMostVersionBytes); }),
-    Value("fights", [](const AgentWord& agent) {
+    Value("clock_conflicts", [](const AgentWord& agent) {
       std::vector<std::string> conflicts;
       for (const std::string& conflict : agent.conflicts) {
-        if (conflicts.size() < kMostFights)
-          conflicts.push_back(conflict.substr(0, kMostFightBytes));
+        if (conflicts.size() < kMostConflicts)
+          conflicts.push_back(conflict.substr(0, kMostConflictBytes));
       }
       return conflicts;
     })};

@@ -45,7 +45,7 @@ export function nodeTable(nodes: NodeSummary[], chosen: string | null,
     { head: 'Relay', cell: (node) => versions(node, (gpu) => gpu.relay_version) },
     { head: 'Refused', isNumber: true,
       cell: (node) => ifBad(count(node.refused), node.refused > 0) },
-    { head: 'Fights', isNumber: true, cell: (node) => ifBad(count(node.fights), node.fights > 0) },
+    { head: 'Clock conflicts', isNumber: true, cell: (node) => ifBad(count(node.clock_conflicts), node.clock_conflicts > 0) },
     { head: 'Troubles', isNumber: true,
       cell: (node) => ifBad(count(node.complaining), node.complaining > 0) },
     { head: 'Last heard', cell: (node) => ago(node.heard_at) },
@@ -53,7 +53,7 @@ export function nodeTable(nodes: NodeSummary[], chosen: string | null,
 }
 
 function detail(gpu: NodeGpu): Child {
-  const lines = gpu.error === null ? gpu.fights : [gpu.error, ...gpu.fights];
+  const lines = gpu.error === null ? gpu.clock_conflicts : [gpu.error, ...gpu.clock_conflicts];
   return lines.length === 0 ? '' : h('ul', { class: 'wrongs' },
       ...lines.map((line) => h('li', {}, line)));
 }

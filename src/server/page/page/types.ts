@@ -297,7 +297,7 @@ export interface NodeGpu {
   agent_version: string | null;
   relay_version: string | null;
   refused: number;
-  fights: string[];
+  clock_conflicts: string[];
   error: string | null;
 }
 
@@ -308,7 +308,7 @@ export interface NodeSummary {
   leased: number;
   refused: number;
   complaining: number;
-  fights: number;
+  clock_conflicts: number;
   gpus: NodeGpu[];
 }
 
