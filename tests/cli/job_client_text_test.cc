@@ -328,7 +328,7 @@ TEST(JobClientTextTest, ASavingThatMayBeWrongSaysSo) {
   EXPECT_THAT(text_with("over", false), Mentions("DISAGREES", "savings.md"));
 }
 
-// Stretches of a comparison run at default clocks, so it is that saving which they measure.
+// Phases of a comparison run at default clocks, so it is that saving which they measure.
 TEST(JobClientTextTest, TheBaselineOfAComparisonIsSaid) {
   nlohmann::ordered_json savings = {
       {"kind", "measured"},

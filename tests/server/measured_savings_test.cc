@@ -17,7 +17,7 @@ namespace {
 
 constexpr ComparisonBlocks kBlocks = {.every = 20, .iterations = 6};
 
-RC_GTEST_PROP(ComparisonBlocksRules, EachCycleHasOneStretchAtMaximumClocks, ()) {
+RC_GTEST_PROP(ComparisonBlocksRules, EachCycleHasOnePhaseAtMaximumClocks, ()) {
   const int iterations = *rc::gen::inRange(2, 50);
   const ComparisonBlocks blocks = {.every = iterations + *rc::gen::inRange(2, 200),
                                    .iterations = iterations};
@@ -53,21 +53,21 @@ ComparedIteration Exact(std::int64_t iteration) {
           .joules = at_maximum ? 100.0 : 85.0};
 }
 
-// The places of the first `count` iterations at which a stretch at maximum clocks begins, with an
+// The places of the first `count` iterations at which a phase at maximum clocks begins, with an
 // iteration under the plan before it and one after it.
-int StretchesIn(std::int64_t count) {
-  int stretches = 0;
+int PhasesIn(std::int64_t count) {
+  int phases = 0;
   bool is_whole = false;
   for (std::int64_t i = 1; i < count; ++i) {
     if (!kBlocks.Settles(i)) continue;
     if (kBlocks.AtMaximum(i)) {
       is_whole = true;
     } else if (is_whole) {
-      ++stretches;
+      ++phases;
     }
   }
   // The part after the last one ends where the next begins.
-  return kBlocks.AtMaximum(count - 1) ? stretches : stretches - 1;
+  return kBlocks.AtMaximum(count - 1) ? phases : phases - 1;
 }
 
 TEST(MeasuredSavingsTest, FiguresOfAnExactJob) {
@@ -80,14 +80,14 @@ TEST(MeasuredSavingsTest, FiguresOfAnExactJob) {
   }
   const auto measured = savings.Of(7);
   ASSERT_TRUE(measured);
-  EXPECT_EQ(measured->pairs, StretchesIn(200));
+  EXPECT_EQ(measured->pairs, PhasesIn(200));
   EXPECT_GE(measured->pairs, 5);
   EXPECT_NEAR(measured->slowdown->share, 0.02, 1e-9);
   EXPECT_NEAR(measured->slowdown->least, 0.02, 1e-9);
   EXPECT_NEAR(measured->saving->share, 0.15, 1e-9);
   EXPECT_NEAR(measured->with_joules, 85, 1e-9);
   EXPECT_NEAR(measured->without_seconds, 2, 1e-9);
-  EXPECT_EQ(measured->settling, Settling::kUnknown);  // Of stretches of 6.
+  EXPECT_EQ(measured->settling, Settling::kUnknown);  // Of phases of 6.
   EXPECT_EQ(savings.dropped_cycles(), 0);
 }
 
@@ -111,10 +111,10 @@ TEST(MeasuredSavingsTest, EnergyThatNobodySaysIsNotMadeUp) {
   savings.Set(kBlocks);
   for (int i = 0; i < 200; ++i) {
     ComparedIteration iteration = Exact(i);
-    iteration.energy_ranks = i % 5 == 4 ? 4 : 8;  // Half of the ranks, in each stretch.
+    iteration.energy_ranks = i % 5 == 4 ? 4 : 8;  // Half of the ranks, in each phase.
     savings.Add(iteration);
   }
-  EXPECT_EQ(savings.Of(7)->pairs, StretchesIn(200));
+  EXPECT_EQ(savings.Of(7)->pairs, PhasesIn(200));
   EXPECT_EQ(savings.Of(7)->energy_pairs, 0);
   EXPECT_FALSE(savings.Of(7)->saving);
 }
@@ -133,8 +133,8 @@ TEST(MeasuredSavingsTest, ACycleThatIsNotAsOrderedIsLeftOut) {
     }
     EXPECT_EQ(savings.dropped_cycles(), 1);
     const MeasuredSaving measured = *savings.Of(7);
-    EXPECT_LT(measured.pairs, StretchesIn(400));
-    EXPECT_GE(measured.pairs, StretchesIn(400) - 3);
+    EXPECT_LT(measured.pairs, PhasesIn(400));
+    EXPECT_GE(measured.pairs, PhasesIn(400) - 3);
     return measured.saving->share;
   };
   // It is missing before the cycle's second half, which may not count.
@@ -184,7 +184,7 @@ struct Coverage {
   double energy = 0;
   double settles = 0;  // Share that says so.
   double grows = 0;
-  double longer = 0;  // Share whose stretches were lengthened.
+  double longer = 0;  // Share whose phases were lengthened.
 };
 
 Coverage CoverageOf(const Disturbance& disturbance, const ComparisonBlocks& blocks, int cycles,
@@ -201,7 +201,7 @@ Coverage CoverageOf(const Disturbance& disturbance, const ComparisonBlocks& bloc
     savings.Set(blocks);
     ComparisonBlocks now = blocks;
     double lasting = normal(random);
-    // Each job begins elsewhere, as its orders of stretches are others.
+    // Each job begins elsewhere, as its orders of phases are others.
     const std::int64_t begin = blocks.every * static_cast<std::int64_t>(uniform(random) * 1e6);
     double warm = now.AtMaximum(begin) ? 1 : 0;
     for (std::int64_t i = begin; i < begin + blocks.every * cycles; ++i) {
@@ -272,7 +272,7 @@ TEST(MeasuredSavingsTest, WhatSettlesSlowlyIsLeftOutOrSaid) {
       const Coverage coverage =
           CoverageOf({.name = "settling", .slow_effect = 0.03, .settling = settling},
                      {.every = 4 * iterations, .iterations = iterations}, 12, 300);
-      // Half a stretch is left out. Where that is 3 time constants or more, little is left.
+      // Half a phase is left out. Where that is 3 time constants or more, little is left.
       if (iterations >= 6 * settling) {
         EXPECT_GE(coverage.energy, 0.92);
         EXPECT_LE(coverage.energy, 0.98);
@@ -283,7 +283,7 @@ TEST(MeasuredSavingsTest, WhatSettlesSlowlyIsLeftOutOrSaid) {
   }
 }
 
-TEST(MeasuredSavingsTest, StretchesGrowUntilWhatSettlesIsOver) {
+TEST(MeasuredSavingsTest, PhasesGrowUntilWhatSettlesIsOver) {
   constexpr ComparisonBlocks kShort = {.every = 40, .iterations = 10};
   const Coverage slow =
       CoverageOf({.name = "settling", .slow_effect = 0.05, .settling = 10}, kShort, 600, 100, true);
@@ -300,7 +300,7 @@ TEST(MeasuredSavingsTest, StretchesGrowUntilWhatSettlesIsOver) {
   }
 }
 
-TEST(MeasuredSavingsTest, StretchesGrowNoLongerThanWhatIsKept) {
+TEST(MeasuredSavingsTest, PhasesGrowNoLongerThanWhatIsKept) {
   MeasuredSavings savings;
   savings.Set({.every = 2048, .iterations = 1024});
   EXPECT_FALSE(savings.Longer());

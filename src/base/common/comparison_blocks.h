@@ -12,12 +12,12 @@ namespace perseus {
 // depends only on the number of the iteration, so all ranks and the server agree without any
 // messages.
 //
-// A cycle has `every` iterations. A stretch of `iterations` of them runs at default clocks: either
+// A cycle has `every` iterations. A phase of `iterations` of them runs at default clocks: either
 // at the beginning or at the end of the cycle, as a hash of the cycle's number decides. Both are
 // equally likely, so the comparison is not biased by a trend (a room that warms up), by periodic
-// events (a checkpoint), or by noise that lasts longer than a stretch.
+// events (a checkpoint), or by noise that lasts longer than a phase.
 struct ComparisonBlocks {
-  static constexpr int kLeastStretch = 2;  // In its first iteration, clocks only settle.
+  static constexpr int kLeastPhase = 2;  // In its first iteration, clocks only settle.
   static constexpr int kMostEvery = 1'000'000;
 
   int every = 0;  // 0: no comparison.
@@ -26,8 +26,7 @@ struct ComparisonBlocks {
   bool is_on() const { return every > 0; }
   // Check this for values that a server sent.
   bool is_valid() const {
-    return every <= kMostEvery && iterations >= kLeastStretch &&
-           every - iterations >= kLeastStretch;
+    return every <= kMostEvery && iterations >= kLeastPhase && every - iterations >= kLeastPhase;
   }
 
   std::int64_t CycleOf(std::int64_t iteration) const {
@@ -42,7 +41,7 @@ struct ComparisonBlocks {
     return IsFirst(cycle) ? place < iterations : place >= every - iterations;
   }
 
-  // Whether this is the first iteration of a stretch: clocks and temperature still change.
+  // Whether this is the first iteration of a phase: clocks and temperature still change.
   bool Settles(std::int64_t iteration) const {
     return AtMaximum(iteration) != AtMaximum(iteration - 1);
   }

@@ -630,10 +630,10 @@ std::string DoubtText(const Json& measured, const Json& blocks) {
   const double every = kLonger * NumberOf(blocks, "every").value_or(0);
   const double iterations = kLonger * NumberOf(blocks, "iterations").value_or(0);
   if (settling == "goes_on") {
-    text = Line("", "a change of clocks still acts at the end of a stretch, so this is biased") +
-           Line("", "if that is still so after 8 pairs, the server makes stretches twice as long");
+    text = Line("", "a change of clocks still acts at the end of a phase, so this is biased") +
+           Line("", "if that is still so after 8 pairs, the server makes phases twice as long");
   } else if (settling == "unknown") {
-    text = Line("", "stretches are too short to show effects that grow slowly, such as heat");
+    text = Line("", "phases are too short to show effects that grow slowly, such as heat");
     if (iterations > 0) {
       text += Line("", fmt::format("to be sure, compare with --every {:.0f} --iterations {:.0f}",
                                    every, iterations));

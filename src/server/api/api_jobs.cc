@@ -584,9 +584,9 @@ Outcome<ComparisonBlocks> ReadComparison(const std::string& body) {
   if (blocks->every == 0) return ComparisonBlocks{};
   if (blocks->is_valid()) return blocks;
   return Fail(FailureCode::kInvalid,
-              fmt::format("of every {} iterations {} at default clocks: each stretch needs at "
+              fmt::format("of every {} iterations {} at default clocks: each phase needs at "
                           "least {}, as its first one only settles",
-                          blocks->every, blocks->iterations, ComparisonBlocks::kLeastStretch),
+                          blocks->every, blocks->iterations, ComparisonBlocks::kLeastPhase),
               "iterations");
 }
 

@@ -257,7 +257,7 @@ constexpr Field kPredictionFields[] = {
         .Sometimes(),
     Object<PredictedPlan, &CurvePlan::default_clocks>("default_clocks", kAgainstDefaultClocks)
         .Sometimes()
-        .Says("What the comparison measures, as its stretches run at default clocks.")};
+        .Says("What the comparison measures, as its phases run at default clocks.")};
 constexpr Message<Prediction> kPrediction = {"Prediction", kPredictionFields};
 std::optional<Prediction> PredictionOf(const JobView& view) {
   if (view.plan == nullptr || view.plan->curve == nullptr) return std::nullopt;
@@ -313,8 +313,8 @@ constexpr Field kComparedFields[] = {
     Object<&Compared::measured, &MeasuredSaving::saving>("saving_percent", kEstimate).Optional(),
     Choice<&Compared::measured, &MeasuredSaving::settling>("settling", kSettlingNames.names)
         .Sometimes()
-        .Says("Whether what a change of clocks does is over within half a stretch; goes_on: the "
-              "figures are biased, stretches are too short"),
+        .Says("Whether what a change of clocks does is over within half a phase; goes_on: the "
+              "figures are biased, phases are too short"),
     Value<Agrees>("agrees").Optional().Says(
         "Whether the saving may be the predicted one, as far as their intervals tell; null: not "
         "known yet")};
@@ -333,7 +333,7 @@ constexpr Field kSavingsFields[] = {
               "been"),
     Choice("baseline", kBaselines, [](const JobView& /*view*/) { return "default_clocks"; })
         .Sometimes()
-        .Says("What `measured` is against: stretches at default clocks, in which a GPU boosts or "
+        .Says("What `measured` is against: phases at default clocks, in which a GPU boosts or "
               "is held back by its power cap."),
     Object<PredictionOf>("predicted", kPrediction).Nullable(),
     Object("comparison", wire::kComparison,

@@ -474,7 +474,7 @@ void JobWatch::Compare(std::int64_t iteration, const std::vector<WatchedIteratio
   Announce("compared", {.iteration = iteration}, std::move(sentence));
   if (const auto longer = savings_.Longer()) {
     Announce("lengthened", {.iteration = iteration},
-             fmt::format("a change of clocks still acts at the end of a stretch of {} iterations: "
+             fmt::format("a change of clocks still acts at the end of a phase of {} iterations: "
                          "from now on {} of every {} run at default clocks",
                          savings_.blocks().iterations, longer->iterations, longer->every));
   }

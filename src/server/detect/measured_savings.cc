@@ -70,9 +70,9 @@ constexpr double kClearly = 1.5;
 // Growth that is over by the last quarter leaves less than this share of itself there.
 constexpr double kOver = 0.1;
 
-Settling SettlingOf(const MeanInterval& growth, const MeanInterval& late_growth, int stretch) {
+Settling SettlingOf(const MeanInterval& growth, const MeanInterval& late_growth, int phase) {
   const bool grows = std::abs(growth.mean) > kClearly * growth.half_width;
-  if (!grows) return stretch < MeasuredSavings::kLongStretch ? Settling::kUnknown : Settling::kOver;
+  if (!grows) return phase < MeasuredSavings::kLongPhase ? Settling::kUnknown : Settling::kOver;
   const double late = std::abs(late_growth.mean) + late_growth.half_width;
   return late < kOver * std::abs(growth.mean) ? Settling::kOver : Settling::kGoesOn;
 }
@@ -146,7 +146,7 @@ std::optional<std::int64_t> MeasuredSavings::Add(const ComparedIteration& iterat
       changed = plan_version_;
       chain_.erase(chain_.begin(), chain_.begin() + 2);
     } else if (chain_.size() == 1 && !at_maximum) {
-      chain_.clear();  // A stretch at default clocks without a plan before it.
+      chain_.clear();  // A phase at default clocks without a plan before it.
     }
     chain_.push_back({.at_maximum = at_maximum});
   }

@@ -41,18 +41,18 @@ struct ShareEstimate {
   double most = 0;
 };
 
-// Whether the effect of a change of clocks is over within half a stretch.
+// Whether the effect of a change of clocks is over within half a phase.
 enum class Settling : std::uint8_t {
-  kUnknown,  // Stretches are too short, or too few, to tell.
+  kUnknown,  // Phases are too short, or too few, to tell.
   kOver,     // As far as noise lets it be seen.
-  kGoesOn,   // The figures are biased: stretches are too short.
+  kGoesOn,   // The figures are biased: phases are too short.
 };
 inline constexpr EnumNames<Settling, 3> kSettlingNames = {{"unknown", "over", "goes_on"}};
 
 // One version of the plan compared with default clocks.
 struct MeasuredSaving {
   std::int64_t plan_version = 0;
-  std::int64_t pairs = 0;         // Stretches at default clocks that were compared by time.
+  std::int64_t pairs = 0;         // Phases at default clocks that were compared by time.
   std::int64_t energy_pairs = 0;  // Those that were compared by energy.
   double with_seconds = 0;        // Iteration time with the plan; without: at default clocks.
   double without_seconds = 0;
@@ -74,29 +74,28 @@ struct ComparedIteration {
   double joules = 0;  // Mean over energy_ranks.
 };
 
-// Compares iterations under the plan with stretches at default clocks, whose places
+// Compares iterations under the plan with phases at default clocks, whose places
 // ComparisonBlocks draws at random. Not thread-safe.
 //
-// Each stretch at default clocks gives one sample: it is compared with half of the iterations under
+// Each phase at default clocks gives one sample: it is compared with half of the iterations under
 // the plan before it and half of those after it. So no iteration is in two samples.
 // - Rare iterations that last far longer: each of the three parts counts by its trimmed mean of
 //   logarithms, and samples by a trimmed mean with the interval of Tukey and McLaughlin.
 // - Drift: the parts before and after are weighted so that a steady trend cancels out.
 // - Settling: clocks change at once, temperatures do not. So after each change of clocks half the
-//   length of a stretch is left out. Settling::kGoesOn says that the effect still grows in the
+//   length of a phase is left out. Settling::kGoesOn says that the effect still grows in the
 //   other half, or that noise hides whether it does although it grew before.
-// A chain of stretches breaks when the plan changes, iterations are missing, or a rank runs at
+// A chain of phases breaks when the plan changes, iterations are missing, or a rank runs at
 // other clocks. A sample counts for energy only if nine tenths of the ranks reported their energy
 // in each of its iterations.
 class MeasuredSavings {
  public:
   static constexpr std::int64_t kLeastPairs = 3;
-  static constexpr int kLongStretch = 40;  // Shorter ones can't show what settles slowly.
+  static constexpr int kLongPhase = 40;  // Shorter ones can't show what settles slowly.
   static constexpr std::size_t kMostVersions = 16;
   static constexpr std::size_t kMostSamples = 256;  // Of a version; the newest.
-  static constexpr std::int64_t kJudgedPairs =
-      8;                                         // Whether stretches are long enough: after these.
-  static constexpr int kLongestByItself = 1024;  // Longer() asks for no longer stretches.
+  static constexpr std::int64_t kJudgedPairs = 8;   // Whether phases are long enough: after these.
+  static constexpr int kLongestByItself = 1024;     // Longer() asks for no longer phases.
 
   // Starts again from nothing if the blocks changed.
   void Set(const ComparisonBlocks& blocks);
@@ -107,7 +106,7 @@ class MeasuredSavings {
   std::optional<std::int64_t> Add(const ComparedIteration& iteration);
 
   // Blocks twice as long, with the same share at default clocks, once figures are found biased
-  // because stretches are too short. It looks after 8, 16, 32, ... pairs of a version: looks after
+  // because phases are too short. It looks after 8, 16, 32, ... pairs of a version: looks after
   // each pair would some time find a bias by chance.
   std::optional<ComparisonBlocks> Longer() const;
 

@@ -394,7 +394,7 @@ Outcome<Decision> DecideOn(const Situation& on, const SetWatch& command) {
 }
 
 // Of several servers that find it, one lengthens: the others know other blocks by then.
-Outcome<Decision> DecideOn(const Situation& on, const LengthenStretches& command) {
+Outcome<Decision> DecideOn(const Situation& on, const LengthenPhases& command) {
   if (IsOver(on.phase()) || on.phase().watch.settings.comparison != command.from) return Decision();
   return DecideOn(on, SetWatch{.comparison = command.to});
 }

@@ -109,8 +109,8 @@ struct AnswerDetected {
   std::vector<DetectedStraggler> wanted;
 };
 
-// Stretches of the comparison `from` are too short.
-struct LengthenStretches {
+// Phases of the comparison `from` are too short.
+struct LengthenPhases {
   ComparisonBlocks from;
   ComparisonBlocks to;
 };
@@ -151,7 +151,7 @@ struct AskForPlans {};
 using Command =
     std::variant<RegisterRank, TakeMeasurements, SetTarget, AddStraggler, ClearStraggler,
                  ClearStragglers, SetWatch, Reprofile, CancelReprofile, SetLabels, FinishJob,
-                 DeleteJob, Advance, UseProfile, LookAtTime, AnswerDetected, LengthenStretches,
+                 DeleteJob, Advance, UseProfile, LookAtTime, AnswerDetected, LengthenPhases,
                  TakeConditions, AdoptPlans, GiveUpPlans, AskForPlans>;
 
 // Whether a decision on this command holds at any revision of the job: ranks, measurements, the end

@@ -54,7 +54,7 @@ Outcome<Decision> DecideOn(const Situation& on, const ClearStraggler& command);
 Outcome<Decision> DecideOn(const Situation& on, const ClearStragglers& command);
 Outcome<Decision> DecideOn(const Situation& on, const LookAtTime& command);
 Outcome<Decision> DecideOn(const Situation& on, const AnswerDetected& command);
-Outcome<Decision> DecideOn(const Situation& on, const LengthenStretches& command);
+Outcome<Decision> DecideOn(const Situation& on, const LengthenPhases& command);
 
 inline tl::unexpected<Failure> HasFinished() {
   return Fail(FailureCode::kConflict,

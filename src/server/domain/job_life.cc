@@ -69,7 +69,7 @@ Result<WatchState> ParseWatchState(const std::string& json) {
   settings.comparison.every = root.Get("every").Integer(0, ComparisonBlocks::kMostEvery);
   settings.comparison.iterations = root.Get("iterations").Integer(0, ComparisonBlocks::kMostEvery);
   if (settings.comparison.is_on() && !settings.comparison.is_valid()) {
-    root.Get("every").FailExpected("stretches of 2 iterations at least");
+    root.Get("every").FailExpected("phases of 2 iterations at least");
   }
   const TreeCursor detected = root.Get("detected");
   const std::size_t count = detected.Size();

@@ -145,7 +145,7 @@ class WatchFamilies {
   MetricFamily longer_ = Gauge("perseus_job_iteration_excess_ratio",
                                "By how much iterations are longer than planned.");
   MetricFamily pairs_ = Gauge("perseus_job_compared_pairs",
-                              "Stretches with the plan and at default clocks that were compared.");
+                              "Phases with the plan and at default clocks that were compared.");
   MetricFamily compared_ = Gauge("perseus_job_compared_plan_version",
                                  "Version of the plan that the measured saving is of.");
   MetricFamily saving_ =

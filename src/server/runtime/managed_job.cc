@@ -766,7 +766,7 @@ void ManagedJob::LookAtWatch() {
   for (const WatchEvent& event : watch_.TakeEvents()) Announce(DetectionNews(event));
   if (is_changing_) return;
   if (const auto longer = watch_.LongerBlocks()) {
-    return RunInternal(LengthenStretches{life_.phase.watch.settings.comparison, *longer});
+    return RunInternal(LengthenPhases{life_.phase.watch.settings.comparison, *longer});
   }
   RunInternal(AnswerDetected{watch_.Wanted()});
 }
