@@ -34,9 +34,9 @@ struct FrontierPoint {
 // E(T) and the points of it that have names. Times ascending.
 struct Frontier {
   std::vector<FrontierPoint> points = {};
-  double fastest_seconds = 0;   // T_min
-  double economic_seconds = 0;  // where E(T) is least
-  double tstar_seconds = 0;     // T*: beyond it nothing is saved but time lost
+  double fastest_seconds = 0;     // T_min
+  double min_energy_seconds = 0;  // where E(T) is least
+  double tstar_seconds = 0;       // T*: beyond it nothing is saved but time lost
   // How far `points` can be from the exact curve, relatively. 0: they are exact.
   double certified_error = 0;
   // True for the frontier of an exponential fit, which bounds nothing.
@@ -176,13 +176,13 @@ Result<KnobChanges> CountKnobChanges(const PipelineDag& dag,
 
 // The wanted place of a plan on the frontier.
 struct PlanTarget {
-  enum class Kind : std::uint8_t { kBaselineFactor, kSeconds, kEconomic, kFastest, kTStar };
+  enum class Kind : std::uint8_t { kBaselineFactor, kSeconds, kMinEnergy, kFastest, kTStar };
   Kind kind = Kind::kBaselineFactor;
   double value = 1.0;  // Factor of the all-maximum-clock time, or seconds.
 
   friend bool operator==(const PlanTarget&, const PlanTarget&) = default;
 };
-// "1.02x", "5.3s" (also ms, us), "economic", "fastest", "tstar". A number without a unit may mean
+// "1.02x", "5.3s" (also ms, us), "min-energy", "fastest", "tstar". A number without a unit may mean
 // a factor or seconds, and is refused.
 Result<PlanTarget> ParsePlanTarget(std::string_view text);
 // Its inverse; a factor of one is "1.0x".

@@ -105,7 +105,7 @@ typedef struct perseus_frontier {
   const double* energy_joules;
   const double* slope_watts; /* The price of a second to the right; 0 in the last. */
   double fastest_seconds;    /* T_min */
-  double economic_seconds;   /* Of least energy. */
+  double min_energy_seconds; /* Of least energy. */
   double tstar_seconds;      /* T* */
   double certified_error;    /* Relative; 0: exact. */
   double total_blocking_power_watts;

@@ -58,7 +58,7 @@ struct ChangePricePoint {
 // A bound: no plan does better under the conditions.
 struct RobustBound {
   // In per cent of the baseline's energy. No plan that keeps to the accepted mean time saves more.
-  // For a target beyond T_economic it is the bound at T_economic: waiting does not count.
+  // For a target beyond T_energy it is the bound at T_energy: waiting does not count.
   // Up to 64 computations, and if max_changes is the only condition and there is no constraint, no
   // plan within that limit saves more; otherwise the limit is not counted.
   // Without noise this is proven. With noise it is an estimate, as accurate as the means of the
@@ -107,7 +107,7 @@ struct RobustPlanSpec {
 // The plan that saves most and holds: its mean iteration takes no longer than accepted, with the
 // stated confidence. Accepted are (mean iteration of maximum clocks under the same conditions) x
 // (seconds / time at maximum clocks) x (1 + max_slowdown). `seconds` is as for Planner::PlanFor(),
-// at least T_min. If it is beyond T_economic, the energy includes the wait until then.
+// at least T_min. If it is beyond T_energy, the energy includes the wait until then.
 //
 // For a target of at least 1.0x, maximum clocks hold, too. The exception: computations differ in
 // their highest clock, and so change clocks more often than max_changes allows.

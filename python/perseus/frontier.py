@@ -24,7 +24,7 @@ class Frontier:
     time_seconds, energy_joules, slope_watts
         Corners of a convex curve, times ascending; the slope is the price of a second to the
         right.
-    fastest_seconds, economic_seconds, tstar_seconds
+    fastest_seconds, min_energy_seconds, tstar_seconds
         T_min, the time of least energy, and T*, beyond which slower clocks save nothing.
     baseline_time_seconds, baseline_energy_joules
         Every computation at its highest clock.
@@ -40,7 +40,7 @@ class Frontier:
         self.energy_joules: tuple[float, ...] = tuple(struct.energy_joules[:count])
         self.slope_watts: tuple[float, ...] = tuple(struct.slope_watts[:count])
         self.fastest_seconds: float = struct.fastest_seconds
-        self.economic_seconds: float = struct.economic_seconds
+        self.min_energy_seconds: float = struct.min_energy_seconds
         self.tstar_seconds: float = struct.tstar_seconds
         self.baseline_time_seconds: float = struct.baseline_time_seconds
         self.baseline_energy_joules: float = struct.baseline_energy_joules
@@ -95,7 +95,7 @@ class Frontier:
         axes.plot(self.time_seconds, self.energy_joules)
         named = {
             "maximum clocks": (self.baseline_time_seconds, self.baseline_energy_joules),
-            "least energy": (self.economic_seconds, self.energy_at(self.economic_seconds)),
+            "least energy": (self.min_energy_seconds, self.energy_at(self.min_energy_seconds)),
         }
         for label, (seconds, joules) in named.items():
             axes.plot([seconds], [joules], "o", label=label)

@@ -351,7 +351,7 @@ class Plan:
         ----------
         target
             As in a job file: "1.05x" (times the time without slowdown), "5.3s" (seconds),
-            "economic", "fastest", "tstar".
+            "min-energy", "fastest", "tstar".
         seconds
             Instead: the iteration time.
         progress

@@ -196,7 +196,7 @@ class Planner:
         Parameters
         ----------
         at
-            "1.05x", "5.3s" (seconds), "economic", "fastest", "tstar"; None: as the job says, or
+            "1.05x", "5.3s" (seconds), "min-energy", "fastest", "tstar"; None: as the job says, or
             without slowdown.
         work
             Of one iteration whose microbatches differ: how many times as long as in the profile
@@ -271,7 +271,7 @@ def plan(
 ) -> Plan:
     """Plan a job: the clock of each computation. `Planner` explains the arguments.
 
-    The plan is where `at` says (a text: "1.05x", "economic", ...), or without slowdown;
+    The plan is where `at` says (a text: "1.05x", "min-energy", ...), or without slowdown;
     `plan.at("1.05x")` then gives others at little cost, `plan.frontier` all there are.
     """
     return Planner(

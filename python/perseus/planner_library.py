@@ -60,7 +60,7 @@ class FrontierStruct(ctypes.Structure):
         ("energy_joules", _DOUBLES),
         ("slope_watts", _DOUBLES),
         ("fastest_seconds", _DOUBLE),
-        ("economic_seconds", _DOUBLE),
+        ("min_energy_seconds", _DOUBLE),
         ("tstar_seconds", _DOUBLE),
         ("certified_error", _DOUBLE),
         ("total_blocking_power_watts", _DOUBLE),

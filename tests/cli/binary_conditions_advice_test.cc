@@ -154,7 +154,7 @@ TEST_F(BinaryConditionsAdviceTest, LateTargetsHaveABoundAndPointsThatDiffer) {
   std::vector<std::string> arguments = base;
   arguments.emplace_back("--json");
   const json document = json::parse(Out(arguments));
-  // Least energy is at T_economic, where 24.1 % are saved.
+  // Least energy is at T_energy, where 24.1 % are saved.
   EXPECT_GT(document["bound"]["saving_percent"], document["expected"]["saving_percent"]);
   EXPECT_LT(document["bound"]["saving_percent"], 25);
   const std::string text = Words(Out(base));

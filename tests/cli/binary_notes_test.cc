@@ -131,7 +131,7 @@ TEST_F(BinaryNotesTest, TimesBeyondTStar) {
   };
   EXPECT_THAT(notes("1.02x"), IsEmpty());
   EXPECT_THAT(notes("2.5s"), ElementsAre(AllOf(StartsWith("the time asked for, 2.5 s, is beyond"),
-                                               Mentions("economic"))));
+                                               Mentions("min-energy"))));
   EXPECT_THAT(notes("1.3x"), ElementsAre(Mentions("0.12")));
   EXPECT_THAT(notes("tstar"), IsEmpty());
   EXPECT_THAT(notes("1.2x"), IsEmpty());  // T* itself.

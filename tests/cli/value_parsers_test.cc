@@ -135,8 +135,8 @@ TEST(ValueParsersTest, WholeNumbersOf64Bits) {
 
 TEST(ValueParsersTest, TargetsAreReadAsTheTableShowsThem) {
   using Kind = PlanTarget::Kind;
-  for (const char* text : {"economic", "Economic", "T_economic", "t_economic"}) {
-    EXPECT_EQ(ParseTarget(text).value().kind, Kind::kEconomic) << text;
+  for (const char* text : {"min-energy", "Economic", "min energy", "t_min_energy"}) {
+    EXPECT_EQ(ParseTarget(text).value().kind, Kind::kMinEnergy) << text;
   }
   for (const char* text : {"fastest", "FASTEST", "T_min"}) {
     EXPECT_EQ(ParseTarget(text).value().kind, Kind::kFastest) << text;

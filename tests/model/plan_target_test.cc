@@ -29,14 +29,14 @@ TEST(PlanTargetTest, ReadsFactorsSecondsAndNames) {
   check("1.02 x", Kind::kBaselineFactor, 1.02);
   check("300 ms", Kind::kSeconds, 0.3);
   check("5 s", Kind::kSeconds, 5);
-  check("economic", Kind::kEconomic, 0);
+  check("min-energy", Kind::kMinEnergy, 0);
   check("fastest", Kind::kFastest, 0);
   check("tstar", Kind::kTStar, 0);
 }
 
 TEST(PlanTargetTest, TextsRoundTrip) {
   for (const char* const text :
-       {"1.0x", "1.02x", "5.3s", "0.001s", "economic", "fastest", "tstar"}) {
+       {"1.0x", "1.02x", "5.3s", "0.001s", "min-energy", "fastest", "tstar"}) {
     EXPECT_EQ(PlanTargetText(*ParsePlanTarget(text)), text);
   }
   EXPECT_EQ(PlanTargetText(*ParsePlanTarget("1x")), "1.0x");

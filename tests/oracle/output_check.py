@@ -28,7 +28,7 @@ from .output_doors import (
 if TYPE_CHECKING:
     from .random_jobs import RandomJob
 
-# A row of the table: "> T_economic, T*   5.1234  +1.00 %  1,234.5  12.34 %  567.8  0.012 %".
+# A row of the table: "> T_energy, T*   5.1234  +1.00 %  1,234.5  12.34 %  567.8  0.012 %".
 _ROW = re.compile(
     rf"^(?P<mark>[> ]) (?P<label>.*?)  +(?P<time>{NUMBER})  +(?P<slower>{NUMBER}) %"
     rf"  +(?P<energy>{NUMBER})  +(?P<saving>{NUMBER}) %  +(?P<power>{NUMBER})"
@@ -194,18 +194,18 @@ def check_outputs(random_job: RandomJob, effort: float) -> list[str]:
     for where, output in outputs.items():
         errors += negative_zeros(where, output)
     points = {point["name"]: point for point in printed["points"] if point["feasible"]}
-    economic = points.get("t_economic")
-    if economic:  # What holds under the conditions may end later than any of them.
+    min_energy = points.get("t_min_energy")
+    if min_energy:  # What holds under the conditions may end later than any of them.
         least = min(point["energy_j"] for name, point in points.items() if name != "holds_on_paper")
-        if economic["energy_j"] > least:
-            errors.append(f"T_economic uses {economic['energy_j']!r} J, another row {least!r} J")
+        if min_energy["energy_j"] > least:
+            errors.append(f"T_energy uses {min_energy['energy_j']!r} J, another row {least!r} J")
     if (
-        random_job.at == "economic"
-        and economic
+        random_job.at == "min-energy"
+        and min_energy
         and not random_job.conditions
-        and printed["energy_j"] != economic["energy_j"]
+        and printed["energy_j"] != min_energy["energy_j"]
     ):
-        errors.append("the economic plan is not that of T_economic")
+        errors.append("the min_energy plan is not that of T_energy")
     marked = [point for point in points.values() if point["chosen"]]
     if not marked or any(point["energy_j"] != printed["energy_j"] for point in marked):
         errors.append("the chosen rows are not the plan")

@@ -33,7 +33,7 @@ _ROW = re.compile(
 _SPLIT = re.compile(
     rf"^(?P<label>[a-z ]+?)  +(?P<before>{NUMBER})  +{NUMBER} %  +(?P<after>{NUMBER})  +{NUMBER} %$"
 )
-# The row "T_economic, T*   2.4750  +65.00 %   547.8  10.49 %  221.3" of a frontier.
+# The row "T_energy, T*   2.4750  +65.00 %   547.8  10.49 %  221.3" of a frontier.
 _POINT = re.compile(
     rf"^(?P<label>\S.*?)?  +(?P<time>{NUMBER})  +(?P<slower>{NUMBER}) %  +(?P<energy>{NUMBER})"
     rf"  +(?P<saving>{NUMBER}) %  +(?P<power>{NUMBER})$"
@@ -79,7 +79,7 @@ def frontier_errors(job: RandomJob, printed: dict[str, Any]) -> list[str]:
     table = perseus(["frontier", *job.arguments, "--csv"])
     errors = negative_zeros("frontier", text) + negative_zeros("frontier --json", json.dumps(made))
     errors += negative_zeros("frontier --csv", table)
-    for key in ("t_min_s", "t_economic_s", "t_star_s", "certified_error"):
+    for key in ("t_min_s", "t_min_energy_s", "t_star_s", "certified_error"):
         if made[key] != printed["frontier"][key]:
             errors.append(f"frontier says {key} {made[key]!r}, plan {printed['frontier'][key]!r}")
     if made["baseline"] != printed["baseline"]:

@@ -29,7 +29,7 @@ SCHEDULES = (
     "dualpipev",
     "early-recomputation-1f1b",
 )
-POINTS = ("1.0x", "1.0x", "1.013x", "1.1x", "1.6x", "4x", "economic", "fastest", "tstar")
+POINTS = ("1.0x", "1.0x", "1.013x", "1.1x", "1.6x", "4x", "min-energy", "fastest", "tstar")
 
 
 @dataclass(frozen=True)

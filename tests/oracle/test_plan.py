@@ -34,7 +34,7 @@ def job_of(case: Case) -> Job:
     return Job(profile, schedule, [case.blocking_power])
 
 
-@pytest.mark.parametrize("at", ["1.0x", "1.05x", "economic", "fastest", "tstar"])
+@pytest.mark.parametrize("at", ["1.0x", "1.05x", "min-energy", "fastest", "tstar"])
 @pytest.mark.parametrize("case", measured((12,)), ids=str)
 def test_plan_is_honest(case: Case, at: str, perseus_program: Path) -> None:
     """Times, energies, savings and bounds of plans for measured profiles."""

@@ -37,7 +37,7 @@ TEST(PlannerTest, TargetsMeanPointsOfTheFrontier) {
   const Frontier& frontier = planner.frontier();
   using Kind = PlanTarget::Kind;
   EXPECT_EQ(*planner.TargetSeconds({Kind::kFastest, 0}), frontier.fastest_seconds);
-  EXPECT_EQ(*planner.TargetSeconds({Kind::kEconomic, 0}), frontier.economic_seconds);
+  EXPECT_EQ(*planner.TargetSeconds({Kind::kMinEnergy, 0}), frontier.min_energy_seconds);
   EXPECT_EQ(*planner.TargetSeconds({Kind::kTStar, 0}), frontier.tstar_seconds);
   EXPECT_EQ(*planner.TargetSeconds({Kind::kSeconds, 99}), 99);
   EXPECT_EQ(*planner.TargetSeconds({Kind::kBaselineFactor, 1.5}),
@@ -48,10 +48,10 @@ TEST(PlannerTest, TargetsMeanPointsOfTheFrontier) {
   EXPECT_EQ(frontier.points.back().slope_watts, 0);
   EXPECT_EQ(frontier.certified_error, 0);
   const double watts = planner.pipeline().total_blocking_power_watts;
-  const auto economic = std::min_element(
+  const auto min_energy = std::min_element(
       frontier.points.begin(), frontier.points.end(),
       [](const auto& a, const auto& b) { return a.energy_joules < b.energy_joules; });
-  EXPECT_EQ(frontier.economic_seconds, economic->iteration_time_seconds);
+  EXPECT_EQ(frontier.min_energy_seconds, min_energy->iteration_time_seconds);
   for (std::size_t k = 0; k + 1 < frontier.points.size(); ++k) {
     const auto& a = frontier.points[k];
     const auto& b = frontier.points[k + 1];

@@ -72,14 +72,14 @@ TEST(PlannerTest, PlansAreHonestForEveryScheduleAndTarget) {
           DagOf(shape.schedule, shape.stages, shape.microbatches, fixed, shape.virtual_stages),
           Blocking(70)));
       const Frontier& frontier = planner.frontier();
-      EXPECT_LE(frontier.fastest_seconds, frontier.economic_seconds);
-      EXPECT_LE(frontier.economic_seconds, frontier.tstar_seconds);
+      EXPECT_LE(frontier.fastest_seconds, frontier.min_energy_seconds);
+      EXPECT_LE(frontier.min_energy_seconds, frontier.tstar_seconds);
       CheckHonest(planner, planner.baseline());
       const double first = frontier.fastest_seconds;
       const double span = frontier.tstar_seconds - first;
       for (const double seconds :
            {first, first * (1 + 1e-12), first + 0.01 * span, first + 0.2 * span,
-            first + 0.61 * span, frontier.economic_seconds, frontier.tstar_seconds,
+            first + 0.61 * span, frontier.min_energy_seconds, frontier.tstar_seconds,
             1.5 * frontier.tstar_seconds,
             std::max(first, planner.baseline().iteration_time_seconds)}) {
         const auto plan = planner.PlanFor(seconds, {.effort = kLittle});

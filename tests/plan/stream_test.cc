@@ -133,7 +133,7 @@ TEST(StreamTest, UsesTheTimeThatAnotherPipelineTakes) {
 
 TEST(StreamTest, SaysItsTimeWithoutAPlan) {
   const Work work({2, 1, 1, 0.5});
-  for (const char* target : {"1.0x", "1.07x", "fastest", "economic", "0.5"}) {
+  for (const char* target : {"1.0x", "1.07x", "fastest", "min-energy", "0.5"}) {
     StreamOptions options;
     options.target = *ParsePlanTarget(target);
     const StreamPlanner stream = Stream(4, options);

@@ -104,7 +104,7 @@ TEST(PlannerApi, FillsInWhatTheCallerKnows) {
   frontier.struct_size = offsetof(perseus_frontier, tstar_seconds);
   ASSERT_EQ(perseus_planner_frontier(made.planner.get(), &frontier, nullptr), PERSEUS_OK);
   EXPECT_EQ(frontier.struct_size, offsetof(perseus_frontier, tstar_seconds));
-  EXPECT_GT(frontier.economic_seconds, 0);
+  EXPECT_GT(frontier.min_energy_seconds, 0);
   double untouched = 0;
   std::memset(&untouched, 0x5a, sizeof(untouched));
   EXPECT_EQ(frontier.tstar_seconds, untouched);

@@ -107,7 +107,7 @@ def test_a_pipeline_that_others_wait_for_does_not_hurry() -> None:
 JOBS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "no slowdown": ({"stages": 4}, {}),
     "5 % slower": ({"stages": 3}, {"at": "1.05x"}),
-    "economic": ({"stages": 3}, {"at": "economic"}),
+    "min-energy": ({"stages": 3}, {"at": "min-energy"}),
     "beyond T*": ({"stages": 2}, {"at": "4x"}),
     "seconds": ({"stages": 2}, {"at": "0.5s"}),
     "interleaved": (

@@ -149,7 +149,7 @@ Sample MakeSample(const std::string& schedule, int stages, int virtual_stages, i
     const char* label;
     double factor;
   } targets[] = {{"no slowdown", 1.0}, {"+1 %", 1.01},        {"+2 %", 1.02}, {"+5 %", 1.05},
-                 {"+10 %", 1.1},       {"T_economic", 1.125}, {"T*", 1.3}};
+                 {"+10 %", 1.1},       {"min energy", 1.125}, {"T*", 1.3}};
   for (const auto& target : targets) {
     Plan plan = ReclaimSlack(pipeline, sample.baseline, base_seconds * target.factor);
     plan.saving_percent = 100 * (1 - plan.energy_joules / base_joules);
@@ -162,7 +162,7 @@ Sample MakeSample(const std::string& schedule, int stages, int virtual_stages, i
   }
   sample.frontier.points.back().slope_watts = 0;
   sample.frontier.fastest_seconds = sample.frontier.points.front().iteration_time_seconds;
-  sample.frontier.economic_seconds = sample.frontier.points[5].iteration_time_seconds;
+  sample.frontier.min_energy_seconds = sample.frontier.points[5].iteration_time_seconds;
   sample.frontier.tstar_seconds = sample.frontier.points.back().iteration_time_seconds;
   return sample;
 }

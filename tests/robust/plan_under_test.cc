@@ -75,8 +75,8 @@ TEST(PlanUnderTest, TheBoundHoldsForPlansThatEndEarly) {
     const Planner planner = RandomPlanner(random, 2, 4, 4);
     RobustPlanSpec spec = Late(planner, 0.3 * (run % 3));
     spec.with_bound = true;
-    const double economic = planner.frontier().economic_seconds;
-    for (const double seconds : {economic, planner.frontier().tstar_seconds, 2 * economic}) {
+    const double min_energy = planner.frontier().min_energy_seconds;
+    for (const double seconds : {min_energy, planner.frontier().tstar_seconds, 2 * min_energy}) {
       const double most = std::max(seconds, planner.baseline().iteration_time_seconds);
       const auto plan = PlanUnder(planner, most, spec);
       ASSERT_TRUE(plan) << plan.error().message;
@@ -107,7 +107,7 @@ TEST(PlanUnderTest, PlansForLateTargetsCountTheWait) {
     };
     EXPECT_LE(waited(found->plan), waited(found->paper_plan) * (1 + 1e-9));
     // The least energy without the wait is another plan's.
-    const auto soon = planner.PlanFor(planner.frontier().economic_seconds);
+    const auto soon = planner.PlanFor(planner.frontier().min_energy_seconds);
     ASSERT_TRUE(soon);
     later += waited(found->plan) < waited(*soon) * (1 - 1e-6) ? 1 : 0;
   }

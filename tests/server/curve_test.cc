@@ -65,7 +65,7 @@ TEST_F(CurveTest, SaysWhatThePlannerSays) {
   for (const CurvePlan& plan : curve_->plans()) {
     EXPECT_LE(plan.iteration_time_seconds, plan.requested_time_seconds * (1 + 1e-9));
   }
-  for (const char* const text : {"1.0x", "1.1x", "economic", "fastest", "tstar", "30"}) {
+  for (const char* const text : {"1.0x", "1.1x", "min-energy", "fastest", "tstar", "30"}) {
     const PlanTarget target = *ParsePlanTarget(text);
     EXPECT_EQ(*curve_->TargetSeconds(target), *planner->TargetSeconds(target)) << text;
   }

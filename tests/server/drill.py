@@ -222,7 +222,7 @@ class Drill:
             job.perhaps_cleared.discard(straggler)
             job.cleared.add(straggler)
         elif choice < 0.9:
-            target = self.random.choice(["1.0x", "1.05x", "1.2x", "economic", "tstar"])
+            target = self.random.choice(["1.0x", "1.05x", "1.2x", "min-energy", "tstar"])
             job.targets.add(target)
             status, answer = _do(server, "PUT", path + "/point", {"at": target})
             assert status == 200, (status, answer)

@@ -142,7 +142,7 @@ def test_a_job_from_beginning_to_end(server: Server) -> None:
     assert times[0] == times[1] > times[2] == times[3]
     assert server.call("DELETE", f"{path}/stragglers/{answer['straggler_id']}")[0] == 204
 
-    assert server.call("PUT", path + "/point", {"at": "economic"})[1]["at"] == "economic"
+    assert server.call("PUT", path + "/point", {"at": "min-energy"})[1]["at"] == "min-energy"
     assert server.call("GET", path + "/frontier")[1].startswith("iteration_time_s,energy_j")
     assert server.call("GET", path + "/plan.json?pipeline=1")[1]["stages"] == 2
     assert "following" not in server.call("GET", path)[1]

@@ -151,7 +151,7 @@ std::vector<Fact> SampleFacts(const std::string& job) {
                   .at_seconds = 5.5,
                   .plan = 2,
                   .exceptions = {{1, 1}}},
-      TargetChange{.job = job, .target = "economic"},
+      TargetChange{.job = job, .target = "min-energy"},
       StragglerRecord{.job = job, .id = 7, .pipeline = 1, .factor = 1.2, .starts_at_seconds = 9},
       StragglerRecord{.job = job,
                       .id = 8,

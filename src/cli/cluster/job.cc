@@ -248,7 +248,7 @@ void AddJobCommand(CommandParser* parser, Invocation* invocation) {
   add("point", "Set the iteration time that a job is planned for.",
       {{"save more, with a slowdown of 5 %", "perseus job point llama-7 1.05x"}});
   add_job();
-  parser->AddInput(&flags->at, "AT", "As --at of perseus plan: 1.05x, 5.3s, economic, fastest.",
+  parser->AddInput(&flags->at, "AT", "As --at of perseus plan: 1.05x, 5.3s, min-energy, fastest.",
                    {ValueKind::kText, {}});
   add_json();
   add_server();

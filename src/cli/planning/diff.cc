@@ -525,7 +525,7 @@ double SavingOf(const NamedFrontier& of) {
 }
 
 TimeAndEnergy LeastEnergy(const NamedFrontier& of) {
-  const double seconds = of.frontier.economic_seconds;
+  const double seconds = of.frontier.min_energy_seconds;
   return {seconds, of.frontier.EnergyAt(seconds)};
 }
 
@@ -622,11 +622,12 @@ Result<NamedFrontier> ReadFrontier(const std::string& path) {
   frontier.total_blocking_power_watts = (*model)->waiting_watts;
   frontier.fastest_seconds = frontier.points.front().iteration_time_seconds;
   frontier.tstar_seconds = frontier.points.back().iteration_time_seconds;
-  frontier.economic_seconds = std::min_element(frontier.points.begin(), frontier.points.end(),
-                                               [](const FrontierPoint& a, const FrontierPoint& b) {
-                                                 return a.energy_joules < b.energy_joules;
-                                               })
-                                  ->iteration_time_seconds;
+  frontier.min_energy_seconds =
+      std::min_element(frontier.points.begin(), frontier.points.end(),
+                       [](const FrontierPoint& a, const FrontierPoint& b) {
+                         return a.energy_joules < b.energy_joules;
+                       })
+          ->iteration_time_seconds;
   return named;
 }
 

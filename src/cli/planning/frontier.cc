@@ -47,7 +47,7 @@ std::vector<double> TableTimes(const Frontier& frontier, double baseline_seconds
   constexpr int kSteps = 16;
   const double first = frontier.fastest_seconds;
   const double last = frontier.tstar_seconds;
-  std::vector<double> times = {first, frontier.economic_seconds, last};
+  std::vector<double> times = {first, frontier.min_energy_seconds, last};
   if (baseline_seconds <= last) times.push_back(baseline_seconds);
   for (int step = 1; step < kSteps; ++step) times.push_back(first + (last - first) * step / kSteps);
   std::sort(times.begin(), times.end());
@@ -59,7 +59,7 @@ std::string NamesAt(const Frontier& frontier, double baseline_seconds, double se
   std::vector<std::string> names;
   if (SameTime(seconds, frontier.fastest_seconds)) names.emplace_back("T_min");
   if (SameTime(seconds, baseline_seconds)) names.emplace_back("no slowdown");
-  if (SameTime(seconds, frontier.economic_seconds)) names.emplace_back("T_economic");
+  if (SameTime(seconds, frontier.min_energy_seconds)) names.emplace_back("min energy");
   if (SameTime(seconds, frontier.tstar_seconds)) names.emplace_back("T*");
   return fmt::format("{}", fmt::join(names, ", "));
 }

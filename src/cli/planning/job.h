@@ -53,7 +53,7 @@ Result<Planner> MakePlanner(const Job& job, double plans, ProgressLine* progress
 // At its start: with the place in the file, too.
 std::string NameOf(const JobFile& settings, std::string_view key);
 std::string NameAndPlaceOf(const JobFile& settings, std::string_view key);
-// How a value is set, in the words of whoever set the field: --at economic, or at = "economic".
+// How a value is set, in the words of whoever set the field: --at min-energy, or at = "min-energy".
 // `value` is as a flag takes it.
 std::string SettingOf(const JobFile& settings, std::string_view key, std::string_view value);
 

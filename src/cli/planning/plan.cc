@@ -154,7 +154,8 @@ bool SamePlan(const Plan& a, const Plan& b) {
 
 Result<Plan> PlanRows(const Planner& planner, const PlanConstraints& constraints,
                       const RowEfforts& efforts, int threads, double chosen_seconds,
-                      const RowsProgress& progress, std::vector<PlanPoint>* points, bool economic) {
+                      const RowsProgress& progress, std::vector<PlanPoint>* points,
+                      bool min_energy) {
   std::vector<Row> rows = RowsBesides(chosen_seconds, *points);
   RowQueue queue(planner, constraints, efforts.row, &rows);
   // Without constraints, helper threads start with the first plan for the chosen time. If there is
@@ -203,9 +204,9 @@ Result<Plan> PlanRows(const Planner& planner, const PlanConstraints& constraints
     }
   }
   const std::size_t least = plan::LeastEnergy(plans);
-  if (economic) best = plans[least];
+  if (min_energy) best = plans[least];
   for (PlanPoint& point : *points) {
-    if (point.name != plan::kEconomicName) continue;
+    if (point.name != plan::kMinEnergyName) continue;
     point.seconds = times[least];
     point.plan = plans[least];
   }
@@ -615,7 +616,7 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
       .rest = [&progress] { progress.Announce("last plans"); }};
   Result<Plan> chosen =
       PlanRows(*planner, constraints, efforts, UsualThreads(), *seconds, rows_progress,
-               &summary.points, target.kind == PlanTarget::Kind::kEconomic);
+               &summary.points, target.kind == PlanTarget::Kind::kMinEnergy);
   if (!chosen) return tl::unexpected(chosen.error());
   summary.chosen = *std::move(chosen);
   summary.chosen_seconds = summary.chosen.requested_time_seconds;

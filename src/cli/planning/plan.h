@@ -33,13 +33,13 @@ struct RowsProgress {
 // a table, `threads` at a time: the same plans for any number of threads. Points at one time
 // share a plan. A point for which the constraints allow no plan gets none. No plan, the chosen one
 // neither, is left worse than one for less time (CarryForward). The bound is in what is returned
-// only, not in the points' copies of it. T_economic, and the chosen time where `economic`, get the
+// only, not in the points' copies of it. T_energy, and the chosen time where `min-energy`, get the
 // plan of least energy of all, and its time. The points are then sorted by time. Errors: those of
 // the chosen plan, at once, then of its bound, then of a row.
 Result<Plan> PlanRows(const Planner& planner, const PlanConstraints& constraints,
                       const RowEfforts& efforts, int threads, double chosen_seconds,
                       const RowsProgress& progress, std::vector<PlanPoint>* points,
-                      bool economic = false);
+                      bool min_energy = false);
 
 // As many as the machine has cores.
 int UsualThreads();

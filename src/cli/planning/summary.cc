@@ -323,7 +323,7 @@ std::string NextSteps(const PlanSummary& summary, const Style& style) {
   std::string text;
   if (summary.output_directory.empty()) {
     text =
-        "-o DIR writes this plan and a report; --at chooses another row (1.02x, economic, 5.3s).";
+        "-o DIR writes this plan and a report; --at chooses another row (1.02x, min-energy, 5.3s).";
   } else {
     text = fmt::format(
         "open {0}/report.html in a browser and {0}/timeline.pftrace in ui.perfetto.dev; where the "
@@ -461,7 +461,7 @@ std::string Figures(const PlanSummary& summary, const Style& style) {
   std::string out = PointsTable(summary, style) + "\n";
   std::string legend = fmt::format(
       "{} Slowdown and saving: against {}. Gap: the best plan of the same time uses less energy by "
-      "at most this much. T_economic: the plan of least energy. T*: the slowest plan that can be "
+      "at most this much. T_energy: the plan of least energy. T*: the slowest plan that can be "
       "of use, for a pipeline that must wait for a slower one.",
       ChosenRow(summary), BaselineText(*summary.profile));
   if (!summary.beyond_tstar.empty()) {

@@ -100,7 +100,7 @@ struct PlanSummary {
   std::vector<std::string> files;    // Written into it.
 };
 
-// The times of the table: no slowdown, +1, +2, +5, +10 %, T_economic, T*, and
+// The times of the table: no slowdown, +1, +2, +5, +10 %, T_energy, T*, and
 // T_min where it differs from no slowdown; `chosen_seconds` under `at` where it
 // is none of them. Ascending; without plans. Those beyond T* go to `beyond_tstar`.
 std::vector<PlanPoint> TablePoints(const Frontier& frontier, double baseline_seconds,

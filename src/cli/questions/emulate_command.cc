@@ -580,7 +580,7 @@ Result<void> SetTarget(const Job& job, const Planner& planner, bool is_replay, d
   const PlanTarget target = job.Target();
   Result<double> seconds = planner.TargetSeconds(target);
   if (!seconds) return tl::unexpected(seconds.error());
-  if (target.kind == PlanTarget::Kind::kEconomic && summary->policy == kPerseus) {
+  if (target.kind == PlanTarget::Kind::kMinEnergy && summary->policy == kPerseus) {
     // The frontier's least energy is there, but that of plans may be at another time.
     const Result<Plan> least =
         plan::PlanAmongNamed(planner, *seconds, job.Constraints(), effort, {}, true);

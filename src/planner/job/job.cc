@@ -819,8 +819,8 @@ std::vector<Note> Job::NotesAt(const Frontier& frontier, double seconds) const {
     found.push_back(job::NoteOn(
         settings, "at", Severity::kOdd,
         fmt::format("the time asked for, {:.6g} s, is beyond T* ({:.6g} s), and more time than "
-                    "that saves nothing; the least energy is with the target economic ({:.6g} s)",
-                    seconds, frontier.tstar_seconds, frontier.economic_seconds)));
+                    "that saves nothing; the least energy is with the target min-energy ({:.6g} s)",
+                    seconds, frontier.tstar_seconds, frontier.min_energy_seconds)));
   }
   return found;
 }

@@ -107,7 +107,7 @@ const Field kFields[] = {
      "Time of all-reduce and optimizer, after the last computation of an iteration."},
     {"at", &JobFile::at, Unit::kNone, kAnyNumber, Group::kPlan, true, "--at", "POINT",
      "The iteration time to plan for: 1.02x (times the time at maximum clocks), a time (5.3s), "
-     "economic (the time of least energy), fastest, or tstar (the longest time worth planning "
+     "min-energy (the time of least energy), fastest, or tstar (the longest time worth planning "
      "for). Default 1.0x: no slowdown."},
     {"granularity", &JobFile::granularity, Unit::kNone, kAnyNumber, Group::kPlan, true,
      "--granularity", "KIND",

@@ -50,7 +50,7 @@ Result<JobPlan> MakeJobPlan(const Job& job, const Planner& planner, const JobPla
   } else {
     Result<Plan> plan =
         plan::PlanAmongNamed(planner, *seconds, constraints, spec.settings.effort.value_or(1),
-                             told.Function(), target.kind == PlanTarget::Kind::kEconomic);
+                             told.Function(), target.kind == PlanTarget::Kind::kMinEnergy);
     if (!plan) return tl::unexpected(plan.error());
     made.plan = *std::move(plan);
   }

@@ -393,7 +393,7 @@ std::optional<Granularity> ParseGranularity(std::string_view name) {
 
 Result<PlanTarget> ParsePlanTarget(std::string_view text) {
   using Kind = PlanTarget::Kind;
-  if (text == "economic") return PlanTarget{Kind::kEconomic, 0};
+  if (text == "min-energy") return PlanTarget{Kind::kMinEnergy, 0};
   if (text == "fastest") return PlanTarget{Kind::kFastest, 0};
   if (text == "tstar") return PlanTarget{Kind::kTStar, 0};
   std::string_view number = text;
@@ -410,7 +410,7 @@ Result<PlanTarget> ParsePlanTarget(std::string_view text) {
   if (!value || !(*value > 0)) {
     return InvalidInput(
         fmt::format("'{}' is no point of the frontier; expected a factor of the all-maximum-clock "
-                    "time (1.02x), seconds (5.3s), economic, fastest or tstar{}",
+                    "time (1.02x), seconds (5.3s), min-energy, fastest or tstar{}",
                     text.substr(0, 40), TargetHint(text)));
   }
   return PlanTarget{factor ? Kind::kBaselineFactor : Kind::kSeconds, *value};
@@ -422,8 +422,8 @@ std::string PlanTargetText(const PlanTarget& target) {
       return target.value == 1 ? "1.0x" : fmt::format("{}x", target.value);
     case PlanTarget::Kind::kSeconds:
       return fmt::format("{}s", target.value);
-    case PlanTarget::Kind::kEconomic:
-      return "economic";
+    case PlanTarget::Kind::kMinEnergy:
+      return "min-energy";
     case PlanTarget::Kind::kFastest:
       return "fastest";
     case PlanTarget::Kind::kTStar:

@@ -57,15 +57,15 @@ Frontier MakeFrontier(const TimeCostFrontier& solved, const CostedPipeline& pipe
   }
   frontier.fastest_seconds = fastest_seconds;
   frontier.tstar_seconds = tstar_seconds;
-  const auto economic =
+  const auto min_energy =
       std::find_if(frontier.points.begin(), frontier.points.end(),
                    [watts](const FrontierPoint& p) { return p.slope_watts <= watts; });
-  frontier.economic_seconds = economic->iteration_time_seconds;
+  frontier.min_energy_seconds = min_energy->iteration_time_seconds;
   frontier.slope_quantum_watts = slope_quantum;
   frontier.total_blocking_power_watts = pipeline.total_blocking_power_watts;
   // In exact mode the only error is that of doubles themselves.
-  if (slope_quantum > 0 && economic->energy_joules > 0) {
-    frontier.certified_error = solved.cost_error / economic->energy_joules;
+  if (slope_quantum > 0 && min_energy->energy_joules > 0) {
+    frontier.certified_error = solved.cost_error / min_energy->energy_joules;
   }
   return frontier;
 }

@@ -25,7 +25,7 @@ std::vector<NamedTime> NamedTimes(const Frontier& frontier, double baseline_seco
       {"plus_2_percent", "+2 %", 1.02 * baseline_seconds},
       {"plus_5_percent", "+5 %", 1.05 * baseline_seconds},
       {"plus_10_percent", "+10 %", 1.1 * baseline_seconds},
-      {kEconomicName, "T_economic", frontier.economic_seconds},
+      {kMinEnergyName, "min energy", frontier.min_energy_seconds},
       {"t_star", "T*", frontier.tstar_seconds},
   };
   if (!SameTime(frontier.fastest_seconds, baseline_seconds)) {
@@ -48,11 +48,11 @@ std::size_t LeastEnergy(const std::vector<Plan>& plans) {
 
 Result<Plan> PlanAmongNamed(const Planner& planner, double seconds,
                             const PlanConstraints& constraints, double effort,
-                            const ProgressFunction& progress, bool economic) {
+                            const ProgressFunction& progress, bool min_energy) {
   std::vector<double> others;
   for (const NamedTime& time :
        NamedTimes(planner.frontier(), planner.baseline().iteration_time_seconds)) {
-    if ((time.seconds < seconds || economic) && !SameTime(time.seconds, seconds) &&
+    if ((time.seconds < seconds || min_energy) && !SameTime(time.seconds, seconds) &&
         !IsBeyondTStar(planner.frontier(), time)) {
       others.push_back(time.seconds);
     }
@@ -100,7 +100,7 @@ Result<Plan> PlanAmongNamed(const Planner& planner, double seconds,
     }
   }
   CarryForward(planner.pipeline(), &plans);
-  return std::move(plans[economic ? LeastEnergy(plans) : asked]);
+  return std::move(plans[min_energy ? LeastEnergy(plans) : asked]);
 }
 
 void CarryForward(const CostedPipeline& pipeline, std::vector<Plan>* plans) {

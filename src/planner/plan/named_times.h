@@ -16,7 +16,7 @@
 // use less than a plan that is given more time.
 namespace perseus::plan {
 
-inline constexpr std::string_view kEconomicName = "t_economic";
+inline constexpr std::string_view kMinEnergyName = "t_min_energy";
 
 struct NamedTime {
   std::string_view name;   // For programs: "no_slowdown", "plus_1_percent", "t_star", ...
@@ -27,7 +27,7 @@ struct NamedTime {
 // Whether two times are the same but for rounding.
 bool SameTime(double a, double b);
 
-// No slowdown, +1, +2, +5, +10 %, T_economic, T*, and T_min where it differs from no
+// No slowdown, +1, +2, +5, +10 %, T_energy, T*, and T_min where it differs from no
 // slowdown. In this order, those beyond T* too.
 std::vector<NamedTime> NamedTimes(const Frontier& frontier, double baseline_seconds);
 
@@ -39,17 +39,17 @@ void CarryForward(const CostedPipeline& pipeline, std::vector<Plan>* plans);
 // Whether `perseus plan` leaves a time out: it is beyond T*, and has no other reason.
 bool IsBeyondTStar(const Frontier& frontier, const NamedTime& time);
 
-// The plan of least energy, where T_economic is asked for: the frontier's least is there, but that
+// The plan of least energy, where T_energy is asked for: the frontier's least is there, but that
 // of plans may be at another time. Precondition: there is one.
 std::size_t LeastEnergy(const std::vector<Plan>& plans);
 
 // The plan that `perseus plan` gives out for `seconds`: the planner's, or that of a named time
-// before it where it is better; where the target is `economic`, that of least energy. Errors are
+// before it where it is better; where the target is `min-energy`, that of least energy. Errors are
 // those of Planner::PlanFor, and kCancelled where `progress` says false; it is given the share of
 // all these plans, and none that is better.
 Result<Plan> PlanAmongNamed(const Planner& planner, double seconds,
                             const PlanConstraints& constraints, double effort,
-                            const ProgressFunction& progress = {}, bool economic = false);
+                            const ProgressFunction& progress = {}, bool min_energy = false);
 
 }  // namespace perseus::plan
 

@@ -253,8 +253,8 @@ Result<double> Planner::TargetSeconds(const PlanTarget& target) const {
   const double baseline = impl_->baseline.iteration_time_seconds;
   double seconds = 0;
   switch (target.kind) {
-    case PlanTarget::Kind::kEconomic:
-      return frontier.economic_seconds;
+    case PlanTarget::Kind::kMinEnergy:
+      return frontier.min_energy_seconds;
     case PlanTarget::Kind::kFastest:
       return frontier.fastest_seconds;
     case PlanTarget::Kind::kTStar:

@@ -528,7 +528,7 @@ RobustBound SavingBound(const Planner& planner, const RobustPlanSpec& spec, doub
   bound.proven = !spec.conditions.noise.any();
   if (bound.proven) {
     // The frontier is exact; work at a mixture of clocks is on its hulls.
-    const double most = std::max(fastest, frontier.economic_seconds);
+    const double most = std::max(fastest, frontier.min_energy_seconds);
     bound.saving_without_switching_percent =
         saving(frontier.EnergyAt(std::clamp(accepted, fastest, most)));
   } else {
@@ -543,11 +543,11 @@ RobustBound SavingBound(const Planner& planner, const RobustPlanSpec& spec, doub
     add(accepted);
     // A target beyond the time of least energy says little of plans that end there: prices of
     // times about it do.
-    const double economic =
-        base_seconds * frontier.economic_seconds / planner.baseline().iteration_time_seconds;
-    if (accepted > economic) {
-      add(std::max(shortest, 0.99 * economic));
-      add(std::min(accepted, 1.01 * economic));
+    const double min_energy =
+        base_seconds * frontier.min_energy_seconds / planner.baseline().iteration_time_seconds;
+    if (accepted > min_energy) {
+      add(std::max(shortest, 0.99 * min_energy));
+      add(std::min(accepted, 1.01 * min_energy));
     }
     bound.saving_without_switching_percent = saving(lines.LeastJoules());
   }

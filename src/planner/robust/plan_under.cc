@@ -245,9 +245,9 @@ Result<RobustPlan> PlanUnder(const Planner& planner, double seconds, const Robus
       100 * (seconds / base_seconds * (1 + spec.conditions.max_slowdown) - 1);
 
   robust::Trials trials = robust::MakeTrials(planner, spec, kTrials, robust::kTrialSeed);
-  // Count iterations of `seconds` beyond T_economic, as PlanFor() does: the job has to wait until
+  // Count iterations of `seconds` beyond T_energy, as PlanFor() does: the job has to wait until
   // then (for another pipeline).
-  const bool waits = seconds > planner.frontier().economic_seconds * (1 + 1e-9);
+  const bool waits = seconds > planner.frontier().min_energy_seconds * (1 + 1e-9);
   if (waits) {
     trials.set_least_seconds(seconds, base_seconds);
   }

@@ -125,7 +125,8 @@ constexpr Field kPointFields[] = {
           *static_cast<std::string*>(member) =
               at.IsNumber() ? fmt::format("{}", at.Number(kPositive)) : at.String();
         })
-        .Says("1.05x (of the time at maximum clocks), 5.3s (seconds), fastest, economic or tstar")};
+        .Says(
+            "1.05x (of the time at maximum clocks), 5.3s (seconds), fastest, min-energy or tstar")};
 constexpr Message<SetTarget> kPoint = Message<SetTarget>("Point", kPointFields).Closed();
 
 constexpr NumberRange kCounted = {.least = 0, .most = kMaxCount};

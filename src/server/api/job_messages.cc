@@ -164,7 +164,7 @@ std::optional<PlanShown> PlanOf(const JobView& view) {
 
 constexpr Field kFrontierFields[] = {
     Value("fastest_s", [](const Curve& curve) { return curve.frontier().fastest_seconds; }),
-    Value("economic_s", [](const Curve& curve) { return curve.frontier().economic_seconds; }),
+    Value("min_energy_s", [](const Curve& curve) { return curve.frontier().min_energy_seconds; }),
     Value("tstar_s", [](const Curve& curve) { return curve.frontier().tstar_seconds; }),
     Value("baseline_s", [](const Curve& curve) { return curve.planned_baseline_seconds(); }),
     Value("plans", [](const Curve& curve) { return curve.plans().size(); })};

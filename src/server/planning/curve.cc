@@ -191,7 +191,7 @@ std::string FrontierText(const Frontier& frontier, const std::string& target,
   }
   Json json = {{"target", target},
                {"fastest_s", frontier.fastest_seconds},
-               {"economic_s", frontier.economic_seconds},
+               {"min_energy_s", frontier.min_energy_seconds},
                {"tstar_s", frontier.tstar_seconds},
                {"certified_error", frontier.certified_error},
                {"fitted", frontier.fitted},
@@ -217,7 +217,7 @@ Result<Frontier> ParseFrontier(const std::string& text, std::string* target,
   *target = root.Get("target").String();
   Frontier frontier;
   frontier.fastest_seconds = root.Get("fastest_s").Number();
-  frontier.economic_seconds = root.Get("economic_s").Number();
+  frontier.min_energy_seconds = root.Get("min_energy_s").Number();
   frontier.tstar_seconds = root.Get("tstar_s").Number();
   frontier.certified_error = root.Get("certified_error").Number();
   frontier.fitted = root.Get("fitted").Bool();
@@ -511,8 +511,8 @@ Result<double> Curve::TargetSeconds(const PlanTarget& target) const {
     case PlanTarget::Kind::kSeconds:
       seconds = target.value;
       break;
-    case PlanTarget::Kind::kEconomic:
-      return frontier_.economic_seconds;
+    case PlanTarget::Kind::kMinEnergy:
+      return frontier_.min_energy_seconds;
     case PlanTarget::Kind::kFastest:
       return frontier_.fastest_seconds;
     case PlanTarget::Kind::kTStar:

@@ -371,7 +371,7 @@ FrontierColumns::FrontierColumns(const Planner& planner) {
   scalars.fitted = frontier.fitted ? 1 : 0;
   scalars.count = frontier.points.size();
   scalars.fastest_seconds = frontier.fastest_seconds;
-  scalars.economic_seconds = frontier.economic_seconds;
+  scalars.min_energy_seconds = frontier.min_energy_seconds;
   scalars.tstar_seconds = frontier.tstar_seconds;
   scalars.certified_error = frontier.certified_error;
   scalars.total_blocking_power_watts = frontier.total_blocking_power_watts;

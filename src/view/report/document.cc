@@ -16,10 +16,10 @@
 namespace perseus::report {
 namespace {
 
-// T_min and T_economic with a real subscript.
+// T_min and T_energy with a real subscript.
 std::string InlineHtml(std::string_view text) {
   std::string html = EscapeHtml(text);
-  for (const std::string_view name : {"min", "economic"}) {
+  for (const std::string_view name : {"min", "energy"}) {
     const std::string from = fmt::format("T_{}", name);
     const std::string to = fmt::format("T<sub>{}</sub>", name);
     for (std::size_t at = 0; (at = html.find(from, at)) != std::string::npos; at += to.size()) {

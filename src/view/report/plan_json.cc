@@ -126,7 +126,7 @@ Result<std::string> FormatPlanSummaryJson(const ReportInput& input) {
   json.update(report::FiguresOfPlan(*input.chosen));
   json["frontier"] = {{"breakpoints", frontier.points.size()},
                       {"t_min_s", frontier.fastest_seconds},
-                      {"t_economic_s", frontier.economic_seconds},
+                      {"t_min_energy_s", frontier.min_energy_seconds},
                       {"t_star_s", frontier.tstar_seconds},
                       {"certified_error", frontier.certified_error}};
   json["points"] = Json::array();
@@ -160,7 +160,7 @@ Result<std::string> FormatFrontierJson(const ReportInput& input) {
   const Frontier& frontier = *input.frontier;
   Json json = report::InputToJson(input);
   json["t_min_s"] = frontier.fastest_seconds;
-  json["t_economic_s"] = frontier.economic_seconds;
+  json["t_min_energy_s"] = frontier.min_energy_seconds;
   json["t_star_s"] = frontier.tstar_seconds;
   json["certified_error"] = frontier.fitted ? Json(nullptr) : Json(frontier.certified_error);
   json["cost_curve"] = frontier.fitted ? "exponential" : "measured";

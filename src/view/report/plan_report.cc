@@ -94,7 +94,8 @@ Json FrontierChart(const ReportInput& input, std::string_view baseline_name) {
   for (const FrontierPoint& point : frontier.points) {
     height = std::max(height, point.energy_joules);
   }
-  height = std::max(height - frontier.EnergyAt(frontier.economic_seconds), 0.02 * height) / kPixels;
+  height =
+      std::max(height - frontier.EnergyAt(frontier.min_energy_seconds), 0.02 * height) / kPixels;
   Json points = Json::array();
   const FrontierPoint* before = nullptr;
   const auto add = [&](double seconds, double joules) {
@@ -121,7 +122,7 @@ Json FrontierChart(const ReportInput& input, std::string_view baseline_name) {
       {"marks", std::move(marks)},
       {"times",
        {{{"name", "T_min"}, {"time", frontier.fastest_seconds}},
-        {{"name", "T_economic"}, {"time", frontier.economic_seconds}},
+        {{"name", "min energy"}, {"time", frontier.min_energy_seconds}},
         {{"name", "T*"}, {"time", frontier.tstar_seconds}}}},
       {"xName", "Iteration time"},
       {"yName", "Energy of an iteration"},
@@ -556,7 +557,7 @@ class PlanPage {
                                       100 * input_.frontier->certified_error)
                         : std::string("The curve is exact.")),
         "Energy is that of one pipeline: its computations, and blocking power while a rank waits. "
-        "T_economic is the time of least energy. T* is the longest time worth planning for: a "
+        "T_energy is the time of least energy. T* is the longest time worth planning for: a "
         "pipeline that must wait for a slower one saves by slowing down, up to T*."};
     if (chosen_.shared_knobs) {
       items.insert(items.begin() + 2, "Best: " + SharedKnobText(*chosen_.shared_knobs));

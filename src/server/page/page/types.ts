@@ -207,7 +207,7 @@ export interface Job extends Omit<JobSummary, 'stragglers'> {
   missing_ranks?: number[];
   frontier: {
     fastest_s: number;
-    economic_s: number;
+    min_energy_s: number;
     tstar_s: number;
     baseline_s: number;
     plans: number;
