@@ -20,6 +20,6 @@ int main(int argc, char** argv) {
   const auto made = job->Plan();
   if (!made) return std::cerr << made.error().message << '\n', 1;
   std::cout << "saves " << made->expected->saving_percent << " %, is "
-            << made->expected->slowdown_percent << " % slower; on paper "
+            << made->expected->slowdown_percent << " % slower; without conditions "
             << made->held->paper_plan.saving_percent << " %\n";
 }

@@ -20,7 +20,7 @@
 #include "perseus/progress.h"
 #include "perseus/result.h"
 
-// Replays a training job on paper: data-parallel pipelines that run plans, with times that vary,
+// Simulates a training job: data-parallel pipelines that run plans, with times that vary,
 // clocks that come late, stragglers, and a control plane that reacts to them.
 // docs/explanation/emulation.md defines every quantity, so that another program can get the same
 // numbers.

@@ -69,7 +69,7 @@ struct JobFile {
   bool waiting_is_constant = false;               // No key: CostSpec::waiting_is_constant.
   bool blocking_power_is_assumed = false;         // No key: nobody knows it, so it is no oddity.
   // There is a table [conditions], which gives neither noise nor latency: a server takes those that
-  // the job measures while it trains. On paper there are none.
+  // the job measures while it trains. Without training there are none.
   bool measures_conditions = false;
   std::optional<int> tensor_parallel = {};
   std::optional<int> data_parallel = {};

@@ -23,7 +23,7 @@ using testing::Not;
 
 class BinaryConditionsTest : public ConditionsTest {};
 
-TEST_F(BinaryConditionsTest, ExplainAndFrontierSayWhatHoldsOnPaperAlone) {
+TEST_F(BinaryConditionsTest, ExplainAndFrontierSayWhatHoldsWithoutConditionsAlone) {
   const std::string path = Write(flags_, "explained");
   const std::string text = Out({"explain", path});
   EXPECT_THAT(Words(text), Mentions("conditions:", "noise"));
@@ -103,7 +103,7 @@ TEST_F(BinaryConditionsTest, TheTableMarksThePlanThatIsWritten) {
   for (const json& point : document["points"]) {
     if (!point["chosen"]) continue;
     ++chosen;
-    EXPECT_EQ(point["name"], "holds_on_paper");
+    EXPECT_EQ(point["name"], "without_conditions");
     EXPECT_EQ(point["energy_j"], document["energy_j"]);
   }
   EXPECT_EQ(chosen, 1);

@@ -163,7 +163,7 @@ nlohmann::ordered_json StragglingJob() {
                       "starts_at": 1795307429.9, "expires_at": 1795311029.9}]})");
 }
 
-TEST(JobClientTextTest, WhatHoldsUnderConditionsIsToldFromWhatIsOnPaper) {
+TEST(JobClientTextTest, WhatHoldsUnderConditionsIsToldFromWhatHoldsWithout) {
   auto job = StragglingJob();
   job["frontier"] = {{"fastest_s", 0.9}, {"tstar_s", 1.2}, {"baseline_s", 1.0}};
   job["world_size"] = 4;

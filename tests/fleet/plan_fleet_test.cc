@@ -107,7 +107,7 @@ TEST(PlanFleetTest, PlentyMeansFullSpeed) {
 }
 
 // A job of which only the frontier is known is divided, too.
-TEST(PlanFleetTest, FrontiersWithoutAPlannerStayOnPaper) {
+TEST(PlanFleetTest, FrontiersWithoutAPlannerStayWithoutConditions) {
   Result<Site> site = Load(Text(7, 5, "throughput", "15%"));
   ASSERT_TRUE(site) << site.error().message;
   JobModel bare = *site->models[3];

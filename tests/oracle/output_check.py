@@ -76,7 +76,7 @@ def _expected_errors(text: str, page: str, printed: dict[str, Any]) -> list[str]
     shown = f"{abs(expected['saving_percent']):.2f} %"
     if shown not in page:
         errors.append(f"the report does not show the expected saving, {shown}")
-    if sum(point["name"] == "holds_on_paper" for point in printed["points"]) > 1:
+    if sum(point["name"] == "without_conditions" for point in printed["points"]) > 1:
         errors.append("two plans hold")
     return errors
 
@@ -196,7 +196,7 @@ def check_outputs(random_job: RandomJob, effort: float) -> list[str]:
     points = {point["name"]: point for point in printed["points"] if point["feasible"]}
     min_energy = points.get("t_min_energy")
     if min_energy:  # What holds under the conditions may end later than any of them.
-        least = min(point["energy_j"] for name, point in points.items() if name != "holds_on_paper")
+        least = min(point["energy_j"] for name, point in points.items() if name != "without_conditions")
         if min_energy["energy_j"] > least:
             errors.append(f"T_energy uses {min_energy['energy_j']!r} J, another row {least!r} J")
     if (

@@ -240,7 +240,7 @@ std::vector<std::vector<int>> ToldOf(const Planner& planner, const RobustPlanSpe
 }
 
 // More effort tells of the same plans, then of others: the search begins from none that depends on
-// the effort. Clocks come at once, so a plan on paper of any effort would hold.
+// the effort. Clocks come at once, so a plan without conditions of any effort would hold.
 TEST(ConstrainedPlanTest, MoreEffortGoesOnFromWhereLessEnds) {
   std::mt19937 random(71);
   std::size_t compared = 0;
@@ -249,7 +249,8 @@ TEST(ConstrainedPlanTest, MoreEffortGoesOnFromWhereLessEnds) {
     RobustPlanSpec spec = Under(planner, 0);
     spec.conditions.max_slowdown = 0.01;
     if (run % 4 < 2) spec.conditions.max_changes = 20;
-    // With a margin alone, a second round tries plans on paper before the work of the first.
+    // With a margin alone, a second round tries plans without conditions before the work of the
+    // first.
     const bool has_margin = run % 2 == 0;
     if (has_margin) {
       spec.constraints.time_margin_fraction = 0.02;
@@ -293,7 +294,7 @@ TEST(ConstrainedPlanTest, ALooserLimitOnChangesIsNeverWorse) {
   EXPECT_TRUE(limits_matter);
 }
 
-// Whoever gives up waits for no more than the plan on paper that is being made.
+// Whoever gives up waits for no more than the plan without conditions that is being made.
 TEST(ConstrainedPlanTest, EndsWhereToldTo) {
   std::mt19937 random(67);
   const Planner planner = RandomPlanner(random, 3, 5, 5);

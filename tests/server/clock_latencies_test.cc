@@ -72,9 +72,9 @@ TEST(ClockLatencies, AreMeansOverRanksOfClocksThatSurelyDiffer) {
   EXPECT_THAT(Planned(planned),
               ElementsAre(ClockLatency{900, measured.latency_at[0].seconds.value}));
   // On paper the same, unless the settings say how long calls take.
-  JobFile on_paper;
-  SetMeasured(measured, &on_paper);
-  EXPECT_EQ(on_paper.switch_latency_at, Planned(planned));
+  JobFile planned_file;
+  SetMeasured(measured, &planned_file);
+  EXPECT_EQ(planned_file.switch_latency_at, Planned(planned));
   JobFile given;
   given.switch_latency_seconds = 0.1;
   SetMeasured(measured, &given);

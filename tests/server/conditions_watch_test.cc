@@ -75,9 +75,9 @@ TEST(ConditionsWatch, RareComputationsAreShareAndLength) {
   SetConditions(plan, &settings);
   EXPECT_NEAR(*settings.rare_noise, kLength, 1e-12);
   EXPECT_NEAR(*settings.rare_noise_share, kShare, 1e-12);
-  JobFile on_paper;
-  SetMeasured(all, &on_paper);
-  EXPECT_EQ(on_paper.rare_noise_share, settings.rare_noise_share);
+  JobFile planned_file;
+  SetMeasured(all, &planned_file);
+  EXPECT_EQ(planned_file.rare_noise_share, settings.rare_noise_share);
   JobFile given;
   given.rare_noise = given.rare_noise_share = 0.1;
   SetMeasured(all, &given);

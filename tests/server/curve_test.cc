@@ -270,7 +270,7 @@ TEST_F(HeldCurveTest, TheRecordReadsBackToTheSame) {
 }
 
 // Where waiting depends on the clock, plans under conditions have a clock for it, which ranks are
-// told; plans on paper, which would wait at it in gaps that are too short, have none.
+// told; plans without conditions, which would wait at it in gaps that are too short, have none.
 TEST(CurveWaitingTest, RanksAreToldTheClockAtWhichTheyWait) {
   const std::string profile = std::string(kSmallProfile) +
                               "0,blocking,1400,1,60\n0,blocking,1000,1,15\n"

@@ -36,7 +36,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "fleet emulate",
         "perseus.analysis.fleet",
-        "Run a site for some days on paper, under one rule of dividing power after the other.",
+        "Simulate a site for some days, under one rule of dividing power after the other.",
     ),
     Command("policy", "perseus.analysis.policy", "Write the plan of another policy, to compare."),
     Command("power", "perseus.analysis.power", "Ramps and swings of an emulated job's power."),

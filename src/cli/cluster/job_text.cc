@@ -499,7 +499,7 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
     line("frontier", fmt::format("{} (fastest) to {} (T*); {} at maximum clocks{}",
                                  SecondsOf(frontier, "fastest_s"), SecondsOf(frontier, "tstar_s"),
                                  SecondsOf(frontier, "baseline_s"),
-                                 has_conditions ? "; on paper, without the conditions" : ""));
+                                 has_conditions ? "; without the conditions" : ""));
   }
   const Json& stragglers = ListOf(job, "stragglers");
   const long long slow = SlowPipelines(job);

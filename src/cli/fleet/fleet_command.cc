@@ -358,7 +358,7 @@ Result<Printout> RunFleet(const FleetFlags& flags, const Style& style) {
 
 void AddFleetCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(Command::kFleet, "fleet",
-                     "Divide the power of a site among its jobs, on paper.",
+                     "Divide the power of a site among its jobs, simulated: no GPU is touched.",
                      {{"what each job gets of a budget", "perseus fleet plan site.toml"},
                       {"what each job can do", "perseus fleet curves site.toml"}});
   AddFleetPlan(parser, &invocation->fleet);

@@ -374,7 +374,7 @@ std::string Differences(const PlanDiff& diff, const PlanDocument& before, const 
   }
   if (!SameConditions(before, after)) {
     both("Made for", ConditionsSentence(before.conditions), ConditionsSentence(after.conditions));
-    out += Fact("", "Emulated figures are under the plan's own conditions, all others on paper.",
+    out += Fact("", "Emulated figures are under the plan's own conditions, all others without.",
                 style);
   }
   if (!SameConstraints(before, after)) {
@@ -511,7 +511,7 @@ constexpr std::size_t kMostFrontierBytes = std::size_t{1} << 30;
 constexpr std::string_view kWhatItShows =
     "Frontiers are lower bounds: no plan of one pipeline uses less energy in that time. All "
     "figures "
-    "are of one iteration of one pipeline, on paper.";
+    "are of one iteration of one pipeline, without conditions.";
 
 // None: no plan is so fast.
 std::optional<double> EnergyAt(const NamedFrontier& of, double seconds) {

@@ -154,7 +154,7 @@ Result<Printout> RunFrontier(const Invocation& invocation, const Style& style) {
   if (HasConditions(job->settings)) {
     remarks.emplace_back(
         "the job has conditions (noise, late clocks, few changes), and a frontier knows none: its "
-        "points are on paper. 'perseus plan' makes the plan that holds under them.");
+        "points are without them. 'perseus plan' makes the robust plan.");
   }
   if (flags.json) {
     Result<std::string> json = FormatFrontierJson(MakeReportInput(*job, *planner, remarks));

@@ -465,7 +465,7 @@ ReportInput MakeReportInput(const Job& job, const PlanSummary& summary,
     if (!asked || !summary.held || has_held) continue;
     has_held = true;
     row = MakeReportRow(std::string(kHeldRowLabel), summary.chosen);
-    row.name = "holds_on_paper";
+    row.name = "without_conditions";
     row.chosen = true;
     input.rows.push_back(std::move(row));
   }

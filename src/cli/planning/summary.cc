@@ -551,13 +551,13 @@ double NetSaving(const HeldPlan& held, const ExpectedFigures& figures) {
 std::string ComparedHow(const HeldPlan& held) {
   if (!held.at_own_time) return "";
   return fmt::format(" in the same time ({})",
-                     FormatSignedPercent(held.on_paper.slowdown_percent, 3));
+                     FormatSignedPercent(held.without_conditions.slowdown_percent, 3));
 }
 
 // States the cost of the conditions.
 std::string Cost(const HeldPlan& held) {
   const RobustPlan& robust = held.robust;
-  const double paper = Rounded(held.on_paper.net_saving_percent);
+  const double paper = Rounded(held.without_conditions.net_saving_percent);
   const double here = Rounded(NetSaving(held, held.expected));
   const double most = Rounded(robust.bound.saving_without_switching_percent);
   const std::string without = fmt::format("without the conditions a plan would save {}{}",
@@ -711,7 +711,8 @@ Result<RobustPlan> Search(const Planner& planner, double seconds, const RobustPl
   return PlanUnder(planner, seconds, spec, progress->Function());
 }
 
-PaperPlan OnPaper(const Planner& planner, const Plan& plan, double seconds, double change_joules) {
+PaperPlan WithoutConditions(const Planner& planner, const Plan& plan, double seconds,
+                            double change_joules) {
   const Plan& baseline = planner.baseline();
   const auto joules = [&](const Plan& of) {
     return of.energy_joules +
@@ -725,25 +726,26 @@ PaperPlan OnPaper(const Planner& planner, const Plan& plan, double seconds, doub
   return paper;
 }
 
-// A plan that may take more time than the target is compared with one on paper for that time:
-// always where it would seem to give up nothing, else where the difference is more than the
+// A plan that may take more time than the target is compared with one without conditions for that
+// time: always where it would seem to give up nothing, else where the difference is more than the
 // slowdown that is usual (0.1 %).
-void CompareOnPaper(const Planner& planner, double seconds, const PlanConstraints& constraints,
-                    double effort, HeldPlan* held) {
+void CompareWithoutConditions(const Planner& planner, double seconds,
+                              const PlanConstraints& constraints, double effort, HeldPlan* held) {
   constexpr double kRounding = 0.0005;  // Points, as slowdowns are printed.
   constexpr double kUsual = 0.15;
   const double change_joules = held->robust.conditions.change_joules;
-  held->on_paper = OnPaper(planner, held->robust.paper_plan, seconds, change_joules);
-  const double slower = held->expected.slowdown_percent - held->on_paper.slowdown_percent;
-  const bool seems_free =
-      Rounded(NetSaving(*held, held->expected)) >= Rounded(held->on_paper.net_saving_percent);
+  held->without_conditions =
+      WithoutConditions(planner, held->robust.paper_plan, seconds, change_joules);
+  const double slower = held->expected.slowdown_percent - held->without_conditions.slowdown_percent;
+  const bool seems_free = Rounded(NetSaving(*held, held->expected)) >=
+                          Rounded(held->without_conditions.net_saving_percent);
   if (slower <= (seems_free ? kRounding : kUsual)) return;
   const double taken =
       planner.baseline().iteration_time_seconds * (1 + held->expected.slowdown_percent / 100);
   const Result<Plan> plan = planner.PlanFor(taken, {.constraints = constraints, .effort = effort});
   // More time than the target allows a plan whenever the target did.
   if (!plan) return;
-  held->on_paper = OnPaper(planner, *plan, taken, change_joules);
+  held->without_conditions = WithoutConditions(planner, *plan, taken, change_joules);
   held->at_own_time = true;
 }
 
@@ -812,7 +814,7 @@ Result<HeldPlan> PlanThatHolds(const Job& job, const Planner& planner, double se
   held.settings = job.settings;
   held.paper_changes =
       CountKnobChanges(planner.pipeline().dag, held.robust.paper_plan.options)->all();
-  CompareOnPaper(planner, seconds, RobustSpecOf(job.settings).constraints, effort, &held);
+  CompareWithoutConditions(planner, seconds, RobustSpecOf(job.settings).constraints, effort, &held);
   if (auto tried = TryOtherCalls(job, planner, seconds, effort, progress, &held); !tried) {
     return tl::unexpected(tried.error());
   }

@@ -35,7 +35,7 @@ struct OtherCallMode {
   double net_saving_percent = 0;  // With the price of changes.
 };
 
-// A plan without conditions, as it is on paper.
+// A plan without conditions, as planned.
 struct PaperPlan {
   double slowdown_percent = 0;    // Of the time that it is for, against all clocks at maximum.
   double net_saving_percent = 0;  // With the price of changes.
@@ -51,7 +51,7 @@ struct HeldPlan {
   int paper_changes = 0;  // Of robust.paper_plan, as --max-changes counts them.
   // The plan to compare robust.plan with: robust.paper_plan, or, where that is faster, a plan for
   // the time that robust.plan takes.
-  PaperPlan on_paper;
+  PaperPlan without_conditions;
   bool at_own_time = false;                       // The latter.
   JobFile settings;                               // For the names of what they say.
   std::optional<OtherCallMode> other_calls = {};  // Where it saves more.

@@ -199,7 +199,7 @@ void NoteModel(const SiteJob& job, const JobModel& model, std::vector<Note>* not
   if (!HasConditions(model.job->settings)) return;
   notes->push_back({.severity = Severity::kOdd,
                     .text = fmt::format("the job '{}' has conditions (noise, late clocks), and a "
-                                        "division knows none: its plans are on paper",
+                                        "division knows none: its plans are without conditions",
                                         job.name),
                     .source = job.place.file,
                     .line = job.place.line,

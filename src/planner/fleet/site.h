@@ -127,7 +127,7 @@ struct FleetPlan {
 
 // Divides the power, makes plans at and around what each job gets, and divides once more among
 // these. Jobs with one model share its plans. Errors: as DividePower(); kInfeasible, too, where
-// only plans on paper would fit; those of making a plan.
+// only plans without conditions would fit; those of making a plan.
 Result<FleetPlan> PlanFleet(const Site& site, const FleetPlanOptions& options = {});
 
 // The input of perseus.analysis.fleet (docs/reference/files.md), as JSON: limits, jobs, and of each

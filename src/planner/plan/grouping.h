@@ -39,7 +39,7 @@ class KeptConstraints {
   // All but the time margin. `knobs`: [computation].
   bool Keep(std::span<const int> knobs) const;
 
-  // Iteration time on paper if slowed computations last longer by the margin.
+  // Iteration time without conditions if slowed computations last longer by the margin.
   double GuardedSeconds(const std::vector<CostOption>& options) const;
 
   // The pipeline with that margin in its options' times.

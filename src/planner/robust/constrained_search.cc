@@ -168,8 +168,8 @@ std::vector<ConstrainedSearch::Rung> ConstrainedSearch::Rungs() const {
   return rungs;
 }
 
-// Goes on from the best of the plans on paper and of fewer changes, where that is better than
-// all that it has met.
+// Goes on from the best of the plans without conditions and of fewer changes, where that is better
+// than all that it has met.
 void ConstrainedSearch::Begin(Rung* rung, const Rung* below) const {
   const auto consider = [&](const std::vector<int>& knobs, double saving) {
     if (knobs.empty() || saving <= rung->saving_percent) return;
@@ -298,7 +298,7 @@ ConstrainedSearch::ConstrainedSearch(const Planner& planner, double seconds,
       price_of_time_(price_of_time),
       search_(search) {}
 
-// By how much the plan on paper is late; where there is none, it is not.
+// By how much the plan without conditions is late; where there is none, it is not.
 double ConstrainedSearch::JudgePlan(double seconds, const PlanConstraints& constraints) {
   const auto [known, is_new] =
       late_.try_emplace({paper_effort_, static_cast<int>(constraints.granularity), seconds,

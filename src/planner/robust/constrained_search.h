@@ -143,10 +143,10 @@ class ConstrainedSearch {
   bool goes_on_ = true;
   std::function<bool()> asks_;  // Tells the progress; returns whether the search goes on.
   double paper_effort_ = 0;
-  // By effort, granularity, time and margin: how late a plan on paper was.
+  // By effort, granularity, time and margin: how late a plan without conditions was.
   std::map<std::tuple<double, int, double, double>, double> late_;
   std::vector<OnPaper> on_paper_;  // The best for their changes.
-  // The best plan on paper of the second round, where it was better than any before.
+  // The best plan without conditions of the second round, where it was better than any before.
   std::vector<CostOption> better_on_paper_;
 };
 

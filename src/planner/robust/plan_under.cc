@@ -187,8 +187,9 @@ double PriceOfTime(const Planner& planner, double seconds) {
   return std::max(slope - watts, 0.1 * mean);
 }
 
-// How ranks wait in the plans that are searched: as it is better for the plan on paper, where a
-// second that it is late has its price. A limit on changes of clock leaves none for waiting.
+// How ranks wait in the plans that are searched: as it is better for the plan without conditions,
+// where a second that it is late has its price. A limit on changes of clock leaves none for
+// waiting.
 Waiting WaitingToSearch(const Planner& planner, const RobustPlanSpec& spec, const Trials& trials,
                         const std::vector<CostOption>& paper, double slower_percent,
                         double price_of_time) {

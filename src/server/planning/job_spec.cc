@@ -344,8 +344,9 @@ Result<std::shared_ptr<const Job>> BuildJob(const store::JobRecord& record) {
   // another pipeline is slow; others may wait too little to measure it. At 0 W waiting costs
   // nothing: no plan then slows a computation down for more than it saves itself.
   if (is_unknown) settings->blocking_power_watts = {0};
-  // Clients set a clock for waiting where gaps are surely long enough, so plans on paper, which
-  // wait at it in every gap, would predict more than is kept. Those under conditions know that.
+  // Clients set a clock for waiting where gaps are surely long enough, so plans without conditions,
+  // which wait at it in every gap, would predict more than is kept. Those under conditions know
+  // that.
   settings->waiting_is_constant = !HasConditions(*settings);
   const auto too_large = [](const Failure& failure) { return InvalidInput(failure.message); };
   if (auto few = CheckComputations(profile->num_stages, *settings); !few) {
