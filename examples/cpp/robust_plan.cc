@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The plan that holds where clocks come late and times vary: robust_plan PROFILE.CSV
+// The robust plan where clocks come late and times vary: robust_plan PROFILE.CSV
 #include <iostream>
 
 #include "perseus/job.h"

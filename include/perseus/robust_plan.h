@@ -16,8 +16,8 @@
 #include "perseus/progress.h"
 #include "perseus/result.h"
 
-// The plan that holds under conditions: clocks that come late, times that vary, changes that cost
-// something or are limited. docs/explanation/planning.md ("Plans that hold under real clocks") says
+// The robust plan for conditions: clocks that come late, times that vary, changes that cost
+// something or are limited. docs/explanation/planning.md ("Robust plans: real clocks") says
 // how it is found and what is proven of it.
 PERSEUS_EXPORT_BEGIN
 namespace perseus {

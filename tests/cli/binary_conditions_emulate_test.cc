@@ -141,7 +141,7 @@ TEST_F(BinaryConditionsEmulateTest, ASpreadIsHeldAgainstTheLatencyOfThePlan) {
   EXPECT_THAT(below.err, Mentions("--switch-latency", "0.001", "0.005"));
 }
 
-TEST_F(BinaryConditionsEmulateTest, EmulateMakesThePlanThatHoldsWhereItIsTold) {
+TEST_F(BinaryConditionsEmulateTest, EmulateMakesTheMakeRobustPlanWhereItIsTold) {
   std::vector<std::string> arguments = Arguments("emulate", flags_);
   arguments.insert(arguments.end(), {"--effort", "0.05", "--iterations", "20"});
   EXPECT_THAT(Out(arguments), Mentions("(holds)"));

@@ -136,7 +136,7 @@ TEST(PlanUnderTest, FindsPlansWithinConstraintsUnderNoise) {
 }
 
 // Where clocks come at once and nothing varies the paper plan holds.
-TEST(PlanUnderTest, IsNeverWorseThanAPaperPlanThatHolds) {
+TEST(PlanUnderTest, IsNeverWorseThanAPaperMakeRobustPlan) {
   std::mt19937 random(37);
   for (int run = 0; run < 4; ++run) {
     const Planner planner = RandomPlanner(random, 4, 8, 8);

@@ -126,7 +126,7 @@ TEST_F(CurveTest, PlansOfEarlierTargetsGo) {
   std::int64_t last = curve->NextId();
   for (int i = 0; i < 40; ++i) {
     const double seconds = curve->frontier().fastest_seconds * (1.01 + 0.001 * i);
-    const HeldPlan plan = {*planner->PlanFor(seconds, {.effort = 0.01}), {}};
+    const RobustSummary plan = {*planner->PlanFor(seconds, {.effort = 0.01}), {}};
     curve = *Curve::Make(job_, curve->Record("j", "1.0x", &plan));
     EXPECT_NE(curve->Find(last), nullptr);
     last = curve->NextId();
@@ -247,7 +247,7 @@ TEST_F(HeldCurveTest, StragglersAreAnsweredByTheSlowestPlanThatIsExpectedToEndIn
 }
 
 TEST_F(HeldCurveTest, TheRecordReadsBackToTheSame) {
-  const HeldPlan more =
+  const RobustSummary more =
       *Characterizer("j", job_, [](double) { return true; }).For(*ParsePlanTarget("1.07x"));
   ASSERT_TRUE(more.expected);
   const std::int64_t id = curve_->NextId();
@@ -316,9 +316,9 @@ TEST(HeldPlanTest, WhatIsSlowerAndSavesLessForItsOwnWaitStays) {
     expected.saving_percent = 100 * (1 - expected.energy_joules / 1e6);
     Plan plan;
     plan.requested_time_seconds = seconds;
-    return HeldPlan{plan, expected};
+    return RobustSummary{plan, expected};
   };
-  std::vector<HeldPlan> plans = {held(1, 1000), held(2, 1000 - 0.5 * watts), held(3, 1000)};
+  std::vector<RobustSummary> plans = {held(1, 1000), held(2, 1000 - 0.5 * watts), held(3, 1000)};
   ASSERT_LT(plans[1].expected->saving_percent, plans[0].expected->saving_percent);
   CarryForward(*job, &plans);
   EXPECT_EQ(plans[1].expected->iteration_time_seconds, 2);

@@ -464,7 +464,7 @@ ReportInput MakeReportInput(const Job& job, const PlanSummary& summary,
     input.rows.push_back(std::move(row));
     if (!asked || !summary.held || has_held) continue;
     has_held = true;
-    row = MakeReportRow(std::string(kHeldRowLabel), summary.chosen);
+    row = MakeReportRow(std::string(kRobustRowLabel), summary.chosen);
     row.name = "without_conditions";
     row.chosen = true;
     input.rows.push_back(std::move(row));
@@ -478,7 +478,7 @@ ReportInput MakeReportInput(const Job& job, const PlanSummary& summary,
   input.remarks = summary.remarks;
   input.files = summary.files;
   if (summary.held) {
-    const HeldPlan& held = *summary.held;
+    const RobustSummary& held = *summary.held;
     input.conditions = held.robust.conditions;
     input.expected = held.expected;
     input.expected_of_paper_plan = held.paper;
@@ -523,7 +523,7 @@ Result<void> WriteOutputs(const Job& job, const Planner& planner, PlanSummary* s
   }
   ReportInput report = MakeReportInput(job, *summary, job.Constraints());
   if (summary->held) {
-    for (std::string& each : HeldPlanNotes(*summary->held))
+    for (std::string& each : RobustPlanNotes(*summary->held))
       report.remarks.push_back(std::move(each));
   }
   const auto add = [&files](std::string_view name, Result<std::string> bytes) -> Result<void> {
@@ -626,7 +626,7 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   if (!prices) return tl::unexpected(prices.error());
   summary.prices = *std::move(prices);
   if (HasConditions(job->settings)) {
-    Result<HeldPlan> held = PlanThatHolds(*job, *planner, *seconds, effort, &progress);
+    Result<RobustSummary> held = MakeRobustPlan(*job, *planner, *seconds, effort, &progress);
     if (!held) return tl::unexpected(held.error());
     summary.held = *std::move(held);
     summary.chosen = summary.held->robust.plan;

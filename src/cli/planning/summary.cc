@@ -314,7 +314,7 @@ std::string PointsTable(const PlanSummary& summary, const Style& style) {
       continue;
     }
     add(chosen && !summary.held, label, *point.plan);
-    if (chosen && summary.held) add(true, kHeldRowLabel, summary.chosen);
+    if (chosen && summary.held) add(true, kRobustRowLabel, summary.chosen);
   }
   return table.Format(style.rule());
 }
@@ -500,7 +500,7 @@ std::string Figures(const PlanSummary& summary, const Style& style) {
   if (chosen.shared_knobs) {
     out += Fact("Best", report::SharedKnobText(*chosen.shared_knobs), style);
   }
-  if (summary.held) out += FormatHeldPlan(*summary.held, style);
+  if (summary.held) out += FormatRobustSummary(*summary.held, style);
   return out + JobTotal(summary, style);
 }
 
@@ -532,7 +532,7 @@ namespace {
 // As it is printed, so that what is printed adds up.
 double Rounded(double percent) { return std::round(100 * percent) / 100; }
 
-bool HasPrice(const HeldPlan& held) { return held.robust.conditions.change_joules > 0; }
+bool HasPrice(const RobustSummary& held) { return held.robust.conditions.change_joules > 0; }
 
 // The saving of emulated figures with the price of their clock calls.
 double NetSaving(double change_joules, const ExpectedFigures& figures,
@@ -543,19 +543,19 @@ double NetSaving(double change_joules, const ExpectedFigures& figures,
                               baseline.energy_joules + change_joules * baseline.clock_calls);
 }
 
-double NetSaving(const HeldPlan& held, const ExpectedFigures& figures) {
+double NetSaving(const RobustSummary& held, const ExpectedFigures& figures) {
   return NetSaving(held.robust.conditions.change_joules, figures, held.baseline);
 }
 
 // " in the same time (+0.3 %)", where that is not the target's.
-std::string ComparedHow(const HeldPlan& held) {
+std::string ComparedHow(const RobustSummary& held) {
   if (!held.at_own_time) return "";
   return fmt::format(" in the same time ({})",
                      FormatSignedPercent(held.without_conditions.slowdown_percent, 3));
 }
 
 // States the cost of the conditions.
-std::string Cost(const HeldPlan& held) {
+std::string Cost(const RobustSummary& held) {
   const RobustPlan& robust = held.robust;
   const double paper = Rounded(held.without_conditions.net_saving_percent);
   const double here = Rounded(NetSaving(held, held.expected));
@@ -581,7 +581,7 @@ std::string AsAccepted(double share) {
 
 // Noise that is drawn once for a job is no mean over iterations: where little may be slowed for
 // it, more accepted slowdown gains most. Empty where that is not so.
-std::string WhatWouldHelp(const HeldPlan& held) {
+std::string WhatWouldHelp(const RobustSummary& held) {
   constexpr double kWorthSaying = 0.5;  // Points.
   const RobustPlan& robust = held.robust;
   const Conditions& conditions = robust.conditions;
@@ -614,7 +614,7 @@ std::string WhatWouldHelp(const HeldPlan& held) {
 }
 
 // Of calls in another mode, where they save more.
-std::string OtherCalls(const HeldPlan& held) {
+std::string OtherCalls(const RobustSummary& held) {
   const OtherCallMode& other = *held.other_calls;
   return fmt::format("with {}{} instead of {}, a plan would save at least {}{}, and be {} slower.",
                      SettingOf(held.settings, "call_ahead", CallAheadName(other.call_ahead)),
@@ -651,7 +651,7 @@ std::string PriceCurve(const std::vector<ChangePricePoint>& curve, bool priced) 
 }
 
 // In no other figure.
-std::string PriceOfCalls(const HeldPlan& held) {
+std::string PriceOfCalls(const RobustSummary& held) {
   const ExpectedFigures& expected = held.expected;
   return PriceOfChangesText(
       held.robust.conditions.change_joules, NameOf(held.settings, "change_price"),
@@ -660,7 +660,7 @@ std::string PriceOfCalls(const HeldPlan& held) {
 }
 
 // States the plan's figures at the corners of the conditions' ranges.
-std::string Corners(const HeldPlan& held) {
+std::string Corners(const RobustSummary& held) {
   return fmt::format(
       "these figures are of the middle of the conditions' ranges. At their corners, the plan saves "
       "at least {}; its slowdown is at most {}.",
@@ -669,7 +669,7 @@ std::string Corners(const HeldPlan& held) {
 }
 
 // Each under a name of its own.
-std::vector<std::pair<std::string_view, std::string>> Sentences(const HeldPlan& held) {
+std::vector<std::pair<std::string_view, std::string>> Sentences(const RobustSummary& held) {
   const ExpectedFigures& expected = held.expected;
   std::vector<std::pair<std::string_view, std::string>> sentences;
   sentences.emplace_back("Under", ConditionsInWords(held.robust.conditions));
@@ -730,7 +730,8 @@ PaperPlan WithoutConditions(const Planner& planner, const Plan& plan, double sec
 // time: always where it would seem to give up nothing, else where the difference is more than the
 // slowdown that is usual (0.1 %).
 void CompareWithoutConditions(const Planner& planner, double seconds,
-                              const PlanConstraints& constraints, double effort, HeldPlan* held) {
+                              const PlanConstraints& constraints, double effort,
+                              RobustSummary* held) {
   constexpr double kRounding = 0.0005;  // Points, as slowdowns are printed.
   constexpr double kUsual = 0.15;
   const double change_joules = held->robust.conditions.change_joules;
@@ -752,7 +753,7 @@ void CompareWithoutConditions(const Planner& planner, double seconds,
 // Tries the other modes of clock calls, by a sixteenth of the search: the saving found is a lower
 // bound.
 Result<void> TryOtherCalls(const Job& job, const Planner& planner, double seconds, double effort,
-                           ProgressLine* progress, HeldPlan* held) {
+                           ProgressLine* progress, RobustSummary* held) {
   constexpr double kShare = 1.0 / 16;
   constexpr double kLeastEffort = 1.0 / 64;
   constexpr double kWorthTrying = 0.5;  // Points that late clocks may cost.
@@ -790,18 +791,18 @@ Result<void> TryOtherCalls(const Job& job, const Planner& planner, double second
 
 Result<RobustPlan> SearchThatHolds(const Job& job, const Planner& planner, double seconds,
                                    double effort, bool with_bound, ProgressLine* progress) {
-  progress->SetWhat("plan that holds");
+  progress->SetWhat("robust plan");
   RobustPlanSpec spec = RobustSpecOf(job.settings);
   spec.effort = effort;
   spec.with_bound = with_bound;
   return Search(planner, seconds, spec, progress);
 }
 
-Result<HeldPlan> PlanThatHolds(const Job& job, const Planner& planner, double seconds,
-                               double effort, ProgressLine* progress) {
+Result<RobustSummary> MakeRobustPlan(const Job& job, const Planner& planner, double seconds,
+                                     double effort, ProgressLine* progress) {
   Result<RobustPlan> robust = SearchThatHolds(job, planner, seconds, effort, true, progress);
   if (!robust) return tl::unexpected(robust.error());
-  HeldPlan held;
+  RobustSummary held;
   held.robust = *std::move(robust);
   progress->SetWhat("emulation");
   const auto figures =
@@ -821,13 +822,13 @@ Result<HeldPlan> PlanThatHolds(const Job& job, const Planner& planner, double se
   return held;
 }
 
-std::vector<std::string> HeldPlanNotes(const HeldPlan& held) {
+std::vector<std::string> RobustPlanNotes(const RobustSummary& held) {
   std::vector<std::string> notes;
   for (const auto& [name, sentence] : Sentences(held)) notes.push_back(sentence);
   return notes;
 }
 
-std::string FormatHeldPlan(const HeldPlan& held, const Style& style) {
+std::string FormatRobustSummary(const RobustSummary& held, const Style& style) {
   std::string out;
   for (const auto& [name, sentence] : Sentences(held)) {
     out += Fact(name, sentence, style);

@@ -28,7 +28,7 @@
 
 namespace perseus::cli {
 
-// Figures of the plan that holds with clock calls at another time.
+// Figures of the robust plan with clock calls at another time.
 struct OtherCallMode {
   CallAhead call_ahead = CallAhead::kNone;
   ExpectedFigures expected;
@@ -41,9 +41,9 @@ struct PaperPlan {
   double net_saving_percent = 0;  // With the price of changes.
 };
 
-// The plan that holds under the job's conditions, and what the emulator makes of
+// The robust plan for the job's conditions, and what the emulator makes of
 // it with seeds that the search has not seen.
-struct HeldPlan {
+struct RobustSummary {
   RobustPlan robust;
   ExpectedFigures expected;
   ExpectedFigures paper;  // Of robust.paper_plan.
@@ -58,17 +58,17 @@ struct HeldPlan {
 };
 
 // Precondition: HasConditions(job.settings).
-Result<HeldPlan> PlanThatHolds(const Job& job, const Planner& planner, double seconds,
-                               double effort, ProgressLine* progress);
+Result<RobustSummary> MakeRobustPlan(const Job& job, const Planner& planner, double seconds,
+                                     double effort, ProgressLine* progress);
 
 // The search alone.
 Result<RobustPlan> SearchThatHolds(const Job& job, const Planner& planner, double seconds,
                                    double effort, bool with_bound, ProgressLine* progress);
 
 // States the loss against the paper plan, why, and the emulator's figures. Lines of `perseus plan`.
-std::string FormatHeldPlan(const HeldPlan& held, const Style& style);
+std::string FormatRobustSummary(const RobustSummary& held, const Style& style);
 // The same for a report, a sentence each.
-std::vector<std::string> HeldPlanNotes(const HeldPlan& held);
+std::vector<std::string> RobustPlanNotes(const RobustSummary& held);
 
 // A named point of the frontier and the plan made there.
 struct PlanPoint {
@@ -93,11 +93,11 @@ struct PlanSummary {
   std::vector<PlanPoint> points;          // Ascending in time.
   std::vector<std::string> beyond_tstar;  // Labels that are left out.
   std::vector<ConstraintPrice> prices;
-  std::optional<HeldPlan> held;      // Where there are conditions; `chosen` is its plan then.
-  std::vector<Note> notes;           // Said before the figures.
-  std::vector<std::string> remarks;  // Sentences.
-  std::string output_directory;      // Empty: nothing was written.
-  std::vector<std::string> files;    // Written into it.
+  std::optional<RobustSummary> held;  // Where there are conditions; `chosen` is its plan then.
+  std::vector<Note> notes;            // Said before the figures.
+  std::vector<std::string> remarks;   // Sentences.
+  std::string output_directory;       // Empty: nothing was written.
+  std::vector<std::string> files;     // Written into it.
 };
 
 // The times of the table: no slowdown, +1, +2, +5, +10 %, T_energy, T*, and
@@ -113,8 +113,8 @@ void SortByTime(std::vector<PlanPoint>* points);
 // "Profile   text", wrapped under itself. `name` has nine letters at most.
 std::string Fact(std::string_view name, std::string_view text, const Style& style);
 
-// The row of the plan that holds: what it comes to without the conditions, as all rows are.
-inline constexpr std::string_view kHeldRowLabel = "for the conditions";
+// The row of the robust plan: what it comes to without the conditions, as all rows are.
+inline constexpr std::string_view kRobustRowLabel = "for the conditions";
 
 using report::PercentOver;
 using report::PercentSaved;

@@ -509,8 +509,8 @@ Result<void> WriteOutputs(EmulationSummary* summary) {
 }
 
 // Noise and late clocks as flags are a scenario for any plan; whose job is planned under
-// conditions, or who says what may be given up for what, wants the plan that holds.
-bool AsksForPlanThatHolds(const JobFile& settings) {
+// conditions, or who says what may be given up for what, wants the robust plan.
+bool AsksForMakeRobustPlan(const JobFile& settings) {
   const bool is_of_the_job =
       std::any_of(settings.places.begin(), settings.places.end(), [](const auto& place) {
         const job::Field* const field = job::FindField(place.first);
@@ -525,7 +525,7 @@ Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const
                                              const Planner& planner, double effort,
                                              ProgressLine* progress, EmulationSummary* summary) {
   const std::string& file = invocation.emulate.plan_file;
-  if (file.empty() && AsksForPlanThatHolds(job.settings)) {
+  if (file.empty() && AsksForMakeRobustPlan(job.settings)) {
     const Result<double> seconds = planner.TargetSeconds(job.Target());
     if (!seconds) return tl::unexpected(seconds.error());
     Result<RobustPlan> robust = SearchThatHolds(job, planner, *seconds, effort, false, progress);

@@ -55,13 +55,13 @@ Result<HeldPlans> Characterizer::Expected(std::vector<Plan> plans) {
 Result<Plan> Characterizer::PlanAt(double seconds, double effort, double done_then) {
   const ProgressFunction callback = Told(0, done_then);
   if (HasConditions(job_->settings)) {
-    return PlanThatHolds(*job_, *planner_, seconds, effort, callback);
+    return MakeRobustPlan(*job_, *planner_, seconds, effort, callback);
   }
   return planner_->PlanFor(
       seconds, {.constraints = job_->Constraints(), .effort = effort, .progress = callback});
 }
 
-Result<HeldPlan> Characterizer::For(const PlanTarget& target) {
+Result<RobustSummary> Characterizer::For(const PlanTarget& target) {
   if (auto made = MakePlanner(); !made) return tl::unexpected(made.error());
   const Result<double> seconds = planner_->TargetSeconds(target);
   if (!seconds) return tl::unexpected(seconds.error());

@@ -36,7 +36,7 @@ class Characterizer {
   Result<store::CurveRecord> Ladder(const PlanTarget& target, int revision, std::int64_t first_id);
 
   // Computes only the plan for `target`.
-  Result<HeldPlan> For(const PlanTarget& target);
+  Result<RobustSummary> For(const PlanTarget& target);
 
  private:
   Result<void> MakePlanner();

@@ -66,8 +66,8 @@ std::vector<double> TimesOf(const Planner& planner, const Shares& shares) {
 
 }  // namespace
 
-Result<Plan> PlanThatHolds(const Job& job, const Planner& planner, double seconds, double effort,
-                           const ProgressFunction& callback) {
+Result<Plan> MakeRobustPlan(const Job& job, const Planner& planner, double seconds, double effort,
+                            const ProgressFunction& callback) {
   RobustPlanSpec spec = RobustSpecOf(job.settings);
   spec.effort = effort;
   spec.with_bound = false;
@@ -89,7 +89,7 @@ Result<std::vector<Plan>> LadderThatHolds(const Job& job, const Planner& planner
       ended = ended || !callback({.share = done, .better = nullptr});
       return !ended;
     };
-    Result<Plan> plan = PlanThatHolds(job, planner, times[k], effort, part);
+    Result<Plan> plan = MakeRobustPlan(job, planner, times[k], effort, part);
     if (ended || !part({.share = 1, .better = nullptr})) {
       return MakeError(ErrorCode::kCancelled, "the search ended");
     }
@@ -108,7 +108,7 @@ Result<HeldPlans> WithExpected(const Job& job, const Planner& planner, std::vect
   for (Plan& plan : plans) held.plans.push_back({std::move(plan), std::nullopt});
   if (!HasConditions(job.settings)) return held;
   std::vector<const Plan*> emulated = {&planner.baseline()};
-  for (const HeldPlan& each : held.plans) emulated.push_back(&each.plan);
+  for (const RobustSummary& each : held.plans) emulated.push_back(&each.plan);
   const auto figures = EmulateUnder(planner, emulated,
                                     {.conditions = ConditionsOf(job.settings),
                                      .pipelines = job.DataParallel(),
@@ -119,18 +119,18 @@ Result<HeldPlans> WithExpected(const Job& job, const Planner& planner, std::vect
   return held;
 }
 
-void CarryForward(const Job& job, std::vector<HeldPlan>* plans) {
+void CarryForward(const Job& job, std::vector<RobustSummary>* plans) {
   if (plans->empty()) return;
   if (!plans->front().expected) {
     std::vector<Plan> bare;
-    for (HeldPlan& held : *plans) bare.push_back(std::move(held.plan));
+    for (RobustSummary& held : *plans) bare.push_back(std::move(held.plan));
     perseus::plan::CarryForward(job.pipeline, &bare);
     for (std::size_t k = 0; k < plans->size(); ++k) (*plans)[k].plan = std::move(bare[k]);
     return;
   }
   for (std::size_t k = 1; k < plans->size(); ++k) {
-    const HeldPlan& before = (*plans)[k - 1];
-    HeldPlan& plan = (*plans)[k];
+    const RobustSummary& before = (*plans)[k - 1];
+    RobustSummary& plan = (*plans)[k];
     if (EffectiveJoules(job, *plan.expected) <= EffectiveJoules(job, *before.expected)) continue;
     const double seconds = plan.plan.requested_time_seconds;
     plan = before;
@@ -268,7 +268,7 @@ store::CurveRecord MakeCurveRecord(const std::string& job, int revision, const s
   record.revision = revision;
   ExpectedOfAll expected;
   expected.baseline = plans.baseline;
-  for (const HeldPlan& held : plans.plans) {
+  for (const RobustSummary& held : plans.plans) {
     expected.Add(first_id, held.plan.waiting, held.expected);
     record.plans.push_back(PlanRecordOf(held.plan, first_id++));
   }
@@ -451,7 +451,7 @@ std::set<std::int64_t> Curve::StalePlans() const {
 }
 
 store::CurveRecord Curve::Record(const std::string& job, const std::string& target,
-                                 const HeldPlan* more) const {
+                                 const RobustSummary* more) const {
   store::CurveRecord record;
   record.job = job;
   record.revision = revision_;

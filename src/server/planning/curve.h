@@ -26,16 +26,16 @@
 namespace perseus::server {
 
 // A plan and, if its job has conditions, the expected figures under them.
-struct HeldPlan {
+struct RobustSummary {
   Plan plan;
   std::optional<ExpectedFigures> expected;
 };
 
-// A plan that holds under the job's conditions. `seconds` is a time without conditions: under
+// A robust plan for the job's conditions. `seconds` is a time without conditions: under
 // conditions, the plan may be slower than maximum clocks by the same factor. Errors: those of
 // PlanUnder(). Precondition of both functions: HasConditions(job.settings).
-Result<Plan> PlanThatHolds(const Job& job, const Planner& planner, double seconds, double effort,
-                           const ProgressFunction& callback);
+Result<Plan> MakeRobustPlan(const Job& job, const Planner& planner, double seconds, double effort,
+                            const ProgressFunction& callback);
 
 // Such plans from the time at maximum clocks to T*, by ascending time. `quick` gives fewer plans.
 // Times for which no plan is found are left out.
@@ -47,14 +47,14 @@ Result<std::vector<Plan>> LadderThatHolds(const Job& job, const Planner& planner
 // nothing for a job without conditions. `keep_going` is called with the share that is done.
 struct HeldPlans {
   std::optional<ExpectedFigures> baseline;
-  std::vector<HeldPlan> plans;
+  std::vector<RobustSummary> plans;
 };
 Result<HeldPlans> WithExpected(const Job& job, const Planner& planner, std::vector<Plan> plans,
                                const ProgressFunction& progress);
 
 // Ensures that no plan costs more energy (without that of waiting) than a plan for less time:
 // replaces it by the faster plan where it does.
-void CarryForward(const Job& job, std::vector<HeldPlan>* plans);
+void CarryForward(const Job& job, std::vector<RobustSummary>* plans);
 
 // Expected figures of plans under the job's conditions. Empty for a job without conditions.
 struct ExpectedOfAll {
@@ -165,7 +165,7 @@ class Curve {
   // a new id. If there are then more than kMostTargetPlans for earlier targets, it omits the oldest
   // of these.
   store::CurveRecord Record(const std::string& job, const std::string& target,
-                            const HeldPlan* more) const;
+                            const RobustSummary* more) const;
   // Greater than every id in use.
   std::int64_t NextId() const;
 

@@ -71,7 +71,7 @@ Result<store::CurveRecord> Compute(const std::string& id, const PlanningStep& st
   // Ranks follow good plans, so no quick ones come between.
   const int revision = step.conditions ? 1 : curve == nullptr ? 0 : curve->revision();
   if (revision < 2) return characterizer.Ladder(step.target, revision + 1, step.first_id);
-  const Result<HeldPlan> plan = characterizer.For(step.target);
+  const Result<RobustSummary> plan = characterizer.For(step.target);
   if (!plan && plan.error().code == ErrorCode::kCancelled) return tl::unexpected(plan.error());
   // The target was accepted, so the ladder has an answer; only the better one lacks.
   return curve->Record(id, PlanTargetText(step.target), plan ? &*plan : nullptr);

@@ -49,7 +49,7 @@ void PlanAStream() {
   Check(ValueOf(stream.PlanFor(work), "PlanFor").plan.saving_percent > 0, "stream.h");
 }
 
-// The plan that holds where clocks come late.
+// The robust plan where clocks come late.
 void PlanUnderConditions(const perseus::Planner& planner) {
   perseus::RobustPlanSpec spec;
   spec.conditions.switching.latency_seconds = 0.01;
