@@ -120,7 +120,7 @@ struct PlanFigures {
   double iteration_time_seconds = 0;  // Achieved.
   double energy_joules = 0;           // Achieved, with blocking power.
   double average_power_watts = 0;
-  double lower_bound_joules = 0;  // No plan of this time can use less (certificate).
+  double lower_bound_joules = 0;  // No plan of this time can use less (optimality gap).
   double gap_percent = 0;         // 100 (energy - lower bound) / lower bound
   double saving_percent = 0;      // Against the all-maximum-clock baseline.
   int knob_changes = 0;           // Within an iteration, summed over ranks.

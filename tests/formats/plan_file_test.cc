@@ -43,7 +43,7 @@ constexpr std::string_view kSampleText = R"({
   "knob_changes": 3,
   "distinct_knobs": 2,
   "shared_clocks": {"lower_bound_j": 480.25, "gap_percent": 0.05, "proven": true},
-  "certificate": {"lower_bound_j": 480, "gap_percent": 0.1, "method": "dual bound of the coarse frontier", "slope_quantum_w": 2, "certified_error": 0.0002, "cost_curve": "measured"},
+  "optimality_gap": {"lower_bound_j": 480, "gap_percent": 0.1, "method": "dual bound of the coarse frontier", "slope_quantum_w": 2, "certified_error": 0.0002, "cost_curve": "measured"},
   "baseline": {
     "iteration_time_s": 1.1,
     "energy_j": 549,

@@ -62,7 +62,7 @@ TEST(DefaultClockCosts, WhatCostsLessTimeWithNoClockSetIsToldAndNoOption) {
   ASSERT_EQ(pipeline.notes.size(), 1);
   EXPECT_EQ(pipeline.notes[0].severity, Severity::kOdd);
   EXPECT_THAT(pipeline.notes[0].text, Mentions("5.4", "11.11", "1.0x"));
-  // T_min and the certificate are those of before.
+  // T_min and the optimality gap are those of before.
   const auto planner = Planner::Create(pipeline, {});
   const auto before = Planner::Create(locked, {});
   ASSERT_TRUE(planner);
@@ -140,8 +140,8 @@ TEST(DefaultClockCosts, TheErrorsOfBothRowsCount) {
        {std::tuple(0.0001, 0.0001, 1U), {0.001, 0.0001, 0U}, {0.0001, 0.001, 0U}}) {
     std::string rows = "stage,instruction,frequency,time,energy,time_std\n";
     for (const char* const kind : {"0,forward", "0,backward"}) {
-      rows += fmt::format("{},1400,0.1,100,{}\n{},default,0.098,100,{}\n", kind, locked_error,
-                          kind, default_clocks_error);
+      rows += fmt::format("{},1400,0.1,100,{}\n{},default,0.098,100,{}\n", kind, locked_error, kind,
+                          default_clocks_error);
     }
     EXPECT_EQ(NotesOn(rows), notes) << default_clocks_error << ", " << locked_error;
   }

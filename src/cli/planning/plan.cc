@@ -384,7 +384,7 @@ void AddPlanCommand(CommandParser* parser, Invocation* invocation) {
 
 namespace {
 
-// Of the effort for the plan: for its second certificate.
+// Of the effort for the plan: for its tighter bound.
 constexpr double kBoundEffort = 0.5;
 
 // Rows of the table besides.
@@ -611,7 +611,7 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   };
   const RowsProgress rows_progress = {
       .chosen = [&progress](double share) { progress.Report(share); },
-      .bound = [&progress] { progress.Announce("certificate"); },
+      .bound = [&progress] { progress.Announce("optimality gap"); },
       .row = begun,
       .rest = [&progress] { progress.Announce("last plans"); }};
   Result<Plan> chosen =

@@ -402,7 +402,7 @@ void AddFigures(std::string* json, const PlanDocument& plan) {
                    formats::FigureMembers(*plan.default_clocks));
   }
   fmt::format_to(out,
-                 "  \"certificate\": {{\"lower_bound_j\": {}, \"gap_percent\": {}, "
+                 "  \"optimality_gap\": {{\"lower_bound_j\": {}, \"gap_percent\": {}, "
                  "\"method\": \"dual bound of the {} frontier\", \"slope_quantum_w\": {}, "
                  "\"certified_error\": {}, \"cost_curve\": \"{}\"}},\n",
                  plan.lower_bound_joules, plan.gap_percent,
@@ -615,10 +615,10 @@ class HeadParser {
     if (const auto interval = root.Find(model::kSavingIntervalGroup)) {
       formats::ReadFigures(*interval, &plan_.saving_interval.emplace());
     }
-    if (const auto certificate = root.Find("certificate")) {
-      plan_.slope_quantum_watts = NumberOr(*certificate, "slope_quantum_w", 0);
-      plan_.certified_error = NumberOr(*certificate, "certified_error", 0);
-      plan_.exponential_fit = StringOr(*certificate, "cost_curve") == "exponential";
+    if (const auto gap = root.Find("optimality_gap")) {
+      plan_.slope_quantum_watts = NumberOr(*gap, "slope_quantum_w", 0);
+      plan_.certified_error = NumberOr(*gap, "certified_error", 0);
+      plan_.exponential_fit = StringOr(*gap, "cost_curve") == "exponential";
     }
     const TreeCursor baseline = root.Get("baseline");
     plan_.baseline.iteration_time_seconds = baseline.Get("iteration_time_s").Number(kNotNegative);
