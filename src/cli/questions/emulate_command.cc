@@ -268,8 +268,10 @@ std::string NextSteps(const EmulationSummary& summary) {
 std::string EmulatedFigures(const EmulationSummary& summary, const Style& style) {
   std::string out = "\n" + FiguresTable(summary, style) + "\n" + SplitTable(summary, style) + "\n";
   out += Wrap(
-             "Intrinsic bloat: energy wasted by computations that are faster than their pipeline "
-             "needs. Extrinsic bloat: by pipelines that are faster than the slowest one. Blocking: "
+             "Within-pipeline waste (intrinsic bloat): of computations that are faster than their "
+             "pipeline "
+             "needs. Cross-pipeline waste (extrinsic bloat): of pipelines that are faster than the "
+             "slowest one. Blocking: "
              "energy of GPUs that wait. Useful: the rest.",
              style.columns, 0) +
          "\n\n";
