@@ -54,7 +54,9 @@ def run_lengths(schedule: str, binary: str, folder: Path, measured: int, seed: i
     baseline = mean(iterations_of(off), "planned", measured)
     iterations = [int(row["iteration"]) for row in rows if row["phase"] == "planned"]
     saved = planned.saving(baseline)
-    at_maximum, for_each, alone, for_all = _Prediction(schedule, binary, folder).of(seed, iterations)
+    at_maximum, for_each, alone, for_all = _Prediction(schedule, binary, folder).of(
+        seed, iterations
+    )
     foretold = for_each.saving(at_maximum)
     same = losses_of(on) == losses_of(off)
     digest = hashlib.sha256("".join(losses_of(on)).encode()).hexdigest()[:16]
@@ -73,7 +75,7 @@ def run_lengths(schedule: str, binary: str, folder: Path, measured: int, seed: i
 
 
 class _Prediction:
-    """What plans promise for these iterations: means of all pipelines, waiting included."""
+    """What plans predict for these iterations: means of all pipelines, waiting included."""
 
     def __init__(self, schedule: str, binary: str, folder: Path) -> None:
         self._binary = binary

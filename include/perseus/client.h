@@ -166,10 +166,10 @@ typedef struct perseus_client_stats {
   /* Latencies of clock calls: bucket i counts those under 2^i * 10 microseconds that are not in a
    * lower one; the last also all above. */
   uint64_t latency[PERSEUS_LATENCY_BUCKETS];
-  uint64_t step_plans;      /* Iterations that began with a plan of their own, */
-  uint64_t step_plans_late; /* and such plans that were not used: too late, or four waited. */
-  double joules;            /* Of this rank's GPU, in all iterations so far; 0: not known. */
-  double saving_percent;    /* What the plan that is followed promises to save. NaN: not known. */
+  uint64_t step_plans;         /* Iterations that began with a plan of their own, */
+  uint64_t step_plans_late;    /* and such plans that were not used: too late, or four waited. */
+  double joules;               /* Of this rank's GPU, in all iterations so far; 0: not known. */
+  double saving_percent;       /* What the plan that is followed predicts. NaN: not known. */
   double saving_least_percent; /* With a probability of 95 % the saving is between these, as far */
   double saving_most_percent;  /* as the errors of the measured profile go. NaN: not known. */
 } perseus_client_stats;

@@ -193,7 +193,9 @@ class Plan:
         default_clocks = groups["default_clocks"]
         self.default_clocks: DefaultClocks | None = None
         if default_clocks:
-            self.default_clocks = DefaultClocks(**{name: default_clocks[name] for name in DefaultClocks._fields})
+            self.default_clocks = DefaultClocks(
+                **{name: default_clocks[name] for name in DefaultClocks._fields}
+            )
         self.shared_knob_bound_joules: float | None = shared.get("lower_bound_joules")
         self.proven_best = bool(shared.get("proven", False))
         expected = groups["expected"]

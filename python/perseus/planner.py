@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from perseus import planner_library as abi
 from perseus import profile_table, program
 from perseus.frontier import Frontier
-from perseus.made_plan import Computation, Expected, Plan, DefaultClocks
+from perseus.made_plan import Computation, DefaultClocks, Expected, Plan
 from perseus.note import ImplausibleWarning, Note, notes_of, warn_of
 from perseus.planner_error import PlannerError
 from perseus.planner_input import as_bytes, factors, schedule_into, settings_json
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Computation",
+    "DefaultClocks",
     "Expected",
     "Frontier",
     "ImplausibleWarning",
@@ -46,7 +47,6 @@ __all__ = [
     "Plan",
     "Planner",
     "PlannerError",
-    "DefaultClocks",
     "plan",
 ]
 

@@ -160,7 +160,7 @@ TEST(PlanFleetTest, TooLittleIsInfeasible) {
   EXPECT_EQ(made.error().code, ErrorCode::kInfeasible);
 }
 
-// Any budget that fits on paper is kept by plans, or they say that it is too tight for them.
+// Any budget that fits by the bound is kept by plans, or they say that it is too tight for them.
 TEST(PlanFleetTest, AnyBudgetIsKept) {
   constexpr int kSites = 15;
   Result<Site> loaded = Load(Text(9, 4.2, "throughput", "15%"));

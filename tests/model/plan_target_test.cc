@@ -55,8 +55,8 @@ TEST(PlanTargetTest, RefusesANumberWithoutUnit) {
 
 TEST(PlanTargetTest, RefusesEverythingElse) {
   for (const char* text :
-       {"",     "x",   "0", "-1", "-1x", "nan",      "inf",   "1e999", "1.0 x x", " 1",
-        "1 sx", "1xs", "s", "ms", "-1s", "Economic", "1.0xx", "0x10",  "1,5",     "1e-320us"}) {
+       {"",     "x",   "0", "-1", "-1x", "nan",        "inf",   "1e999", "1.0 x x", " 1",
+        "1 sx", "1xs", "s", "ms", "-1s", "Min-energy", "1.0xx", "0x10",  "1,5",     "1e-320us"}) {
     const auto target = ParsePlanTarget(text);
     ASSERT_FALSE(target) << text;
     EXPECT_EQ(target.error().code, ErrorCode::kInvalidInput);

@@ -28,7 +28,7 @@ from .output_doors import (
 if TYPE_CHECKING:
     from .random_jobs import RandomJob
 
-# A row of the table: "> T_energy, T*   5.1234  +1.00 %  1,234.5  12.34 %  567.8  0.012 %".
+# A row of the table: "> min energy, T*   5.1234  +1.00 %  1,234.5  12.34 %  567.8  0.012 %".
 _ROW = re.compile(
     rf"^(?P<mark>[> ]) (?P<label>.*?)  +(?P<time>{NUMBER})  +(?P<slower>{NUMBER}) %"
     rf"  +(?P<energy>{NUMBER})  +(?P<saving>{NUMBER}) %  +(?P<power>{NUMBER})"
@@ -196,7 +196,9 @@ def check_outputs(random_job: RandomJob, effort: float) -> list[str]:
     points = {point["name"]: point for point in printed["points"] if point["feasible"]}
     min_energy = points.get("t_min_energy")
     if min_energy:  # What holds under the conditions may end later than any of them.
-        least = min(point["energy_j"] for name, point in points.items() if name != "without_conditions")
+        least = min(
+            point["energy_j"] for name, point in points.items() if name != "without_conditions"
+        )
         if min_energy["energy_j"] > least:
             errors.append(f"T_energy uses {min_energy['energy_j']!r} J, another row {least!r} J")
     if (

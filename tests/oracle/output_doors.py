@@ -33,7 +33,7 @@ _ROW = re.compile(
 _SPLIT = re.compile(
     rf"^(?P<label>[a-z ]+?)  +(?P<before>{NUMBER})  +{NUMBER} %  +(?P<after>{NUMBER})  +{NUMBER} %$"
 )
-# The row "T_energy, T*   2.4750  +65.00 %   547.8  10.49 %  221.3" of a frontier.
+# The row "min energy, T*   2.4750  +65.00 %   547.8  10.49 %  221.3" of a frontier.
 _POINT = re.compile(
     rf"^(?P<label>\S.*?)?  +(?P<time>{NUMBER})  +(?P<slower>{NUMBER}) %  +(?P<energy>{NUMBER})"
     rf"  +(?P<saving>{NUMBER}) %  +(?P<power>{NUMBER})$"

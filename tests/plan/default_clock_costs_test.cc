@@ -153,7 +153,7 @@ TEST(DefaultClockCosts, WithoutAllRowsWithNoClockSetNothingIsComparedWithIt) {
              DagOf("1f1b", 2, 1), Blocking(10));
   EXPECT_FALSE(model::DefaultClockIterationOf(pipeline));
   ASSERT_EQ(pipeline.notes.size(), 1);
-  EXPECT_THAT(pipeline.notes[0].text, Mentions("forward", "1", "default_clocks"));
+  EXPECT_THAT(pipeline.notes[0].text, Mentions("forward", "1", "default"));
 }
 
 TEST(DefaultClockCosts, RowsWithNoClockSetAreSplitJoinedAndMultipliedAsOthers) {

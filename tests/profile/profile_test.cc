@@ -167,17 +167,17 @@ TEST(ProfileTest, RanksWithNoClockSetAreTakenTogetherAsOthers) {
 
 TEST(ProfileTest, WrongRowsWithNoClockSetAreErrors) {
   const auto with = [](std::string_view row) { return ErrorOf(std::string(kRows) + row.data()); };
-  EXPECT_THAT(with("0,forward,default,0,1\n"), Mentions("p.csv:7:20:", "time"));
+  EXPECT_THAT(with("0,forward,default,0,1\n"), Mentions("p.csv:7:19:", "time"));
   EXPECT_THAT(with("0,forward,unlockd,1,1\n"), Mentions("p.csv:7:11:", "unlockd"));
   EXPECT_THAT(with("0,forward,default,1,1\n0,forward,default,1,2\n"),
-              Mentions("p.csv:8:1:", "7", "default_clocks"));
+              Mentions("p.csv:8:1:", "7", "default"));
   EXPECT_THAT(with("0,recompute,default,1,1\n"), Mentions("p.csv:7:3:", "recompute", "clock"));
   EXPECT_THAT(with("9,forward,default,1,1\n"), Mentions("p.csv:7:3:", "9", "clock"));
   EXPECT_THAT(with(",blocking,default,1,1\n"),
-              Mentions("p.csv:7:11:", "blocking", "default_clocks", "remove", "clock"));
+              Mentions("p.csv:7:11:", "blocking", "default", "remove", "clock"));
   EXPECT_THAT(ErrorOf("stage,instruction,frequency,time,energy\n0,forward,default,1,1\n"
                       ",blocking,1400,1,1\n"),
-              Mentions("p.csv", "default_clocks", "clocks"));
+              Mentions("p.csv", "default", "clocks"));
 }
 
 TEST(ProfileTest, BuilderAddsWhatWaitingDraws) {

@@ -132,8 +132,7 @@ def test_recomputations_are_measured_planned_and_followed(drill: Drill, tmp_path
     assert told == [(rank, "following", 0, "") for rank in range(STAGES)]
     job = drill.job()
     assert (job["ranks_measured"], job["profile_source"]) == (STAGES, "measured")
-    # None that recomputes are taken to cost what forwards do, and none that default clocks is faster:
-    # it is not.
+    # No note says that recomputes cost what forwards do, or that default clocks are faster.
     texts = [note["text"] for note in job["notes"]]
     assert not [text for text in texts if "recompute" in text or "default clocks" in text]
     assert job["plan"]["saving_percent"] > 0

@@ -112,7 +112,9 @@ def test_a_card_that_boosts_above_its_clocks_is_warned_of(server: str, tmp_path:
     default_clocks = job["plan"]["default_clocks"]
     assert default_clocks["slowdown_percent"] > 5
     baseline = job["frontier"]["baseline_s"]
-    assert 100 * (baseline / default_clocks["iteration_time_s"] - 1) == pytest.approx(said, abs=0.01)
+    assert 100 * (baseline / default_clocks["iteration_time_s"] - 1) == pytest.approx(
+        said, abs=0.01
+    )
     shown = subprocess.run(
         [BINARY, "job", "show", job["id"], "--server", server],
         capture_output=True,

@@ -36,7 +36,7 @@ def test_the_example_trains_on_variable_lengths() -> None:
     """Losses are those without Perseus; iterations follow plans of their own; none is lost.
 
     What is saved depends on a machine that wakes its processes in time: the example itself holds
-    it against the plans, here only that they promise something.
+    it against the plans, here only that they predict something.
     """
     done = subprocess.run(
         [TORCH, "-B", "examples/torch_pipeline/run.py", "--variable-lengths", "7"],

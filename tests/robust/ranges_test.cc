@@ -19,7 +19,7 @@
 #include "robust/trials.h"
 #include "robust/window_replay.h"
 
-// Plans that hold for ranges of conditions, and for errors of the profile.
+// Robust plans for ranges of conditions, and for errors of the profile.
 namespace perseus::robust {
 namespace {
 

@@ -71,7 +71,7 @@ TEST(ClockLatencies, AreMeansOverRanksOfClocksThatSurelyDiffer) {
   const PlannedConditions planned = PlannedFor({}, measured);
   EXPECT_THAT(Planned(planned),
               ElementsAre(ClockLatency{900, measured.latency_at[0].seconds.value}));
-  // On paper the same, unless the settings say how long calls take.
+  // In a job file the same, unless the settings say how long calls take.
   JobFile planned_file;
   SetMeasured(measured, &planned_file);
   EXPECT_EQ(planned_file.switch_latency_at, Planned(planned));

@@ -194,7 +194,7 @@ TEST_F(HeldCurveTest, EveryPlanIsExpectedToEndInTime) {
               accepted + 4 * plan.expected->iteration_time_spread_seconds);
   }
   EXPECT_GT(curve_->plans()[5].saving_percent, 1);
-  // Noise makes the slowest of several ranks slower than any of them on paper.
+  // Noise makes the slowest of several ranks slower than any of them alone.
   EXPECT_GT(curve_->baseline_time_seconds(), curve_->planned_baseline_seconds());
 }
 

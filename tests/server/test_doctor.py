@@ -192,7 +192,7 @@ def test_the_role_of_the_token_is_said(tmp_path: Path) -> None:
     assert server.stop() == 0, server.log()
 
 
-def test_a_saving_is_held_against_the_promise_of_its_own_plan(server: Server) -> None:
+def test_a_saving_is_held_against_the_prediction_of_its_own_plan(server: Server) -> None:
     """By a point at least, as the alarm does; `top` says that a saving is of an older plan."""
     path = create(server, name="compared")
     register_all(server, path)

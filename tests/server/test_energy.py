@@ -159,7 +159,7 @@ def test_while_a_rank_is_missing_no_iteration_is_complete(server: Server) -> Non
     assert row["power_w"] is None
 
 
-def test_a_profile_that_nobody_can_believe_promises_nothing(server: Server) -> None:
+def test_a_profile_that_nobody_can_believe_predicts_nothing(server: Server) -> None:
     """What its plans save is not known, so accounts name no saving."""
     path = run_unbelievable(server)
     job = server.call("GET", path)[1]

@@ -76,7 +76,7 @@ def await_kept(server: Server) -> dict[str, Any]:
 
 
 def plan_command(server: Server, folder: Path, name: str, fails: bool = False) -> Any:
-    """Plan on paper with the conditions of `name`; return the JSON, or the error."""
+    """Plan without a server, with the conditions of `name`; return the JSON, or the error."""
     (folder / "profile.csv").write_text(PROFILE)
     command = [str(BINARY), "plan", str(folder / "profile.csv"), "--schedule", "1f1b"]
     command += ["--microbatches", "2", "--blocking-power", "20", "--effort", "0.001", "--json"]

@@ -54,7 +54,7 @@ TEST_P(StoreTest, EveryFactIsThereAfterItWasClosed) {
   EXPECT_EQ(before.substr(0, before.find("\nb ") + 1),
             R"(a key of a GPT-3 'small' "x" alice 1 4x2x1 )"
             R"({"schedule":"1f1b"} stage,instruction
- [70.5] min_energy characterizing why not 1700000000
+ [70.5] min-energy characterizing why not 1700000000
 labels project=x team=language
 rank 0 0 0 0 GPU-0 NVIDIA A100 node1 [210 1410]
 rank 5 1 1 0 GPU-5 NVIDIA A100 node1 [210 1410]

@@ -45,7 +45,9 @@ def test_jobs_come_and_go_without_a_reload(surfer: Surfer, server: Server) -> No
     expect(page.locator(".empty")).to_be_visible()
 
 
-def test_figures_say_what_was_measured_and_what_is_predicted(surfer: Surfer, server: Server) -> None:
+def test_figures_say_what_was_measured_and_what_is_predicted(
+    surfer: Surfer, server: Server
+) -> None:
     """Both stand in one cell, and say which is which."""
     path = create(server, name="measured")
     register_all(server, path)

@@ -28,7 +28,11 @@ def job_on_two_nodes(server: Server) -> str:
     """Create a job; all is well on n1, and much is wrong on n0."""
     path = create(server, name="two nodes")
     register_all(server, path)
-    well = {"state": "following", "version": "0.1.0", "agent": {"version": "0.1.0", "clock_conflicts": []}}
+    well = {
+        "state": "following",
+        "version": "0.1.0",
+        "agent": {"version": "0.1.0", "clock_conflicts": []},
+    }
     clients: list[dict[str, Any]] = [
         {"rank": rank, "client": f"c{rank}", "process": f"pid {rank}", **well} for rank in range(4)
     ]

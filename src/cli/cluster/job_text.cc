@@ -480,7 +480,7 @@ std::string JobText(const Json& job, const Style& style, double now_seconds) {
         const std::string iteration =
             fmt::format("{} and {}", FormatSeconds(default_clocks->iteration_time_seconds),
                         FormatJoules(default_clocks->energy_joules));
-        line("default clocks",
+        line("default",
              report::DefaultClocksText(*default_clocks, iteration, "as its profile says"));
       }
     }

@@ -254,8 +254,9 @@ std::string NotesText(const Json& total, const ReportFlags& flags) {
       "all while no server was up.\nkWh is what the energy counters of the GPUs measured. "
       "\"measured\" is the share of the iterations that it is of;\nother iterations are in no "
       "figure to the right of it. A predicted saving is against all clocks at maximum, if "
-      "the\nplans keep "
-      "what they promise. A measured saving is against default clocks, as the job ran before, and "
+      "the\nplans' "
+      "predictions are right. A measured saving is against default clocks, as the job ran before, "
+      "and "
       "of "
       "the\nshare \"compared\" of the energy: see 'perseus job compare'.\n";
   if (NumberOf(total, "measured_share").value_or(0) == 0) {

@@ -106,7 +106,7 @@ Result<PlanTarget> ParseTarget(std::string_view text) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
   if (name == "t_min" || name == "tmin") name = "fastest";
-  if (name == "t_min_energy") name = "min-energy";
+  if (name == "t_min_energy" || name == "min energy") name = "min-energy";
   if (name == "t*" || name == "t_star") name = "tstar";
   Result<PlanTarget> target = ParsePlanTarget(name);
   // The error quotes what was given.

@@ -26,7 +26,7 @@ using job::ParseQuantity;
 // "0.02", "0.02s", "20ms", "500us".
 using job::ParseDuration;
 
-// ParsePlanTarget in any case, and the names of the table: T_min, T_energy, T*.
+// ParsePlanTarget in any case, and the names of the table: T_min, min energy, T*.
 Result<PlanTarget> ParseTarget(std::string_view text);
 
 // A whole number of 64 bits.

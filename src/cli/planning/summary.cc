@@ -461,7 +461,7 @@ std::string Figures(const PlanSummary& summary, const Style& style) {
   std::string out = PointsTable(summary, style) + "\n";
   std::string legend = fmt::format(
       "{} Slowdown and saving: against {}. Gap: the best plan of the same time uses less energy by "
-      "at most this much. T_energy: the plan of least energy. T*: the slowest plan that can be "
+      "at most this much. min energy: the plan of least energy. T*: the slowest plan that can be "
       "of use, for a pipeline that must wait for a slower one.",
       ChosenRow(summary), BaselineText(*summary.profile));
   if (!summary.beyond_tstar.empty()) {
@@ -692,7 +692,7 @@ std::vector<std::pair<std::string_view, std::string>> Sentences(const RobustSumm
   }
   if (held.other_calls) sentences.emplace_back("Calls", OtherCalls(held));
   std::string paper = fmt::format(
-      "a plan made without the conditions promises to save {}. Emulated under them: {}.",
+      "a plan made without the conditions predicts a saving of {}. Emulated under them: {}.",
       FormatPercent(held.robust.paper_plan.saving_percent, 2), ExpectedInWords(held.paper));
   if (HasPrice(held)) {
     paper += fmt::format(" With the price of its changes the saving is {}.",

@@ -33,7 +33,7 @@ Result<void> CheckFrontierEffort(int computations, const FrontierEstimate& estim
 // By how much a bound may pass a plan's energy, as a share of what they are summed from: rounding.
 inline constexpr double kBoundRounding = 1e-9;
 
-// How far the energy of a achieved plan lies above a bound; 0 where the bound
+// How far the energy of a plan lies above a bound; 0 where the bound
 // is rounding.
 double GapPercent(const CostedPipeline& pipeline, const Plan& plan, double bound_joules);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Makes plans anew for measured conditions: seldom, as each change of the plan costs a search, and
-// only if the present plans would miss their promises.
+// only if the present plans would miss their predictions.
 
 #include <fmt/format.h>
 

@@ -350,8 +350,7 @@ class ClockThread {
       if (Call(0)) {
         sweep_->ClockInEffect(MonotonicNs() + caller_.latency().SettlingNs(0));
       } else {
-        sweep_->GiveUp(
-            "the clock was not given back, so nothing was measured at default clocks (default)");
+        sweep_->GiveUp("the clock was not given back, so nothing was measured at default clocks");
       }
     }
   }

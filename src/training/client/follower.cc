@@ -168,7 +168,7 @@ void Follower::Adopt() {
 }
 
 void Follower::LearnFrom(const RankPlan* old, const std::vector<Row>& old_rows) {
-  // Correct the new plan's promises by measurements under the old one.
+  // Correct the new plan's predictions by measurements under the old one.
   const bool same = old && SameOrder(*old, *plan_);
   double planned = 0;
   double measured = 0;

@@ -44,7 +44,7 @@ void Sweep::Leave(const std::vector<int>& clocks_mhz) {
   EndIfAllIsMeasured();
 }
 
-// At the driver's clocks, the highest clock's record is the default_clocks one.
+// At the driver's clocks, the highest clock's record is that of default clocks.
 void Sweep::EndIfAllIsMeasured() {
   if (clock_mhz() != 0) return;
   ended_ =

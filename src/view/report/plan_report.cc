@@ -354,7 +354,7 @@ class PlanPage {
          fmt::format("{} against {}", ChangePercent(slower, 2), baseline_name_)},
         {"Average power of the pipeline", power_.Text(chosen_.average_power_watts),
          fmt::format("from {}", power_.Text(baseline_.average_power_watts))},
-        {"Certificate",
+        {"Optimality gap",
          fmt::format("\u2264\u00a0{:.3f}\u00a0%", ShownGap(ProvenBoundOf(chosen_).gap_percent)),
          "above the least possible energy"}};
   }
@@ -368,13 +368,13 @@ class PlanPage {
            DefaultClocksText(*chosen_.default_clocks, iteration, ProfileOrigin(pipeline_.modelled));
   }
 
-  // Figures of the plan by the emulator, not on paper.
+  // Figures of the plan by the emulator, under the conditions.
   void HeaderUnderConditions() {
     const ExpectedFigures& expected = input_.expected;
     const double before = expected.energy_joules / (1 - expected.saving_percent / 100);
     document_.figures = {
         {"Saving of energy, under the conditions", SavingPercent(expected.saving_percent, 2),
-         fmt::format("{} \u2192 {} an iteration; on paper {}", energy_.Text(before),
+         fmt::format("{} \u2192 {} an iteration; without conditions {}", energy_.Text(before),
                      energy_.Text(expected.energy_joules),
                      SavingPercent(chosen_.saving_percent, 2)),
          ClassOfSaving(expected.saving_percent)},
@@ -542,22 +542,22 @@ class PlanPage {
               "profile; the iteration is their replay on the schedule, each as early as it can "
               "start. Noise, the delay of switching clocks and contention between GPUs are not in "
               "it.",
-        fmt::format("Certificate: a plan of {} cannot use less than {}; this one uses {}, at most "
-                    "{:.3f} % more. {}{}",
-                    time_.Text(chosen_.iteration_time_seconds),
-                    energy_.Text(ProvenBoundOf(chosen_).lower_bound_joules),
-                    energy_.Text(chosen_.energy_joules),
-                    ShownGap(ProvenBoundOf(chosen_).gap_percent),
-                    chosen_.discrete_bound
-                        ? ""
-                        : "The bound lets every computation mix neighbouring clocks, so part of "
-                          "the gap may be the bound\u2019s own. ",
-                    input_.frontier->certified_error > 0
-                        ? fmt::format("The curve itself is certified to {:.3g} %.",
-                                      100 * input_.frontier->certified_error)
-                        : std::string("The curve is exact.")),
+        fmt::format(
+            "Optimality gap: a plan of {} cannot use less than {}; this one uses {}, at most "
+            "{:.3f} % more. {}{}",
+            time_.Text(chosen_.iteration_time_seconds),
+            energy_.Text(ProvenBoundOf(chosen_).lower_bound_joules),
+            energy_.Text(chosen_.energy_joules), ShownGap(ProvenBoundOf(chosen_).gap_percent),
+            chosen_.discrete_bound
+                ? ""
+                : "The bound lets every computation mix neighbouring clocks, so part of "
+                  "the gap may be the bound\u2019s own. ",
+            input_.frontier->certified_error > 0
+                ? fmt::format("The curve itself is certified to {:.3g} %.",
+                              100 * input_.frontier->certified_error)
+                : std::string("The curve is exact.")),
         "Energy is that of one pipeline: its computations, and blocking power while a rank waits. "
-        "T_energy is the time of least energy. T* is the longest time worth planning for: a "
+        "Min energy is the point of least energy. T* is the longest time worth planning for: a "
         "pipeline that must wait for a slower one saves by slowing down, up to T*."};
     if (chosen_.shared_knobs) {
       items.insert(items.begin() + 2, "Best: " + SharedKnobText(*chosen_.shared_knobs));
