@@ -116,10 +116,10 @@ typedef struct perseus_client_options {
 
   const char*
       device; /* "agent:SOCKET", "nvml", "zeusd:SOCKET", "simulated:FILE"; NULL: no device. */
-  const char* gpu_uuid;        /* "GPU-..."; NULL: by gpu_index. */
-  int32_t gpu_index;           /* As the driver counts; CUDA's own order may differ. */
-  int32_t profile_iterations;  /* Iterations at each clock of a sweep. Default: 5. */
-  const char* node;            /* NULL: the host's name. */
+  const char* gpu_uuid;       /* "GPU-...", or "cuda:N" in the order of CUDA; NULL: by gpu_index. */
+  int32_t gpu_index;          /* As the driver counts; CUDA's own order may differ. */
+  int32_t profile_iterations; /* Iterations at each clock of a sweep. Default: 5. */
+  const char* node;           /* NULL: the host's name. */
   double min_interval_seconds; /* Between two clock calls. Default: 0.010; 0: none. */
   double max_early_loss; /* A call ahead of time may slow this share of the running computation.
                             Default: 0.05; 0: none. */

@@ -180,7 +180,8 @@ class Client:
     device
         "agent:/run/perseus/agent.sock", "nvml", "zeusd:SOCKET" or "simulated:FILE".
     gpu_uuid, gpu_index
-        Which of the device's GPUs; the UUID wins.
+        Which of the device's GPUs; the UUID wins. A UUID `"cuda:N"` is the N-th as CUDA counts, and
+        is refused where GPUs of several models make the order unsure.
     shadow
         Everything runs, no clock is ever set.
     profile

@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Any, Callable
 
 from perseus import program
+from perseus.hooks.devices import add_gpu
 from perseus.hooks.job import Job
-from perseus.hooks.layout import Layout, add_gpu, default_device, job_body
+from perseus.hooks.layout import Layout, default_device, job_body
 from perseus.hooks.speaker import Speaker
 from perseus.shared_library import LibraryError
 
@@ -142,6 +143,8 @@ def measure(
     pair = computations.seconds()
     pairs = max(1, round((1 - _SHARE_OF_WAITING) * seconds / _ITERATIONS / pair))
     add_gpu(computations.device, 0, options)
+    if problem := options.pop("unknown_gpu", ""):
+        raise MeasureError(f"no clock can be set: {problem}")
     device = device or default_device()
     with tempfile.TemporaryDirectory(prefix="perseus-measure-") as folder, _server(folder) as url:
         body = job_body(

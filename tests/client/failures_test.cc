@@ -4,6 +4,7 @@
 // What goes wrong around a client: trainers that stop, agents that restart or
 // hang, servers that forget or do not wait.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,6 +32,8 @@
 #include "client/withholding_proxy.h"
 #include "common/file_descriptor.h"
 #include "common/temporary_directory.h"
+#include "device/simulated/simulated_gpu.h"
+#include "support/mentions.h"
 #include "support/unix_listener.h"
 
 namespace perseus::client {
@@ -266,6 +270,33 @@ TEST(ClockCaller, NoticesThatAnAgentLeftAndCameBack) {
   EXPECT_TRUE(caller.Call(900, &in_driver_since).ok);
   EXPECT_FALSE(caller.TakeClockLost());
   EXPECT_TRUE(caller.EnergyJoules());
+}
+
+// The GPU of another job must not be taken for one's own.
+TEST(ClockCaller, RefusesAGpuWhereItIsNotSureWhichOneIsMeant) {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / fmt::format("perseus-whose-gpu-{}", getpid());
+  const auto error_of = [&](const std::vector<std::pair<std::string, bool>>& gpus,
+                            const std::string& uuid, int index) -> std::string {
+    std::string config;
+    for (const auto& [name, mig] : gpus)
+      config += fmt::format("[[gpus]]\nname = \"{}\"\nmig = {}\n", name, mig);
+    std::filesystem::remove(file);
+    const auto made = device::CreateSimulatedGpus(file, config, "the test");
+    EXPECT_TRUE(made) << made.error().message;
+    ClockCaller caller(false);
+    const auto opened = caller.Open("simulated:" + file.string(), "test", uuid, index);
+    return opened ? "" : opened.error().message;
+  };
+  EXPECT_EQ(error_of({{"A100", false}, {"A100", false}}, "cuda:1", 0), "");
+  EXPECT_THAT(error_of({{"A100", false}, {"T4", false}}, "cuda:1", 0),
+              Mentions("A100", "T4", "CUDA_DEVICE_ORDER=PCI_BUS_ID", "gpu_uuid="));
+  EXPECT_EQ(error_of({{"A100", false}, {"T4", false}}, "", 1), "");
+  EXPECT_THAT(error_of({{"A100", false}}, "cuda:1", 0), Mentions("gpu_uuid=", "gpu_index="));
+  EXPECT_THAT(error_of({{"A100", false}}, "cuda:x", 0), Mentions("cuda:N", "cuda:x"));
+  EXPECT_THAT(error_of({{"A100", false}, {"A100", true}}, "", 1), Mentions("MIG"));
+  EXPECT_EQ(error_of({{"A100", false}, {"A100", true}}, "", 0), "");
+  std::filesystem::remove(file);
 }
 
 // Also through an agent. A clock that never comes is waited for twice.

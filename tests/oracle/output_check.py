@@ -129,7 +129,7 @@ def _report_errors(page: str, text: str, printed: dict[str, Any]) -> list[str]:
         if 'class="figures"' in page:
             errors.append("the report has a card that cannot be believed")
     elif "conditions" not in printed:  # Then the card is of the bound under them.
-        card = re.search(r"Certificate \u2264 ([\d.]+) %", shown)
+        card = re.search(r"Optimality gap \u2264 ([\d.]+) %", shown)
         if card is None or card[1] != gap:
             errors.append(f"the card's gap is {card and card[1]}, not {gap}")
         if f"at most {gap} % more" not in shown:

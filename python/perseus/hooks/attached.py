@@ -16,11 +16,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 from perseus.client import State
+from perseus.hooks.devices import add_gpu
 from perseus.hooks.job import Job
 from perseus.hooks.layout import (
     DEFAULT_SERVER,
     Layout,
-    add_gpu,
     default_device,
     job_body,
     run_key,

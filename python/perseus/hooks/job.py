@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any, Callable
 from perseus.client import Client, State
 from perseus.hooks.blocks import Computation, Skip, Step
 from perseus.hooks.complaints import Complaints
+from perseus.hooks.devices import add_gpu
 from perseus.hooks.layout import (
     DEFAULT_SERVER,
     Layout,
-    add_gpu,
     default_device,
     job_body,
     run_key,
@@ -105,7 +105,8 @@ strict, ahead, options
         tp_rank: int = 0,
         device: str | None = None,
         gpu_uuid: str | None = None,
-        gpu_index: int = 0,
+        gpu_index: int | None = None,
+        unknown_gpu: str = "",
         shadow: bool = False,
         profile: bool = False,
         strict: bool = False,
@@ -158,6 +159,12 @@ strict, ahead, options
         self._has_server = bool(server) or client is not None
         self._greeting = f"{server}" if server and rank == 0 and client is None else ""
         self._name = "" if job is None else str(job.get("name") or "")
+        own: dict[str, Any] = {}
+        if client is None and gpu_uuid is None and gpu_index is None and not unknown_gpu:
+            add_gpu(None, 0, own)
+        if unknown_gpu := unknown_gpu or own.get("unknown_gpu", ""):
+            device = ""
+            self.fail(f"no clock is set: {unknown_gpu}", about="gpu")
         self.client = client or _Client(
             server,
             job_id=job_id or (os.environ.get("PERSEUS_JOB_ID") if job is None else None),
@@ -167,8 +174,8 @@ strict, ahead, options
             pp_rank=pp_rank,
             tp_rank=tp_rank,
             device=os.environ.get("PERSEUS_DEVICE") if device is None else device,
-            gpu_uuid=gpu_uuid,
-            gpu_index=gpu_index,
+            gpu_uuid=gpu_uuid or own.get("gpu_uuid"),
+            gpu_index=own.get("gpu_index", 0) if gpu_index is None else gpu_index,
             shadow=shadow,
             profile=profile,
             strict=strict,
@@ -239,7 +246,8 @@ strict, ahead, options
             agent.
         options
             More for `perseus.Job`: rank, pp_rank, dp_rank and so on. Without gpu_uuid and
-            gpu_index the GPU is PyTorch's current one, else that of `$LOCAL_RANK`.
+            gpu_index the GPU is PyTorch's current one, else that of `$LOCAL_RANK` or
+            `$SLURM_LOCALID` among `$CUDA_VISIBLE_DEVICES`.
 
         Raises
         ------
@@ -278,8 +286,7 @@ strict, ahead, options
             server or os.environ.get("PERSEUS_SERVER") or DEFAULT_SERVER,
             job=body,
             profile=profile is True,
-            device=default_device() if device is None else device,
-            **options,
+            **({"device": default_device() if device is None else device} | options),
         )
         # Not where V-schedules and the like give a rank another one.
         if stages == pp:

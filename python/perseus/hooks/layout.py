@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import socket
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -255,31 +254,3 @@ def _torchrun() -> list[str]:
 def default_device() -> str:
     """Return `$PERSEUS_DEVICE`, else the node's agent, which may be started later."""
     return os.environ.get("PERSEUS_DEVICE") or f"agent:{DEFAULT_AGENT}"
-
-
-def add_gpu(device: Any, rank: int, options: dict[str, Any]) -> None:
-    """Say whose clock a rank sets, where nobody did: that of its CUDA device, else `$LOCAL_RANK`.
-
-    Parameters
-    ----------
-    device
-        Of PyTorch; None: its current one, if it computes on CUDA.
-    rank
-        Of this process, where `$LOCAL_RANK` is missing.
-    options
-        Of a job; `gpu_uuid` or `gpu_index` is added.
-    """
-    if "gpu_uuid" in options or "gpu_index" in options:
-        return
-    torch: Any = sys.modules.get("torch")
-    if device is None and torch is not None and torch.cuda.is_initialized():
-        device = torch.device("cuda")
-    if device is None or device.type != "cuda":
-        options["gpu_index"] = int(os.environ.get("LOCAL_RANK", rank))
-        return
-    index = torch.cuda.current_device() if device.index is None else device.index
-    identity = getattr(torch.cuda.get_device_properties(index), "uuid", None)
-    if identity is not None:
-        options["gpu_uuid"] = f"GPU-{identity}"
-    else:
-        options["gpu_index"] = index

@@ -19,6 +19,7 @@
 
 #include "agent/protocol.h"
 #include "common/mutex.h"
+#include "common/numbers.h"
 
 namespace perseus::client {
 
@@ -304,21 +305,62 @@ Result<void> CheckDeviceSpec(const std::string& spec) {
   return tl::unexpected(known.error());
 }
 
+namespace {
+
+// The GPU with this UUID, or else with this index. The UUID "cuda:N" is the N-th GPU in CUDA's own
+// order (CUDA C++ Programming Guide, CUDA_DEVICE_ORDER): the fastest first, which is the driver's
+// order only where all are of one model.
+Result<device::Gpu*> FindGpu(const device::Driver& driver, const std::string& spec,
+                             const std::string& uuid, int index) {
+  constexpr std::string_view kCuda = "cuda:";
+  const auto& gpus = driver.gpus();
+  const bool is_cudas = uuid.starts_with(kCuda);
+  if (is_cudas) {
+    const std::optional<int> number =
+        ParseInteger<int>(std::string_view(uuid).substr(kCuda.size()));
+    if (!number) return InvalidInput(fmt::format("expected cuda:N, not '{}'", uuid));
+    index = *number;
+    const auto other = std::find_if(gpus.begin(), gpus.end(), [&](const auto& gpu) {
+      return gpu->info().name != gpus.front()->info().name;
+    });
+    if (other != gpus.end()) {
+      return InvalidInput(
+          fmt::format("which GPU is CUDA's {} is not sure, as this node has a {} and a {}: set "
+                      "CUDA_DEVICE_ORDER=PCI_BUS_ID, or pass gpu_uuid=",
+                      index, gpus.front()->info().name, (*other)->info().name));
+    }
+  }
+  const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const auto& gpu) {
+    return uuid.empty() || is_cudas ? gpu->info().index == index : gpu->info().uuid == uuid;
+  });
+  if (found == gpus.end()) {
+    return InvalidInput(uuid.empty() || is_cudas
+                            ? fmt::format("{} has no GPU {}; it has {}. gpu_uuid= or gpu_index= "
+                                          "says which one it is",
+                                          spec, index, gpus.size())
+                            : fmt::format("{} has no GPU {}", spec, uuid));
+  }
+  // What is not known is no reason to refuse.
+  const Result<device::GpuConditions> conditions = (*found)->Conditions();
+  if (conditions && conditions->mig) {
+    return InvalidInput(
+        fmt::format("GPU {} is split into MIG instances, and a clock is that of the "
+                    "whole GPU, so Perseus sets none for it",
+                    (*found)->info().uuid));
+  }
+  return found->get();
+}
+
+}  // namespace
+
 Result<void> ClockCaller::Open(const std::string& spec, const std::string& name,
                                const std::string& uuid, int index) {
   Result<std::unique_ptr<device::Driver>> driver = OpenClientDriver(spec, name);
   if (!driver) return tl::unexpected(driver.error());
-  const auto& gpus = (*driver)->gpus();
-  const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const auto& gpu) {
-    return uuid.empty() ? gpu->info().index == index : gpu->info().uuid == uuid;
-  });
-  if (found == gpus.end()) {
-    return InvalidInput(uuid.empty()
-                            ? fmt::format("{} has no GPU {}; it has {}", spec, index, gpus.size())
-                            : fmt::format("{} has no GPU {}", spec, uuid));
-  }
+  Result<device::Gpu*> gpu = FindGpu(**driver, spec, uuid, index);
+  if (!gpu) return tl::unexpected(gpu.error());
   driver_ = std::move(*driver);
-  gpu_ = found->get();
+  gpu_ = *gpu;
   agent_ = dynamic_cast<AgentDriver*>(driver_.get());
   if (agent_ != nullptr) {
     max_silence_seconds_ = agent_->max_silence_seconds();
