@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What perseus_instruction_begin() costs the thread that trains, one call at a
+// Cost of perseus_instruction_begin() to the thread that trains, one call at a
 // time: median, 99th and 99.9th percentile and the worst of some millions, less
 // the cost of reading the clock. Beside it, in the same run, perseus_step_begin(),
 // which may wake the background thread with a system call.

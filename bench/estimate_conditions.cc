@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a job's ranks and its server make of times and calls: the client's estimates of each rank,
+// Estimates of times and calls by a job's ranks and its server: the client's of each rank,
 // combined and judged as the server does. bench/goal_run.py writes the input:
 //
 //   time RANK ITERATION ROW MHZ NANOSECONDS STAGE TYPE STEADY

@@ -55,7 +55,7 @@ NAMES = (
     "rare_noise",
     "rare_noise_share",
 )
-# What the client does: docs/reference/client.md.
+# The client's own behaviour: docs/reference/client.md.
 CLIENT_INTERVAL = 0.010
 SETTLING = 20  # Iterations that nobody counts: the plan is new.
 TIMELINE_EVERY = 10  # The client tells when the rows of every tenth iteration ran.
@@ -91,7 +91,7 @@ class Effects:
 
 
 NONE = Effects(**dict.fromkeys(vars(Effects()), 0.0))
-# What is one effect.
+# Each is one effect.
 TOGETHER = {
     "noise, correlated": ("noise", "correlation"),
     "noise of a rank": ("rank_noise",),

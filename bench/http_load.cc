@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the HTTP server bears on this machine: parked long polls, their memory, how fast
+// Load that the HTTP server bears on this machine: parked long polls, their memory, how fast
 // news reaches all of them, and requests a second. Server and clients are two processes,
 // over real sockets:
 //   cmake --build build/release --target http_load

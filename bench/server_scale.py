@@ -262,7 +262,7 @@ async def measure(programs: list[Measured], ranks: int, rounds: int) -> None:
         for program in programs:
             await program.park()
         await asyncio.sleep(2.5 * len(programs))
-        # Who comes second would always find the ranks of the first awake.
+        # The second one would always find the ranks of the first awake.
         for program in programs if round_ // 2 % 2 == 0 else reversed(programs):
             await program.straggle(slow=round_ % 2 == 0)
     for program in programs:

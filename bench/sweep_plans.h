@@ -14,7 +14,7 @@
 
 namespace perseus::measure {
 
-// What a sweep has recovered, as a profile in CSV.
+// The profile that a sweep has recovered, as CSV.
 std::string SweptCsv(const SimulatedResult& result);
 // Blocking power of each rank, in watts; one that does not know it has the median of the others.
 std::vector<double> SweptBlocking(const SimulatedResult& result);

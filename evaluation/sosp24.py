@@ -117,7 +117,7 @@ class Situation:
         self.seconds, self.baseline, self.slowdown = seconds, baseline, slowdown
         self.pipelines, self.watts = pipelines, watts
         self.until = slowdown * seconds
-        # What a healthy pipeline of the baseline uses until the straggler is there.
+        # Energy that a healthy pipeline of the baseline uses until the straggler is there.
         self.baseline_until = baseline + watts * (self.until - seconds)
         self.baseline_job = (pipelines - 1) * self.baseline_until + slowdown * baseline
 

@@ -10,7 +10,7 @@
 #include "agent/journal.h"
 #include "agent/protocol.h"
 
-// What a client may send, what an agent may answer, and what may be in a journal:
+// Requests of clients, answers of agents, and journals:
 // whatever is read is written and read back to the same text.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace perseus::agent;  // NOLINT(google-build-using-namespace): few lines.

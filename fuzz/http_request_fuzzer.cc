@@ -110,7 +110,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data + 1), size - 1);
   const Outcome whole = Parse(text, size);
   const Outcome pieces = Parse(text, 1 + data[0] % 64);
-  // What is not complete may be known to be wrong sooner or later.
+  // An incomplete request may be known to be wrong sooner or later.
   Require((whole.step == MessageParser::Step::kDone) ==
           (pieces.step == MessageParser::Step::kDone));
   if (whole.step == MessageParser::Step::kDone) {

@@ -83,16 +83,16 @@ if setarch "$(uname -m)" -R true 2>/dev/null; then
 fi
 export UBSAN_OPTIONS=print_stacktrace=1
 
-# touched_modules COUNT: the folders of src/ that are compiled as one and that the last
-# COUNT commits touched; all in a copy without git.
+# touched_modules COMMITS MOST: the folders of src/ that are compiled as one and that the last COMMITS
+# commits touched, at most MOST, those touched last first; all in a copy without git.
 touched_modules() {
   local folder
   { git log -n "$1" --format= --name-only -- src 2>/dev/null || find src -type f; } |
-    sed -n -E "s,/[^/]*\\.(cc|h)$,,p" | sort -u |
+    sed -n -E "s,/[^/]*\\.(cc|h)$,,p" | awk '!seen[$0]++' |
     while read -r folder; do
       while [[ $folder == */* && ! -f $folder/CMakeLists.txt ]]; do folder=${folder%/*}; done
       if [[ $folder != src && -f $folder/CMakeLists.txt ]]; then printf '%s\n' "$folder"; fi
-    done | sort -u
+    done | awk -v most="$2" '!seen[$0]++ && ++count <= most'
 }
 
 # tidy FOLDER...: clang-tidy on what is in these folders. Module by module, as they are compiled: file by

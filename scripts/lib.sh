@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 
-# What the scripts share. Sourced, never run.
+# Functions of several scripts. Sourced, never run.
 
 # Bold only on a terminal.
 if [[ -t 1 && -z ${NO_COLOR:-} ]]; then
@@ -115,7 +115,7 @@ clang_format() {
   die "clang-format is needed; run scripts/install-deps --dev."
 }
 
-# What each failed test said, from ctest's log.
+# The output of each failed test, from ctest's log.
 test_failures() {
   awk '/^ +Start +[0-9]+: / {show = 0}
        /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: / {show = /\*\*\*/ && !/\*\*\*(Skipped|Not Run)/}
@@ -126,7 +126,7 @@ test_failures() {
 # run_ctest PRESET [ARGUMENT...]: passes the tests of a build. Many tests are of processes and
 # threads, and a busy machine may starve one of them beyond its patience. Such a test passes alone,
 # and is a fault to be found all the same: what failed runs once more, one at a time, and is named.
-# What a sanitizer found is no matter of patience. One test more than there are cores: many wait.
+# A sanitizer's finding is no matter of patience. One test more than there are cores: many wait.
 run_ctest() {
   local log=build/log/$1-ctest.log again=build/log/$1-ctest-again.log
   local command=("${fixed_addresses[@]}" ctest --preset "$1")

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What to run while another pipeline is 20 % slower, as a page: straggler_report PROFILE.CSV PAGE
+// The plan while another pipeline is 20 % slower, as a page: straggler_report PROFILE.CSV PAGE
 #include <fstream>
 #include <iostream>
 

@@ -10,7 +10,7 @@ from torch import nn
 VOCABULARY = 64
 WIDTH = 32
 HEADS = 2
-NOT_A_TOKEN = -100  # Where a target is padded.
+NOT_A_TOKEN = -100  # In the padding of a target.
 
 
 class Block(nn.Module):  # type: ignore[misc]

@@ -96,7 +96,7 @@ def train(rank: int, options: argparse.Namespace, folder: str) -> None:
     for stage in stages:
         device.put_under(stage)
 
-    # What the trainer goes through, and the batch that it is at.
+    # The batches of the trainer, and the one that it is at.
     batches = batches_of(replica, PIPELINES, MICROBATCHES, options.variable_lengths)
     batch: Batch
 

@@ -157,7 +157,7 @@ PyObject* Call(PyObject* self, PyObject* args, PyObject* kwargs) {
     PyErr_SetString(PyExc_RuntimeError, "what is wrapped was thrown away");
     return nullptr;
   }
-  Py_INCREF(self);  // What is wrapped may take its wrapper off.
+  Py_INCREF(self);  // The wrapped function may take its wrapper off.
   PyObject* const result = kCall(told, args, kwargs);
   Py_DECREF(self);
   return result;

@@ -117,7 +117,7 @@ __all__ = [
     "transformers_callback",
 ]
 
-# Where names are that not everybody needs.
+# Modules of names that few need.
 _LATER = {
     name: f"perseus.{module}"
     for module, names in {

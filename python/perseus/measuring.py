@@ -320,7 +320,7 @@ def _sweep(job: Job, computations: _Computations, pairs: int, wait_seconds: floa
             raise MeasureError(f"the sweep does not begin: {job.last_error or job.state}")
         stats = job.client.stats()
         if stats is not None and 0 < stats.calls <= stats.refused:
-            # What a trainer is told has the reason at its end.
+            # The trainer's sentence has the reason at its end.
             said = re.sub(r"^profile: [^(]*\((.+)\)$", r"\1", job.last_error)
             raise MeasureError(f"no clock can be set: {said}")
         with job.step():

@@ -131,7 +131,7 @@ class Planner:
             self._finalizer = weakref.finalize(self, library.perseus_planner_free, handle)
         watched.check(library, status, message)
         self._handle = handle
-        # What makes it again: a table is a text by now.
+        # Its arguments, to make it again: a table is a text by now.
         self._profile = profile
         order = source.schedule_csv
         self._schedule = order.decode() if order else given.pop("schedule", None)

@@ -154,7 +154,7 @@ def emulate(
         try:
             emulated: dict[str, Any] = answer("emulate", file, *_flags(flags))
         except PlannerError as error:
-            # Nobody has seen the file: the setting is named as it was given.
+            # No file was seen: the setting is named as it was given.
             sentence = re.sub(re.escape(file) + r":\d+:\d+: ", "", str(error))
             raise PlannerError(sentence, error.code) from None
         return emulated

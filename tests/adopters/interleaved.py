@@ -130,7 +130,7 @@ def main() -> None:
     for stage in trainer.stages:
         cluster.gpu.put_under(stage)
     step = trainer.resume()
-    dist.barrier()  # Nobody saves before all have read.
+    dist.barrier()  # No rank saves before all have read.
 
     attached = None
     if options.perseus:

@@ -143,7 +143,7 @@ def test_an_interleaved_trainer_is_killed_resumes_and_is_killed_again(tmp_path: 
     assert alive == [True, True]
     assert job["state"] == "running"
     again = [row for row in run.lines(label, 0) if row["pid"] != first]
-    assert again[0]["step"] % 10 == 0 < again[0]["step"]  # Where it had saved.
+    assert again[0]["step"] % 10 == 0 < again[0]["step"]  # At the step that it had saved.
     assert again[0]["plan_version"] > 0  # From the first step on.
     assert warned(run, label) == []
 

@@ -200,7 +200,7 @@ class Stage:
         training.set("detection", mode="advisory", window=8, threshold=THRESHOLD)
         prometheus = self.watch(server, node)
         prometheus.await_series(f"perseus_job_watched_ranks == {RANKS}")
-        # What is slow before that seems usual.
+        # Slowness before that seems usual.
         prometheus.await_series("perseus_job_iteration_excess_ratio")
         return node, training, prometheus
 

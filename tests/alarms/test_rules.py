@@ -90,7 +90,7 @@ def test_a_real_scrape_tells_jobs_apart_and_knows_what_they_draw(
     assert prometheus.await_series("perseus_job_power_watts")["value"][1] == str(200 * RANKS)
     assert prometheus.await_series("perseus_job_iteration_time_seconds")["value"][1] == "0.5"
     assert prometheus.await_series("perseus_job_predicted_saved_joules_total")["value"][1] == "0"
-    # Nobody compared it, so nobody knows what was saved.
+    # Without a comparison the saving is unknown.
     assert not prometheus.ask("perseus_job_measured_saved_joules_total")
     assert prometheus.await_series("process_start_time_seconds < time()")
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What is odd or implausible in a profile or a job is the same at every door of the program, before
+// Findings about a profile or a job are the same at every door of the program, before
 // the figures that it spoils. One table of faults, one helper for each door.
 
 #include <gmock/gmock.h>
@@ -253,7 +253,7 @@ class ChecksTest : public testing::TestWithParam<Fault> {
     return text;
   }
 
-  // What the user must say, so that figures are shown.
+  // The option that the user must give, so that figures are shown.
   Words Accepting(Words words) const {
     if (IsRefused()) words.emplace_back("--accept-implausible");
     return words;

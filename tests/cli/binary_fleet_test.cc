@@ -133,7 +133,7 @@ TEST_F(BinaryFleetTest, WritesThePlanOfEachJob) {
     EXPECT_EQ(plan["energy_j"], job["plan"]["energy_j"]);
     EXPECT_EQ(plan["data_parallel"], job["pipelines"]);
   }
-  // What was written is a site's job, too: the same frontiers, so the same bound.
+  // The written job is a site's job, too: the same frontiers, so the same bound.
   const std::string again = folder_.Write(
       "again.toml", fmt::format("power = 900\n[[job]]\nname = \"a\"\nplan = \"{0}/a\"\n"
                                 "[[job]]\nname = \"b\"\nplan = \"{0}/b\"\n",

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What `perseus plan` and `perseus frontier` note about an input that is valid and odd.
+// Notes of `perseus plan` and `perseus frontier` about an input that is valid and odd.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ class BinaryNotesTest : public testing::Test {
     return Texts(run.out);
   }
 
-  // What is noted, then what is remarked.
+  // Notes, then remarks.
   static std::vector<std::string> Texts(const std::string& out) {
     const auto document = nlohmann::json::parse(out);
     std::vector<std::string> texts;
@@ -182,7 +182,7 @@ TEST_F(BinaryNotesTest, FusedComputationsTakeTheSum) {
               ElementsAre(Mentions("2", "4"), Mentions("fused", "knob")));
 }
 
-// What nobody measured says so in everything that may be passed on alone.
+// A modelled profile says so in everything that may be passed on alone.
 TEST_F(BinaryNotesTest, AModelledProfileIsNamedInEveryOutput) {
   const std::string says = "MODELLED, not measured: for this test.";
   const std::string profile = folder_.Write("m.csv", "# " + says + "\n" + SampleProfile(2));
@@ -211,7 +211,7 @@ TEST_F(BinaryNotesTest, AModelledProfileIsNamedInEveryOutput) {
   }
 }
 
-// Where the answer itself has no place for notes they are on standard error.
+// Notes of an answer without a place for them are on standard error.
 TEST_F(BinaryNotesTest, OddCellsAreNotedBesideNumbersAlone) {
   std::string csv = "stage,instruction,frequency,time,energy\n";
   for (const std::string name : {"forward", "backward"}) {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What the program prints where nothing goes wrong, and how it behaves when
+// Output of the program where nothing goes wrong, and its behaviour when
 // standard output does.
 
 #include <gmock/gmock.h>

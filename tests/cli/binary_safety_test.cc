@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What is read is not harmed, and what is read is not believed.
+// Inputs are not harmed, and not believed.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Whoever writes a job file hears of its keys, whoever gives a flag of flags.
+// Sentences name the keys of a job file, and the flags of a command.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -134,7 +134,7 @@ TEST_F(ConditionNamesTest, FlagsHearOfFlags) {
   }
 }
 
-// What is valid, and perhaps not meant.
+// Valid input that is perhaps not meant.
 TEST_F(ConditionNamesTest, NotesNameTheKeyToo) {
   for (const std::string key : {"switch_latency", "switch_stall", "min_call_interval"}) {
     const std::string path = JobFile(key + " = 15\n");

@@ -131,7 +131,7 @@ TEST(JobClientTextTest, AColumnOfTheTableHasOneUnit) {
   EXPECT_THAT(table, testing::ContainsRegex(" 0.0312 "));
 }
 
-// What a server reads of a job file is what is in it.
+// A server reads of a job file what is in it.
 TEST(JobClientTextTest, ConditionsAreSentAsTheTableThatTheyAre) {
   const auto settings = ParseJobFile(R"(schedule = "1f1b"
 microbatches = 4
@@ -273,7 +273,7 @@ TEST(JobClientTextTest, EventsAreLines) {
             "state      j-1\n");
 }
 
-// Nobody need guess whether a watcher works while nothing happens.
+// A watcher shows that it works while nothing happens.
 TEST(JobClientTextTest, WhatComesNextIsSaid) {
   nlohmann::ordered_json job = StragglingJob();
   job["ranks_registered"] = 1;

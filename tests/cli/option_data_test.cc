@@ -46,7 +46,7 @@ TEST(OptionDataTest, HelpFitsItsWidth) {
   }
 }
 
-// Where a straggler is that was given without a place can be read nowhere else in the terminal.
+// The place of a straggler that was given without one can be read nowhere else in the terminal.
 TEST(OptionDataTest, HelpOfEmulateNamesDefaults) {
   const CommandData root = DescribeCommandLine();
   const auto emulate = std::find_if(root.commands.begin(), root.commands.end(),

@@ -109,7 +109,7 @@ TEST(PlanDiffTest, SaysTheResultFirst) {
   EXPECT_THAT(text, HasSubstr("1 of 8 computations get another one: 1 a lower one, 0 a higher"));
   EXPECT_THAT(text, HasSubstr("Ranks     1 of 2 ranks get other clocks: 1.\n"));
   EXPECT_THAT(text, HasSubstr("    1  forward      1 of 2      1       0  1,400 -> 1,300"));
-  // What is the same is not said.
+  // Equal figures are not said.
   for (const char* absent : {"Profile", "Made for", "Limits", "Work", "backward", "emulated"}) {
     EXPECT_THAT(text, Not(HasSubstr(absent)));
   }

@@ -90,7 +90,7 @@ RC_GTEST_PROP(ProfileComparisonRules, ExchangedTheRatiosAreInverse, ()) {
   for (std::size_t i = 0; i < there.kinds.size(); ++i) {
     const double product = there.kinds[i].time.most * back.kinds[i].time.most;
     RC_ASSERT(there.kinds[i].knobs == back.kinds[i].knobs);
-    // Where two are as far away, one up and one down, either may be named.
+    // Of two that are as far away, one up and one down, either may be named.
     if (there.kinds[i].time.knob == back.kinds[i].time.knob) {
       RC_ASSERT(product > 1 - 1e-9 && product < 1 + 1e-9);
     }

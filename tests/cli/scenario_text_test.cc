@@ -25,7 +25,7 @@ TEST(ScenarioTextTest, SpansHaveTheirUnit) {
 
 TEST(ScenarioTextTest, NothingIsNamedAsNothing) {
   EmulationSpec spec;
-  // Nobody is there to react to.
+  // There is no straggler to react to.
   spec.control.reacts = false;
   EXPECT_FALSE(HasStragglers(spec));
   EXPECT_EQ(ScenarioInWords(spec), "no noise, no late clocks, no stragglers.");

@@ -100,7 +100,7 @@ class ReadWholeFileOrPipeTest : public testing::Test {
  protected:
   void SetUp() override { ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0); }
 
-  // What is read while `bytes` are written in two parts with a pause between.
+  // The text that is read while `bytes` are written in two parts with a pause between.
   Result<std::string> ReadWhatIsWritten(const std::string& bytes, std::size_t limit = kLimit) {
     std::thread writer([&] {
       const int fd = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);

@@ -96,7 +96,7 @@ TEST(JsonTree, GivesTheElementsOfListsToTheirConsumer) {
   EXPECT_EQ(ParseJsonTree(kText, "f.json", &recorder).error().message, "no more");
 }
 
-// What is not in the tree does not count for its size.
+// A value outside of the tree does not count for its size.
 TEST(JsonTree, IsBoundedButForConsumedLists) {
   std::string text = R"({"a": [{"b": [0)";
   for (int i = 0; i < kMaxTreeNodes; ++i) text += ",0";

@@ -17,9 +17,9 @@ from pages_of import ROOT, split
 
 BINARY = Path(os.environ.get("PERSEUS_BINARY", ROOT / "build/release/src/cli/perseus"))
 
-# What other checks run: .ci/run the first two, tests/demo the third.
+# Commands that other checks run: .ci/run the first two, tests/demo the third.
 ELSEWHERE = {"./quickstart", "./run-tests", "perseus demo"}
-# What runs until it is stopped, in a terminal of its own.
+# Commands that run until they are stopped, in a terminal of their own.
 SERVICES = ("perseus agent run", "perseus serve")
 
 

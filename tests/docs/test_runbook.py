@@ -30,7 +30,7 @@ ELSEWHERE = {
     "sudo nvidia-smi -rgc": "needs a GPU of NVIDIA's",
     "perseus store copy": "only its name; tests/server/test_store_copy.py runs it",
 }
-# What each heading's commands need before, or show after, has a test below.
+# The state that each heading's commands need before, or show after, has a test below.
 TOKENS = {"operate": "o" * 40, "train": "t" * 40}
 
 STAND_INS = {

@@ -19,7 +19,7 @@
 #include "model/noise.h"
 #include "perseus/emulator.h"
 
-// What must hold for every job.
+// Properties of every job.
 namespace perseus {
 namespace {
 

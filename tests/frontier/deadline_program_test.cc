@@ -204,7 +204,7 @@ RC_GTEST_PROP(DeadlineProgramProperty, EqualsAFreshSolution, (std::uint32_t seed
     }
     if (!expected) continue;
     RC_ASSERT(least + scale.Cost(program.objective()) == *expected);
-    // What it says of its activities is feasible.
+    // The times of its activities are feasible.
     std::vector<double> durations(n);
     for (int i = 0; i < n; ++i) durations[i] = scale.Time(program.Duration(i));
     for (const auto& [activity, option] : fixed) {

@@ -15,7 +15,7 @@ using frontier_testing::UnevenPipeline;
 
 TEST(EstimateTest, CountsWhatTheHullKeeps) {
   TimeCostProblem problem = frontier_testing::HouseProblem();
-  problem.curves.push_back({{1, 5}, {2, 0}});  // Nobody's.
+  problem.curves.push_back({{1, 5}, {2, 0}});  // Of no activity.
   const FrontierSize size = *SizeOf(problem, 0);
   EXPECT_EQ(size.activities, 3);
   EXPECT_EQ(size.precedences, 2);

@@ -41,7 +41,7 @@ TEST(NetworkTest, HoldsMicrosecondsBesideHoursAndMicrojoulesBesideMegajoules) {
   EXPECT_NEAR(frontier->breakpoints[1].slope, 2, 1e-7);  // A tick is 4e-15 here.
 }
 
-// What is wrong, for a problem that was right before `breaks`.
+// The error, for a problem that was right before `breaks`.
 std::string ErrorOf(const std::function<void(TimeCostProblem*)>& breaks,
                     ErrorCode code = ErrorCode::kInvalidInput) {
   TimeCostProblem problem = HouseProblem();

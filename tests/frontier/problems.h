@@ -12,7 +12,7 @@
 
 namespace perseus::frontier_testing {
 
-// What a random problem looks like.
+// The shape of a random problem.
 struct ProblemShape {
   int most_activities = 5;
   int most_options = 4;

@@ -54,6 +54,12 @@ def shared_data() -> Path:
     return Path(os.environ.get("PERSEUS_SHARED_DATA", REPOSITORY.parent / "shared/data"))
 
 
+def seeds(first: int, count: int) -> range:
+    """Return the seeds of random cases: half of them without PERSEUS_SLOW_TESTS=1."""
+    slow = os.environ.get("PERSEUS_SLOW_TESTS", "0") != "0"
+    return range(first, first + (count if slow else count // 2))
+
+
 class RefusedError(Exception):
     """Perseus has refused what it was given (exit code 2)."""
 

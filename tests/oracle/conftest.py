@@ -26,37 +26,31 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         session.exitstatus = pytest.ExitCode.OK
 
 
-@pytest.fixture(scope="session")
+def _there(path: Path, what: str) -> Path:
+    if not path.exists():
+        pytest.skip(f"there is no {path} ({what})")
+    return path
+
+
+@pytest.fixture(scope="session", autouse=True)
 def perseus_program() -> Path:
     """Return the path of the perseus binary, or skip."""
-    path = binary.perseus_binary()
-    if not path.is_file():
-        pytest.skip(f"no perseus binary at {path} (build it, or set PERSEUS_BINARY)")
-    return path
+    return _there(binary.perseus_binary(), "build it, or set PERSEUS_BINARY")
 
 
 @pytest.fixture(scope="session")
 def frontier_program() -> Path:
     """Return the path of the frontier tool, or skip."""
-    path = binary.frontier_tool()
-    if not path.is_file():
-        pytest.skip(f"no frontier_tool at {path} (build it, or set PERSEUS_FRONTIER_TOOL)")
-    return path
+    return _there(binary.frontier_tool(), "build it, or set PERSEUS_FRONTIER_TOOL")
 
 
 @pytest.fixture(scope="session")
 def fleet_program() -> Path:
     """Return the path of the tool that divides power, or skip."""
-    path = binary.fleet_tool()
-    if not path.is_file():
-        pytest.skip(f"no fleet_tool at {path} (build it, or set PERSEUS_FLEET_TOOL)")
-    return path
+    return _there(binary.fleet_tool(), "build it, or set PERSEUS_FLEET_TOOL")
 
 
 @pytest.fixture(scope="session")
 def sosp24() -> Path:
     """Return the folder of the paper's measured data, or skip."""
-    path = binary.shared_data() / "sosp24"
-    if not path.is_dir():
-        pytest.skip(f"no measured data at {path} (set PERSEUS_SHARED_DATA)")
-    return path
+    return _there(binary.shared_data() / "sosp24", "set PERSEUS_SHARED_DATA")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .small_cases import SmallCase
 
 
-# What HiGHS' gap and sums of doubles may come to.
+# Bound of HiGHS' gap and of sums of doubles.
 ROUNDING_PERCENT = 1e-4
 
 

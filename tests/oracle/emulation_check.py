@@ -177,7 +177,7 @@ def _power_errors(result: dict[str, Any], outcome: Outcome, scale: float) -> lis
     if len(have) != math.ceil(result["time_s"] / interval * (1 - 1e-12)):
         return [f"the power trace has {len(have)} values of {interval!r} s"]
     want = outcome.power(interval, len(have))
-    # What rounding leaves of the job's energy may be in any one interval.
+    # The rounding of the job's energy may be in any one interval.
     least = max(scale, CONSERVATION / TOLERANCE * outcome.drawn / interval)
     errors = [
         f"power of interval {k} is {h!r} W, simulated {w!r}"

@@ -120,7 +120,7 @@ def check_job(random_job: RandomJob, effort: float, optimum_seconds: float = 0.0
     errors += check_plan(plan, job)
     wanted, tolerance = requested_seconds(random_job.at, pipeline, curve)
     have = plan["requested_time_s"]
-    # Where the least energy is asked for it may be that of another row of the table.
+    # The plan of least energy may be that of another row of the table.
     min_energy = random_job.at == "min-energy" and have in (
         point["requested_time_s"] for point in printed["points"]
     )

@@ -274,7 +274,7 @@ class LinearProgram:
         for i, hull in enumerate(hulls):
             x = outflow[i]
             terms.append(min(c + x * t for t, c in hull))
-            # What leaves a node without entering it comes from the source; what
+            # Flow that leaves a node without entering it comes from the source; what
             # enters without leaving is the solver's inaccuracy, paid for in full.
             leak = x - inflow[i]
             terms.append(leak * network.release[i] if leak > 0 else leak * time)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from .tables import Option
 
-# What a group may choose: what it costs, and the time of each of its members.
+# A choice of a group: its cost, and the time of each of its members.
 Choice = tuple[float, tuple[float, ...]]
 
 

@@ -46,7 +46,7 @@ def _gap(row: dict[str, Any]) -> float:
     return float(row.get("discrete_bound", row)["gap_percent"])
 
 
-# What plan.json and --json call by one name; the first ones Python has, too.
+# Figures that plan.json and --json call by one name; the first ones Python has, too.
 _FIGURES = [
     *("requested_time_s", "iteration_time_s", "energy_j", "average_power_w", "gap_percent"),
     *("lower_bound_j", "saving_percent", "knob_changes", "distinct_knobs"),
@@ -195,7 +195,7 @@ def check_outputs(random_job: RandomJob, effort: float) -> list[str]:
         errors += negative_zeros(where, output)
     points = {point["name"]: point for point in printed["points"] if point["feasible"]}
     min_energy = points.get("t_min_energy")
-    if min_energy:  # What holds under the conditions may end later than any of them.
+    if min_energy:  # The robust plan may end later than any of them.
         least = min(
             point["energy_j"] for name, point in points.items() if name != "without_conditions"
         )

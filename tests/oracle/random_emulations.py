@@ -26,7 +26,7 @@ KINDS = ("quiet", "noise", "switching", "stragglers", "everything")
 class RandomEmulation:
     """What perseus is asked, and the same in the oracle's own words."""
 
-    arguments: list[str]  # What plan and emulate both take.
+    arguments: list[str]  # Of plan and emulate both.
     at: str
     pipeline: Pipeline
     gpus: int  # Of a rank.

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("highspy", reason="highspy is not installed (tests/requirements.txt)")
 
 from . import emulation, emulation_calls, emulation_noise
-from .binary import Curve, perseus
+from .binary import Curve, seeds
 from .dag import (
     BACKWARD,
     FORWARD,
@@ -130,22 +130,11 @@ def test_limits_choose_options() -> None:
     assert limited(FAST, options, [Straggler("power", 200.0)], 2).knob == "1400"
 
 
-@pytest.fixture(scope="module")
-def emulating_program(perseus_program: Path) -> Path:
-    """Return the path of a binary that can emulate, or skip."""
-    if "  emulate " not in perseus(["--help"]):
-        pytest.skip(f"{perseus_program} has no emulate command")
-    return perseus_program
-
-
 @pytest.mark.parametrize("policy", ["perseus", "max-clocks"])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(8))
-def test_random_emulation(
-    seed: int, kind: str, policy: str, tmp_path: Path, emulating_program: Path
-) -> None:
+@pytest.mark.parametrize("seed", seeds(0, 8))
+def test_random_emulation(seed: int, kind: str, policy: str, tmp_path: Path) -> None:
     """Times, targets, energies, power, calls: everything that is stated."""
-    del emulating_program
     try:
         assert check_emulation(random_emulation(seed, tmp_path, kind, policy)) == []
     except InfeasibleError:
@@ -154,23 +143,19 @@ def test_random_emulation(
 
 @pytest.mark.parametrize("policy", ["perseus", "max-clocks"])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(200, 208))
+@pytest.mark.parametrize("seed", seeds(200, 8))
 def test_random_emulation_with_clocks_for_waiting(
-    seed: int, kind: str, policy: str, tmp_path: Path, emulating_program: Path
+    seed: int, kind: str, policy: str, tmp_path: Path
 ) -> None:
     """What a GPU that waits draws depends on its clock, and ranks of perseus' plans set one."""
-    del emulating_program
     try:
         assert check_emulation(random_emulation(seed, tmp_path, kind, policy, waiting=True)) == []
     except InfeasibleError:
         assert policy == "perseus"
 
 
-def test_emulate_makes_the_plan_that_plan_gives_out(
-    tmp_path: Path, emulating_program: Path
-) -> None:
+def test_emulate_makes_the_plan_that_plan_gives_out(tmp_path: Path) -> None:
     """Of seed 79 within constraints: a plan for less time than T* is the better one."""
-    del emulating_program
     assert check_emulation(random_emulation(79, tmp_path, "quiet", "perseus")) == []
 
 
@@ -204,9 +189,8 @@ def odd_job(folder: Path) -> RandomEmulation:
     return made
 
 
-def test_an_odd_job(tmp_path: Path, emulating_program: Path) -> None:
+def test_an_odd_job(tmp_path: Path) -> None:
     """Of two equally near clocks the lower counts; a stall is of rank 0, whatever its stage."""
-    del emulating_program
     assert check_emulation(odd_job(tmp_path)) == []
 
 
@@ -222,11 +206,8 @@ MUTATIONS: dict[str, tuple[ModuleType, str, object]] = {
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS)
-def test_an_error_is_found(
-    mutation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, emulating_program: Path
-) -> None:
+def test_an_error_is_found(mutation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A simulator with one constant changed disagrees with the program."""
-    del emulating_program
     made = random_emulation(11, tmp_path, "quiet", "max-clocks")
     made.scenario.computation_noise = made.scenario.stage_noise = made.scenario.gpu_noise = 0.01
     made.flags += ["--noise", "1%", "--set", "stage_noise=1%", "--set", "gpu_noise=1%"]
@@ -250,10 +231,9 @@ CALL_MUTATIONS: dict[str, tuple[str, object]] = {
 
 @pytest.mark.parametrize("mutation", CALL_MUTATIONS)
 def test_an_error_in_calls_is_found(
-    mutation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, emulating_program: Path
+    mutation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same of calls ahead of time."""
-    del emulating_program
     made = random_emulation(1, tmp_path, "quiet", "perseus")  # Its plan changes clocks.
     scenario = made.scenario
     scenario.iterations, scenario.ahead, scenario.computation_noise = 5, "predicted", 0.03

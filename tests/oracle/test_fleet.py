@@ -16,22 +16,22 @@ from .fleet_check import check, site_errors
 from .fleet_site import random_site
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    pass
 
 SITES = 100
 
 
-def test_division_equals_linear_program(fleet_program: Path) -> None:
+@pytest.mark.usefixtures("fleet_program")
+def test_division_equals_linear_program() -> None:
     """The first sites of the thousand that `python -m oracle.full fleet` checks."""
-    del fleet_program
     assert check(0, SITES) == []
 
 
-def test_check_sees_a_wrong_answer(fleet_program: Path) -> None:
+@pytest.mark.usefixtures("fleet_program")
+def test_check_sees_a_wrong_answer() -> None:
     """A division that is one part in a million too good, or too bad, is found."""
     from .binary import divide_sites
 
-    del fleet_program
     site = next(s for s in map(random_site, range(100)) if s["objective"] == "throughput")
     (answer,) = divide_sites([site])
     assert site_errors(site, answer) == []

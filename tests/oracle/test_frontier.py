@@ -32,17 +32,15 @@ from .tables import Option, read_profile, write_profile
 if TYPE_CHECKING:
     from pathlib import Path
 
-# What rounding the input to the solver's integers may change, and what the
-# solver itself may.
+# Relative changes by rounding the input to the solver's integers, and by the solver itself.
 QUANTISATION = 1e-8
 EXACT = 1e-9
 POINTS = 50
 
 
 @pytest.mark.parametrize("case", measured((12, 24)), ids=str)
-def test_frontier_equals_linear_program(case: Case, perseus_program: Path) -> None:
+def test_frontier_equals_linear_program(case: Case) -> None:
     """frontier.csv against 50 linear programs, and its form."""
-    del perseus_program
     pipeline = case.pipeline()
     network = network_of(pipeline)
     curve = run_frontier(case.arguments())
@@ -55,9 +53,9 @@ def test_frontier_equals_linear_program(case: Case, perseus_program: Path) -> No
 
 
 @pytest.mark.parametrize("case", measured((12,)), ids=str)
-def test_solver_equals_linear_program_on_pipelines(case: Case, frontier_program: Path) -> None:
+@pytest.mark.usefixtures("frontier_program")
+def test_solver_equals_linear_program_on_pipelines(case: Case) -> None:
     """The general solver on the same pipelines, the program given its integers."""
-    del frontier_program
     pipeline = case.pipeline()
     project = pipeline_project(case)
     (answer,) = solve_networks([project])
@@ -68,9 +66,8 @@ def test_solver_equals_linear_program_on_pipelines(case: Case, frontier_program:
     assert quantisation.difference <= QUANTISATION
 
 
-def test_frontier_of_early_recomputation(tmp_path: Path, perseus_program: Path) -> None:
+def test_frontier_of_early_recomputation(tmp_path: Path) -> None:
     """Its recomputations are activities of their own, early ones without the gradient's wait."""
-    del perseus_program
     stages, microbatches, power = 3, 5, 80.0
     tables = {
         (stage, kind): [
@@ -102,9 +99,9 @@ def pipeline_project(case: Case) -> dict[str, Any]:
     }
 
 
-def test_solver_equals_linear_program_on_random_networks(frontier_program: Path) -> None:
+@pytest.mark.usefixtures("frontier_program")
+def test_solver_equals_linear_program_on_random_networks() -> None:
     """200 random projects, ordinary and degenerate."""
-    del frontier_program
     projects = random_networks(20240501, 200)
     for number, (project, answer) in enumerate(
         zip(projects, solve_networks(projects), strict=True)

@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("highspy", reason="highspy is not installed (tests/requirements.txt)")
 
+from .binary import seeds
 from .changes_check import OPTIMAL_PERCENT, compare_changes
 from .dag import replay
 from .discrete_check import compare_with_optimum
@@ -34,11 +35,9 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", QUICK, ids=str)
-def test_plan_is_near_the_discrete_optimum(
-    case: SmallCase, sosp24: Path, perseus_program: Path
-) -> None:
+@pytest.mark.usefixtures("sosp24")
+def test_plan_is_near_the_discrete_optimum(case: SmallCase) -> None:
     """At most 0.02 % above, and never below."""
-    del sosp24, perseus_program
     result = compare_with_optimum(case)
     assert result.proved
     assert result.errors == []
@@ -47,11 +46,9 @@ def test_plan_is_near_the_discrete_optimum(
 
 @pytest.mark.parametrize("most", [2, 6])
 @pytest.mark.parametrize("case", [FEW_CLOCKS[0], FEW_CLOCKS[3]], ids=str)
-def test_small_plans_are_the_optimum_and_say_so(
-    case: SmallCase, most: int, sosp24: Path, perseus_program: Path
-) -> None:
+@pytest.mark.usefixtures("sosp24")
+def test_small_plans_are_the_optimum_and_say_so(case: SmallCase, most: int) -> None:
     """The bound is met, and HiGHS finds nothing better."""
-    del sosp24, perseus_program
     result = compare_changes(case, most)
     assert result.proved
     assert abs(result.excess_percent) < OPTIMAL_PERCENT
@@ -60,11 +57,9 @@ def test_small_plans_are_the_optimum_and_say_so(
 
 @pytest.mark.parametrize("granularity", GRANULARITIES)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_grouped_plan_is_optimal(
-    case: SmallCase, granularity: str, sosp24: Path, perseus_program: Path, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("sosp24")
+def test_grouped_plan_is_optimal(case: SmallCase, granularity: str, tmp_path: Path) -> None:
     """No plan with the same groups saves a hundredth of a point more."""
-    del sosp24, perseus_program
     profile = case.profile()
     power = case.original().blocking_power
     path = tmp_path / "profile.csv"
@@ -79,7 +74,7 @@ def test_grouped_plan_is_optimal(
     assert result.short <= MOST_SHORT * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(0, 12))
 def test_both_programs_have_the_same_optimum(seed: int, tmp_path: Path) -> None:
     """Rows for paths say what start times say, with delays, loading and overhead too."""
     pipeline = random_job(seed, tmp_path, largest=3, plain=True).job.pipeline()

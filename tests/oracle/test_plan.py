@@ -36,9 +36,8 @@ def job_of(case: Case) -> Job:
 
 @pytest.mark.parametrize("at", ["1.0x", "1.05x", "min-energy", "fastest", "tstar"])
 @pytest.mark.parametrize("case", measured((12,)), ids=str)
-def test_plan_is_honest(case: Case, at: str, perseus_program: Path) -> None:
+def test_plan_is_honest(case: Case, at: str) -> None:
     """Times, energies, savings and bounds of plans for measured profiles."""
-    del perseus_program
     plan, _ = run_plan([*case.arguments(), *QUICKLY], at)
     assert check_plan(plan, job_of(case)) == []
 
@@ -90,10 +89,9 @@ def printed_schedule(name: str, stages: int, virtual: int, microbatches: int) ->
 
 @pytest.mark.parametrize(("name", "virtual", "microbatches"), SCHEDULES)
 def test_plan_of_every_schedule_is_honest(
-    name: str, virtual: int, microbatches: int, tmp_path: Path, perseus_program: Path
+    name: str, virtual: int, microbatches: int, tmp_path: Path
 ) -> None:
     """Split backwards, fused steps, tensor parallelism, delays, powers by rank."""
-    del perseus_program
     ranks = 4
     stages = ranks * virtual
     path = tmp_path / "profile.csv"
@@ -126,11 +124,9 @@ CONSTRAINTS: list[tuple[list[str], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("flags", "constraint"), CONSTRAINTS, ids=lambda v: str(v))
-def test_constrained_plan_is_honest(
-    flags: list[str], constraint: dict[str, Any], sosp24: Path, perseus_program: Path
-) -> None:
+@pytest.mark.usefixtures("sosp24")
+def test_constrained_plan_is_honest(flags: list[str], constraint: dict[str, Any]) -> None:
     """Granularity and time margin are kept."""
-    del sosp24, perseus_program
     case = next(iter(emulation_cases((12,))))
     plan, _ = run_plan([*case.arguments(), *flags, *QUICKLY], "1.05x")
     job = job_of(case)
@@ -139,9 +135,8 @@ def test_constrained_plan_is_honest(
     assert check_plan(plan, job) == []
 
 
-def test_tensor_parallel_rows_and_labels(tmp_path: Path, perseus_program: Path) -> None:
+def test_tensor_parallel_rows_and_labels(tmp_path: Path) -> None:
     """Rows of tensor-parallel ranks are summed; knobs may be labels."""
-    del perseus_program
     path = tmp_path / "profile.csv"
     lines = ["knob,energy,time,instruction,stage,tp_rank"]
     for (stage, instruction), options in synthetic_tables(2).items():

@@ -49,7 +49,7 @@ class Trace:
     def __init__(self, content: bytes) -> None:
         trace = schema.Trace()
         trace.ParseFromString(content)
-        # What the schema does not know is dropped: nothing may be.
+        # Fields that the schema does not know are dropped: nothing may be.
         known = schema.Trace()
         known.CopyFrom(trace)
         known.DiscardUnknownFields()

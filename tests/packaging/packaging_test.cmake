@@ -82,7 +82,7 @@ if(KIND STREQUAL "static")
     endif()
   endforeach()
 else()
-  # What is linked and exported is what counts here: optimising it once more takes long.
+  # Links and exports count here: optimising it once more takes long.
   run_consumer(add_subdirectory "-DPERSEUS_SOURCE_DIR=${SOURCE_DIR}" -DBUILD_SHARED_LIBS=ON
                "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG" -DPERSEUS_INSTALL=ON
                -DPERSEUS_UNITY_BUILD=ON "-DPERSEUS_WERROR=${WERROR}"
@@ -97,7 +97,7 @@ else()
 endif()
 run_consumer(find_package "-DCMAKE_PREFIX_PATH=${prefix}")
 
-# What headers name is installed.
+# All that headers name is installed.
 file(GLOB headers "${prefix}/include/perseus/*.h")
 set(pages)
 foreach(header IN LISTS headers)

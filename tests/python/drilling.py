@@ -1,9 +1,6 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Trainers of PyTorch on simulated GPUs, with a real server and agent: for the failure drills.
-
-`PERSEUS_TORCH_PYTHON`, else build/zeus-venv, is a Python with PyTorch.
-"""
+"""Trainers of PyTorch on simulated GPUs, with a real server and agent: for the failure drills."""
 
 from __future__ import annotations
 
@@ -14,28 +11,18 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-TORCH = os.environ.get("PERSEUS_TORCH_PYTHON") or str(ROOT / "build/zeus-venv/bin/python")
-LIBRARY = os.environ.get("PERSEUS_CLIENT_LIBRARY", "")
-BINARY = os.environ.get("PERSEUS_BINARY", "")
+from trainers_testing import BINARY, HERE, ROOT, TORCH, environment, needs_programs, needs_torch
 
 sys.path.insert(0, str(ROOT / "python"))
 
-from perseus import simulate  # noqa: E402
+from perseus import simulate
 
-NEEDED = [
-    pytest.mark.skipif(not os.path.exists(TORCH), reason="no PyTorch: run scripts/zeus-venv"),
-    pytest.mark.skipif(
-        not (LIBRARY and BINARY), reason="PERSEUS_CLIENT_LIBRARY and PERSEUS_BINARY are needed"
-    ),
-]
+NEEDED = [needs_torch, needs_programs]
 
 PATIENCE = 120.0  # Seconds that only a hang misses.
 STAGES = {0: (0.010, 0.020), 1: (0.014, 0.028)}  # Forward and backward at the highest clock.
@@ -139,22 +126,14 @@ class Drill:
         text = (self.folder / "trainer.log").read_text()
         return [line for line in text.splitlines() if line.startswith("perseus: ")]
 
-    def train(self, worker: Sequence[str] = ("torch_drill_worker.py",), **options: Any) -> None:
-        """Start both ranks."""
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"}
-        environment |= {"PERSEUS_RUN": "drill"}
+    def train(self, kind: str = "pipeline", **options: Any) -> None:
+        """Start all ranks of a kind of drill_worker.py."""
         options = {"server": self.url, "settings": {"blocking_power": 85}, **options}
+        command = [self.python, "-B", str(HERE / "drill_worker.py"), kind]
         with (self.folder / "trainer.log").open("ab") as file:
             self.trainer = subprocess.Popen(
-                [
-                    self.python,
-                    "-B",
-                    str(HERE / worker[0]),
-                    *worker[1:],
-                    str(self.folder),
-                    json.dumps(options),
-                ],
-                env=environment,
+                [*command, str(self.folder), json.dumps(options)],
+                env=environment(PERSEUS_RUN="drill"),
                 stdout=file,
                 stderr=file,
             )

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -24,7 +23,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from test_torch_hooks import BINARY, HERE, ROOT, SCHEDULES, TORCH, flat, planned
+from test_torch_trainers import ITERATIONS, SCHEDULES
+from trainers_testing import BINARY, HERE, TORCH, environment, flat, planned
 
 VERSIONS = [
     "2.4.0",
@@ -106,10 +106,10 @@ def fetch(version: str, wheels: dict[str, str], folder: Path) -> None:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run torch_worker.py on the pipelining in `folder`."""
+    """Run hooks_worker.py on the pipelining in `folder`."""
     return subprocess.run(
-        [TORCH, "-B", str(HERE / "older_torch_runner.py"), str(folder), *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"},
+        [TORCH, "-B", str(HERE / "older_torch_runner.py"), str(folder), "torch", *arguments],
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=SECONDS,
@@ -120,7 +120,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def verdict(folder: Path, name: str) -> str:
     """Run a schedule on two ranks, and say whether the hooks saw it."""
     ours, virtual, counts = SCHEDULES[name]
-    case = f"{name} 2 {counts[0]} {virtual}"
+    case = f"2 {name} {counts[0]} {virtual}"
     try:
         done = run(folder, "orders", case)
     except subprocess.TimeoutExpired:
@@ -130,14 +130,15 @@ def verdict(folder: Path, name: str) -> str:
             return WITHOUT
         return f"fails ({done.stderr.strip().splitlines()[-1][:80]})"
     seen = json.loads(done.stdout.splitlines()[-1])[case]
-    if any(one["losses"] != one["plain"] for one in seen):
+    if not all(one["same"] for one in seen):
         return "other losses"
-    rows = planned(ours, 2 * virtual, virtual, counts[0])
-    if all(one["begins"] == one["again"] == one["ends"] for one in seen):
+    schedule = {"schedule": ours, "virtual_stages": virtual}
+    rows = planned(schedule, 2 * virtual, counts[0])
+    if all(one["begins"] == one["ends"] for one in seen):
         orders = [one["begins"] for one in seen]
-        if orders == [flat(row) for row in rows]:
+        if orders == [flat(row) * ITERATIONS for row in rows]:
             return GOOD
-        told = [flat(one["order"]) for one in seen]
+        told = [flat(one["order"]) * ITERATIONS for one in seen]
         return "as the schedule says, not as planned" if orders == told else "another order"
     return "other computations"
 

@@ -1,8 +1,8 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Runs torch_worker.py on the `torch.distributed.pipelining` in a folder, for older_torch.py.
+"""Runs hooks_worker.py on the `torch.distributed.pipelining` in a folder, for older_torch.py.
 
-older_torch_runner.py FOLDER SCENARIO [ARGUMENT...]
+older_torch_runner.py FOLDER torch SCENARIO [ARGUMENT...]
 """
 
 from __future__ import annotations
@@ -63,6 +63,6 @@ def _wait_for_whole_batches() -> None:
 if __name__ == "__main__":
     sys.meta_path.insert(0, Finder())
     _wait_for_whole_batches()
-    worker = Path(__file__).with_name("torch_worker.py")
+    worker = Path(__file__).with_name("hooks_worker.py")
     sys.argv = [str(worker), *sys.argv[2:]]
     runpy.run_path(str(worker), run_name="__main__")

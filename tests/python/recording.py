@@ -107,6 +107,17 @@ def actions(log: list[list[Any]], event: str = "instruction_begin") -> list[str]
     return [f"{e[2]}{LETTERS[e[1]]}{e[3]}" for e in log if e[0] == event]
 
 
+def steps_of(log: list[list[Any]], mark: int = 0) -> list[str]:
+    """Return how steps began and ended, from a place in the log on."""
+    return [e[0] for e in log[mark:] if e[0].startswith("step")]
+
+
+def told(log: list[list[Any]]) -> dict[str, list[str]]:
+    """Return what a client was told of computations and steps."""
+    ends = actions(log, "instruction_end")
+    return {"begins": actions(log), "ends": ends, "steps": steps_of(log)}
+
+
 class Store:
     """As `torch.distributed.Store`."""
 

@@ -177,7 +177,7 @@ def test_a_job_plans_for_what_its_ranks_measure(server: str, tmp_path: Path) -> 
         assert abs(figure["planned"] - value) < 0.5 * value, figure
         assert not figure["assumed"]
     latency = figures["switch_latency"]
-    # What the process itself takes comes on top of what the GPU takes.
+    # The process' own time comes on top of what the GPU takes.
     assert CALL_SECONDS - 0.001 < latency["measured"] < CALL_SECONDS + 0.004, latency
     assert abs(latency["planned"] - latency["measured"]) < 0.003
     # Two for what is assumed, quick and refined, and at most one more for each figure that gets
@@ -206,6 +206,6 @@ def test_clocks_that_take_longer_are_planned_for(server: str, tmp_path: Path) ->
     assert conditions["latency_at"], conditions
     for own in conditions["latency_at"]:
         truth = 5e-3 + 1e-3 * settle_ms[CLOCKS.index(own["clock_mhz"])]
-        # What the process itself takes comes on top.
+        # The process' own time comes on top.
         assert -0.001 < own["measured_s"] - truth < 0.004, own
         assert abs(own["planned_s"] - own["measured_s"]) < 0.003, own

@@ -11,14 +11,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-from drilling import BINARY, LIBRARY, PATIENCE, Drill
+from drilling import PATIENCE, Drill
+from trainers_testing import BINARY, ROOT, needs_programs
 
-ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
-import perseus  # noqa: E402
-from perseus import simulate  # noqa: E402
+import perseus
+from perseus import simulate
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -94,9 +93,7 @@ def train(
         said.put((rank, job.state, stats.order_mismatches, job.last_error))
 
 
-@pytest.mark.skipif(
-    not (LIBRARY and BINARY), reason="PERSEUS_CLIENT_LIBRARY and PERSEUS_BINARY are needed"
-)
+@needs_programs
 def test_recomputations_are_measured_planned_and_followed(drill: Drill, tmp_path: Path) -> None:
     """On every stage, also where a recompute and its backward are one step."""
     simulate.create(tmp_path / "gpus", GPUS)

@@ -116,7 +116,7 @@ def test_a_job_has_the_labels_of_its_environment(monkeypatch: pytest.MonkeyPatch
     assert "labels" not in bare
     monkeypatch.setenv("PERSEUS_LABELS", "team=vision")
     assert body() == bare | {"labels": {"team": "vision"}}
-    # What the trainer's code says comes before what its environment says.
+    # The trainer's code comes before its environment.
     both = {"team": "speech", "project": "x"}
     assert body({"team": "speech", "project": "x"}) == bare | {"labels": both}
     monkeypatch.setenv("PERSEUS_LABELS", "project=x")

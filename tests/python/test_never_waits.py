@@ -9,18 +9,15 @@ compute never do, whatever the load of the machine.
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import urllib.request
 
-import pytest
-from drilling import BINARY, LIBRARY, PATIENCE, ROOT, Drill
+from drilling import PATIENCE, Drill
+from trainers_testing import environment, needs_programs
 
-pytestmark = pytest.mark.skipif(
-    not (LIBRARY and BINARY), reason="PERSEUS_CLIENT_LIBRARY and PERSEUS_BINARY are needed"
-)
+pytestmark = needs_programs
 
 STEPS = 200
 SECONDS = {"forward": 0.001, "backward": 0.002}
@@ -87,7 +84,7 @@ def test_training_goes_on_while_server_and_agent_stand_still(drill: Drill) -> No
         identity = json.loads(answer.read())["id"]
     trainer = subprocess.Popen(
         [sys.executable, "-B", "-c", TRAINER, drill.url, identity, str(drill.socket)],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+        env=environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -487,7 +487,7 @@ def test_notes_are_told() -> None:
     columns["time"].append(0.01)
     columns["energy"].append(2.0)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # What is odd is no warning.
+        warnings.simplefilter("error")  # An odd input is no warning.
         planner = perseus.Planner(columns, **SMALL)
         assert perseus.Planner(profile(2), **SMALL).notes == []
     (note,) = planner.notes

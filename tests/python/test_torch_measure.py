@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 import signal
 import subprocess
@@ -15,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drilling import BINARY, HERE, NEEDED, PATIENCE, ROOT, TORCH, Drill, profile
+from drilling import NEEDED, PATIENCE, Drill, profile
+from trainers_testing import BINARY, HERE, ROOT, TORCH, environment
 
 sys.path.insert(0, str(ROOT / "python"))
 
@@ -38,12 +38,11 @@ def machine(tmp_path: Path) -> Any:
 
 def start(machine: Drill, case: str, device: str | None = None) -> subprocess.Popen[str]:
     """Begin to measure."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "OMP_NUM_THREADS": "1"}
     worker = str(HERE / "measure_worker.py")
     device = device or f"agent:{machine.socket}"
     return subprocess.Popen(
         [TORCH, "-B", worker, str(machine.folder), device, case],
-        env=environment,
+        env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -75,7 +74,8 @@ def test_it_finds_what_the_gpu_takes(machine: Drill) -> None:
         return {(row["stage"], row["instruction"], row["frequency"]): row for row in rows}
 
     truth, found = cells(profile()), cells(said["csv"])
-    assert {key for key in found if key[1] != "blocking"} == set(truth)
+    # Beside them, a GPU that waits, and computations at the clocks of the driver.
+    assert {key for key in found if key[1] != "blocking" and key[2].isdigit()} == set(truth)
     for key, row in truth.items():
         assert float(found[key]["time"]) == pytest.approx(float(row["time"]), rel=1e-3), key
         error = float(found[key]["energy"]) - float(row["energy"])

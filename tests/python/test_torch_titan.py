@@ -18,15 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drilling import JOB, NEEDED, Drill
-from frameworks_testing import planned
+from drilling import JOB, Drill
+from trainers_testing import HERE, ROOT, environment, needs_programs, planned
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "python"))
 
-import perseus  # noqa: E402
-from perseus.hooks import torchtitan  # noqa: E402
+import perseus
+from perseus.hooks import torchtitan
 
 PYTHON = os.environ.get("PERSEUS_TITAN_PYTHON") or str(ROOT / "build/titan-venv/bin/python")
 
@@ -94,9 +92,7 @@ def flags(version: str, assets: Path, folder: Path) -> list[str]:
     ]
 
 
-def train(
-    folder: Path, module: str, ranks: int, arguments: list[str], **environment: str
-) -> list[Any]:
+def train(folder: Path, module: str, ranks: int, arguments: list[str], **named: str) -> list[Any]:
     """Train; returns what each rank says."""
     folder.mkdir(exist_ok=True)
     command = [PYTHON, "-B", "-m", "torch.distributed.run", "--standalone"]
@@ -105,13 +101,7 @@ def train(
     command += ["--metrics.log_freq", "1", "--metrics.enable_tensorboard", *arguments]
     done = subprocess.run(
         command,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(ROOT / "python"),
-            "OMP_NUM_THREADS": "1",
-            "HF_HUB_OFFLINE": "1",
-            **environment,
-        },
+        env=environment(HF_HUB_OFFLINE="1", **named),
         cwd=folder,
         capture_output=True,
         text=True,
@@ -259,7 +249,7 @@ def test_torchtitan_finds_the_config_through_this_module(is_whole: bool) -> None
     assert torchtitan._with_perseus(config) == config
 
 
-@pytest.mark.skipif(NEEDED[1].args[0], reason=NEEDED[1].kwargs["reason"])
+@needs_programs
 def test_a_job_in_torchtitan_follows_its_plan(version: str, assets: Path, tmp_path: Path) -> None:
     """Its logger has the figures; at the end the clocks go back."""
     drill = Drill(tmp_path)

@@ -21,7 +21,7 @@ def _raise_other(_name: str) -> Any:
     raise RuntimeError
 
 
-# What the hooks get instead of an attribute.
+# Answers that the hooks get instead of an attribute.
 STRANGE: dict[str, Callable[[str], Any]] = {
     "missing": _raise_lookup,
     "raises": _raise_other,

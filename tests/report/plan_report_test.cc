@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "markup.h"
+#include "perseus/pipeline.h"
 #include "perseus/report.h"
+#include "perseus/schedule.h"
 #include "report/text.h"
 #include "report_fixture.h"
 #include "trace_reader.h"
@@ -93,7 +95,7 @@ TEST(HtmlReportTest, HostileStringsStayText) {
             "1410</script><script>alert(1)</script><!--\"'&\ufffd");
 }
 
-// Whoever opens the file alone must learn that nobody measured this.
+// The file alone says that its profile was not measured.
 TEST(HtmlReportTest, SaysAtTheTopThatItIsModelled) {
   Sample sample = MakeSample("1f1b", 4, 1, 8);
   EXPECT_EQ(Markup(*FormatHtmlReport(sample.Input())).find("class=\"warning\""), std::string::npos);
@@ -374,6 +376,27 @@ TEST_F(PlanTraceTest, EveryRankHasAClockTrack) {
 }
 
 TEST_F(PlanTraceTest, IsDeterministic) { EXPECT_EQ(*FormatTimelineTrace(sample_.Input()), text_); }
+
+// A change of power costs no look at every rank: here these would be 10^10 additions.
+TEST(PlanTraceOfManyRanksTest, PowerTakesTimeByComputation) {
+  constexpr int kRanks = 50'000;
+  Sample sample = MakeSample("gpipe", 1, 1, 1);
+  CostedPipeline& pipeline = sample.pipeline;
+  pipeline.dag = BuildDag(BuildSchedule({"gpipe", kRanks, 1, 1, std::nullopt}).value(), {}).value();
+  pipeline.rank_blocking_power_watts.assign(kRanks, pipeline.rank_blocking_power_watts[0]);
+  const std::vector<CostOption> of_one = sample.baseline.options;
+  pipeline.table_of.clear();
+  sample.baseline.options.clear();
+  for (const Computation& computation : pipeline.dag.computations) {
+    const int table = computation.id.type == ComputationType::kForward ? 0 : 1;
+    pipeline.table_of.push_back(table);
+    sample.baseline.options.push_back(of_one[static_cast<std::size_t>(table)]);
+  }
+  sample.chosen = sample.baseline;
+  const Result<std::string> trace = FormatTimelineTrace(sample.Input());
+  ASSERT_TRUE(trace) << trace.error().message;
+  EXPECT_GT(trace->size(), std::size_t{2} * pipeline.dag.computations.size());
+}
 
 TEST(PlanTraceLabelTest, HostileLabelsStayStrings) {
   Sample sample = MakeSample("dualpipev", 8, 2, 8);

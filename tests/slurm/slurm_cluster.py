@@ -107,7 +107,7 @@ class Cluster:
         os.chown(folder / "work", USER, USER)
         folder.chmod(0o755)
         (folder / "profile.csv").write_text(profile())
-        # What users need, where they may read it: this repository may be anywhere.
+        # Files of users, in a place that they may read: this repository may be anywhere.
         shutil.copytree(ROOT / "python" / "perseus", folder / "python" / "perseus")
         shutil.copy(LIBRARY, folder / "libperseus_client.so")
         shutil.copy(Path(__file__).parent / "slurm_rank.py", folder)

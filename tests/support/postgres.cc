@@ -132,7 +132,7 @@ ServerFolder::ServerFolder() {
 }
 
 ServerFolder::~ServerFolder() {
-  // What was killed may write until the kernel has ended it.
+  // A killed process may write until the kernel has ended it.
   constexpr int kTries = 50;
   std::error_code fault;
   for (int i = 0; i < kTries && fs::exists(path_, fault); ++i) {

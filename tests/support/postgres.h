@@ -27,7 +27,7 @@ class ServerFolder {
 
 // A server of PostgreSQL for one test: in a temporary folder, on a Unix socket
 // only, as the user postgres where this is the superuser. All failures are thrown.
-// What a test kills was flushed to the operating system, so that it need not be
+// The files of a killed server were flushed to the operating system, so that it need not be
 // flushed to the disk as well (`durable`: it is).
 class PostgresServer {
  public:

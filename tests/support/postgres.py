@@ -101,7 +101,7 @@ class _Process:
     def close(self) -> None:
         """Kill it and remove its folder."""
         self.kill()
-        for _ in range(50):  # What was killed may write until the kernel has ended it.
+        for _ in range(50):  # A killed process may write until the kernel has ended it.
             shutil.rmtree(self.folder, ignore_errors=True)
             if not self.folder.exists():
                 break

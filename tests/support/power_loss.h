@@ -12,7 +12,7 @@
 
 namespace perseus {
 
-// What a power cut leaves of names in folders: those that the program flushed, or,
+// The names in folders that a power cut leaves: those that the program flushed, or,
 // as file systems that write a folder before its files, all of them. Of bytes only
 // those that were flushed are left.
 enum class Names : std::uint8_t { kFlushed, kAll };

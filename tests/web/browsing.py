@@ -45,7 +45,7 @@ class Surfer:
         self._browser = browser
         self.url = url
         self.faults: list[str] = []
-        # What a test expects the console to say, such as of a server that was killed.
+        # Lines that a test expects of the console, such as of a server that was killed.
         self.allowed = re.compile("$^")
 
     def open(self, address: str = "", **options: Any) -> WatchedPage:

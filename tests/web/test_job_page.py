@@ -229,7 +229,7 @@ def test_what_is_measured_is_marked_as_measured(surfer: Surfer, server: Server) 
     expect(figure(page, "Iteration time now")).to_contain_text("1.250 s")
     expect(figure(page, "Iteration time now")).to_contain_text("measured")
     expect(figure(page, "Power now")).to_contain_text("800 W")
-    # What is over is not now.
+    # An ended phase is not shown as now.
     assert server.call("POST", path + "/finish")[0] == 200
     for name, last in (("Iteration time now", "1.250 s"), ("Power now", "800 W")):
         expect(figure(page, name).locator(".value")).to_have_text("n/a")

@@ -107,7 +107,7 @@ def test_the_page_of_a_link_stays_while_jobs_are_being_read(surfer: Surfer, serv
         create(server, name=f"job {i:03}", client_key=f"held-{i}")
     expect(page.locator("tbody tr")).not_to_have_count(0)  # Of the stream: the list is held.
     assert held
-    page.unroute("**/api/v1/jobs?*")  # What is held goes on.
+    page.unroute("**/api/v1/jobs?*")  # Held requests go on.
     expect(page.locator("#tally")).to_have_text("101 jobs")
     expect(page.locator("tbody tr")).to_have_count(1)
 
@@ -123,7 +123,7 @@ def test_the_list_is_read_once_at_a_time(surfer: Surfer, server: Server) -> None
     expect(page.locator("tbody tr")).to_have_count(20)
     page.wait_for_timeout(1000)  # Longer than the page gathers events.
     assert len(held) == 1
-    page.unroute("**/api/v1/jobs?*")  # What is held goes on.
+    page.unroute("**/api/v1/jobs?*")  # Held requests go on.
     expect(page.locator("#tally")).to_have_text("20 jobs")
 
 
@@ -141,7 +141,7 @@ def test_a_lost_connection_is_shown_with_its_age(
     server.kill()
     expect(line).to_contain_text(re.compile("No (connection|events) for"))
     expect(line).to_contain_text("old.")
-    # What was known stays to be read.
+    # The last known list stays to be read.
     assert rows(page) == ["stays"]
     again = Server(BINARY, tmp_path / "jobs.db", listen=surfer.url.removeprefix("http://"))
     expect(line).to_have_text("Live")

@@ -137,7 +137,7 @@ def test_tokens_and_roles(browser: Browser, guarded: Server) -> None:
     page.fill("#token", READ)
     page.keyboard.press("Enter")
     expect(page.locator("tbody th a")).to_have_text("guarded")
-    # Who may only read sees what a point would come to, and is told why it stays.
+    # A reader sees what a point would come to, and is told why it stays.
     page.click("tbody th a")
     expect(page.locator("#point")).to_be_visible()
     page.locator("#point").focus()

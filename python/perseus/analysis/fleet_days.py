@@ -1314,7 +1314,7 @@ def _solve_program(
         for k, curve in enumerate(curves):
             part = slice(int(starts[k]), int(starts[k + 1]))
             x = float(curve.x[0] + taken[part] @ dx[part])
-            if cost < 0:  # Where power is paid for, the same watts do more work.
+            if cost < 0:  # If power is paid for, the same watts do more work.
                 watts = float(curve.watts[0] + taken[part] @ dw[part])
                 x = float(np.interp(watts, curve.watts, curve.x))
             shares.append((x, float(np.interp(x, curve.x, curve.watts)) / site.meter))
@@ -1412,7 +1412,7 @@ class RuleRun:
         life.leave(now)
         self._left[j] = True
         job.leaves, job.iterations = now, life.done
-        # What has left before its deadline was done, or not.
+        # A job that left before its deadline was done, or not.
         if not is_done and now < min(self._due(j), self._seconds) - _MOMENT and self._asked(j):
             job.missed = job.iterations < self._asked(j) - _MOMENT
 

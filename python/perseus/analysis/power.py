@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     Watts = npt.NDArray[np.float64]
 
-# Where swings of large jobs trouble grids and turbines (Choukse et al. 2025, arXiv 2508.14318).
+# Swings of large jobs trouble grids and turbines here (Choukse et al. 2025, arXiv 2508.14318).
 CRITICAL_BAND = (0.1, 20.0)
 _COLUMNS = 48
 _LONGEST_INTERVAL = 0.02  # The band ends at 25 Hz at most.

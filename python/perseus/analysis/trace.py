@@ -38,7 +38,7 @@ _NAMES = tuple(
 # They do not wait for others: what is usual is their mean. Of others it is the median, as one that
 # came late has waited less.
 _BY_MEAN = (rec.FORWARD, rec.BACKWARD, rec.COLLECT_GARBAGE, rec.OPTIMIZER)
-# What follows the last computation of a rank, in this order.
+# Operations after the last computation of a rank, in this order.
 _TAIL = (rec.COLLECT_GARBAGE, rec.LAYER_NORM, rec.EMBEDDING, rec.SCATTER, rec.CLIP, rec.OPTIMIZER)
 _CLOCK_SKEW_SECONDS = 0.01
 _ROUNDING_SECONDS = 1e-4  # Times of host and device, of one rank.

@@ -203,7 +203,7 @@ class _Pipeline:
         """Return the graph for the planner."""
         tables = []
         for times, energies, _ in options:
-            costs = energies - rank_watts * times  # What a second less of waiting saves.
+            costs = energies - rank_watts * times  # The saving of a second less of waiting.
             tables.append(list(zip(times.tolist(), costs.tolist())))
         edges = [
             (other, number, delay)

@@ -307,7 +307,7 @@ class PhillipsDessouky:
         last: Assignment | None = None
         cost = 0.0
         for iteration, deadline in enumerate(self._deadlines()):
-            # What ended earlier than it had to is still the cheapest.
+            # A point that ended earlier than it had to is still the cheapest.
             if last is None or last.real_time > deadline:
                 last = self.solution.choose(deadline, effort=self.effort)
                 self.solution.assign(last)

@@ -27,7 +27,7 @@ class Complaints:
 
     def __init__(self, speaker: Speaker | None = None) -> None:
         self._speaker = speaker
-        self._failures: dict[str, str] = {}  # What is wrong now, newest last.
+        self._failures: dict[str, str] = {}  # Failures of now, newest last.
         self._of_step: set[str] = set()  # Those of them that end with the step.
         self._said: set[str] = set()  # Without their digits.
 

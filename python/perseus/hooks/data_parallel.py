@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _UNSEEN = "unseen"
 _MANY_UNSEEN = 3  # So many steps of the optimizer in a row without a forward are no accident.
-_ORDER = "order"  # What a complaint is about: forwards and backwards that do not alternate.
+_ORDER = "order"  # Subject of a complaint: forwards and backwards that do not alternate.
 
 
 def attach_ddp(
@@ -166,7 +166,7 @@ class _Recorder:
         torch = importlib.import_module("torch")
         self._grad_enabled: Callable[[], bool] = torch.is_grad_enabled
         try:
-            # What DDP and FSDP use themselves. What is queued first is called first: before DDP
+            # As DDP and FSDP use it themselves. A callback queued first is called first: before DDP
             # waits for other ranks.
             self._at_end: Callable[[Callable[[], None]], None] = (
                 torch.autograd.Variable._execution_engine.queue_callback

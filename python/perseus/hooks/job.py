@@ -124,7 +124,7 @@ strict, ahead, options
         self._open = False  # A step is under way.
         self.quiet = False  # No plan is near: nobody asks for the step's computations.
         self._seen_problems: object = None  # `Client.problems` when its complaint was passed on.
-        self._last: Report | None = None  # What there was to report when it was closed.
+        self._last: Report | None = None  # The report of when it was closed.
         self._abandoned = 0
         self._ignored_steps = 0
         self._outside = 0
@@ -154,7 +154,7 @@ strict, ahead, options
         if certificates and client is None:
             options.setdefault("ca_file", certificates)
         server = server or os.environ.get("PERSEUS_SERVER")
-        # What the first rank says once the server has registered it; empty: it was said, or others
+        # The first rank's sentence once the server has registered it; empty: it was said, or others
         # say it.
         self._has_server = bool(server) or client is not None
         self._greeting = f"{server}" if server and rank == 0 and client is None else ""
@@ -182,7 +182,7 @@ strict, ahead, options
             ahead=ahead,
             **options,
         )
-        # What wraps computations, and what such wrappers share: see `perseus.hooks.told`.
+        # The wrappers of computations, and their common state: see `perseus.hooks.told`.
         self.told, self.teller = choose(self.client, self.fail)
         self._pass_on_news()
         if job is not None:
@@ -293,7 +293,7 @@ strict, ahead, options
             job._only_stage = int(options.get("pp_rank", 0))
         return job
 
-    # What a trainer calls.
+    # Called by trainers.
 
     def step(
         self,
@@ -526,7 +526,7 @@ strict, ahead, options
     ) -> None:
         self.close()
 
-    # What hooks call.
+    # Called by hooks.
 
     def step_begin(self) -> bool:
         """Begin an iteration; False: it is not recorded, and another's to end."""

@@ -95,7 +95,7 @@ def attach_megatron(
             return failed.attached
         _refuse(config)
         shape = _shape_of(config, microbatches, _groups_of(model, pg_collection))
-        is_final = True  # What fails from here on is not tried again with each microbatch.
+        is_final = True  # A failure from here on is not tried again with each microbatch.
         if job is None:
             job = open_job(
                 shape.layout,
@@ -124,7 +124,7 @@ def attach_megatron(
     return attached
 
 
-# Where Megatron stands.
+# The place of a rank in Megatron.
 
 
 def config_of_megatron(model: Any) -> Any:
@@ -328,7 +328,7 @@ def _replace(attached: Attached, owner: Any, attribute: str, recorder: _Recorder
     setattr(owner, attribute, proxy)
 
     def undo() -> None:
-        proxy._attached = None  # Who holds it still is only handed on.
+        proxy._attached = None  # Holders of it are only handed on.
         proxy._hooks = {}
         if getattr(owner, attribute) is proxy:
             setattr(owner, attribute, inner)

@@ -108,7 +108,7 @@ class EventTimeline:
         self._free: list[Event] = []
         self._step: _StepEvents | None = None
         self._pending: deque[_StepEvents] = deque()
-        self._origin: Event | None = None  # What device seconds are counted from ...
+        self._origin: Event | None = None  # Device seconds are counted from it ...
         self._origin_seconds = 0.0  # ... where it is this.
         self._offset = 0.0  # The host's clock less the device's.
         self._steps = 0

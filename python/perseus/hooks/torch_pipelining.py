@@ -477,7 +477,7 @@ def _wrap_stage(
 
         if work is not None:
             return carefully
-        # Where no more is to be done than to tell: this is what each computation costs.
+        # The path that does nothing but tell: this is what each computation costs.
         return told(
             job.teller,
             original,

@@ -8,7 +8,7 @@
 #include <iostream>
 #include <utility>
 
-// What the consumers share. No test framework: they link Perseus alone.
+// Common to all consumers. No test framework: they link Perseus alone.
 
 inline void Check(bool holds, const char* what) {
   if (holds) return;

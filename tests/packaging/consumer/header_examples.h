@@ -12,7 +12,7 @@
 #include "perseus/profile.h"
 #include "perseus/report.h"
 
-// What the examples in comments of headers take for granted.
+// Names that the examples in comments of headers take for granted.
 
 using namespace perseus;  // NOLINT: as their readers would.
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What an agent does with a plan: reads plan.json and looks up the clock of one
+// An agent's use of a plan: reads plan.json and looks up the clock of one
 // computation. Links perseus::model alone.
 //
 //   read_plan PLAN RANK POSITION

@@ -1,18 +1,12 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
-"""What tests/python/test_torch_ddp.py runs in a Python that has PyTorch.
-
-ddp_worker.py SCENARIO [ARGUMENT...] prints one line of JSON.
-"""
+"""Models under DDP, FSDP and no wrapper: trainers without a pipeline."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
 import io
-import json
-import os
-import sys
 import tempfile
 import time
 import warnings
@@ -21,24 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import ranks
 import torch
 import torch.distributed as dist
-import torch_ranks as ranks
-from recording import actions, recorded
+from ranks import ROWS, WIDTH, weights
+from recording import actions, recorded, steps_of
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
-sys.path.insert(0, str(ranks.ROOT / "examples" / "torch_pipeline"))
-
-import simulated_device as device
-
 import perseus  # isort: skip
-from perseus import simulate
-
-WIDTH, ROWS = ranks.WIDTH, ranks.ROWS
 
 
 class Net(nn.Module):  # type: ignore[misc]
@@ -101,10 +89,12 @@ def loss_of(model: nn.Module, seed: int, micro: int = 0) -> torch.Tensor:
     return model(torch.randn(ROWS, WIDTH, generator=generator)).square().mean()
 
 
-def train(model: nn.Module, optimizer: Any, steps: int, accumulate: int = 1) -> list[float]:
-    """Train as anybody does; returns the losses."""
+def train(
+    model: nn.Module, optimizer: Any, steps: int, accumulate: int = 1, first: int = 0
+) -> list[float]:
+    """Train as a trainer of one's own does; returns the losses."""
     losses = []
-    for step in range(steps):
+    for step in range(first, first + steps):
         for micro in range(accumulate):
             last = micro == accumulate - 1
             quiet = getattr(model, "no_sync", None)
@@ -119,55 +109,39 @@ def train(model: nn.Module, optimizer: Any, steps: int, accumulate: int = 1) -> 
     return losses
 
 
-def weights(model: nn.Module) -> list[float]:
-    """Return all that was trained."""
-    whole = [getattr(p, "full_tensor", lambda p=p: p)() for p in model.parameters()]
-    return [float(value) for p in whole for value in p.detach().flatten()]
-
-
 def sgd(model: nn.Module) -> Any:
     """Return an optimizer."""
     return torch.optim.SGD(model.parameters(), lr=0.1)
 
 
-def kinds() -> object:
-    """DDP, FSDP and no wrapper; with and without an optimizer; one and two microbatches."""
+class Trainer:
+    """One rank: ranks, kind of model, microbatches of a step, whether the optimizer is told."""
 
-    def on_rank(kind: str, accumulate: int, with_optimizer: bool) -> dict[str, object]:
-        plain = made(kind)
-        expected = train(plain, sgd(plain), 4, accumulate), weights(plain)
-        model = made(kind)
-        job, log = recorded()
-        optimizer = sgd(model)
-        attached = perseus.attach_ddp(
-            model,
-            optimizer if with_optimizer else None,
-            accumulate=accumulate,
-            job=job,
-            strict=True,
-            tokens=7,
-        )
-        losses = train(model, optimizer, 4, accumulate)
-        attached.detach()
-        mark = len(log)
-        train(model, optimizer, 1, accumulate)
-        return {
-            "begins": actions(log),
-            "ends": actions(log, "instruction_end"),
-            "events": [e[0] for e in log],
-            "tokens": [e[1] for e in log if e[0] == "step_end"],
-            "same": (losses, weights(plain)) == expected and losses == expected[0],
-            "detached": log[mark:],
-            "hooks": len(model._forward_hooks) + len(model._forward_pre_hooks),
-        }
+    def __init__(self, _world: str, kind: str, accumulate: str, with_optimizer: str) -> None:
+        self.model = made(kind)
+        self.optimizer = sgd(self.model)
+        self.accumulate, self.with_optimizer = int(accumulate), with_optimizer == "optimizer"
 
-    return {
-        f"{kind} {accumulate} {with_optimizer}": ranks.run_ranks(
-            2, on_rank, kind, accumulate, with_optimizer
-        )
-        for kind in ("ddp", "fsdp", "plain")
-        for accumulate, with_optimizer in ((1, True), (2, True), (2, False))
-    }
+    def attach(self, **options: Any) -> Any:
+        """Attach Perseus."""
+        optimizer = self.optimizer if self.with_optimizer else None
+        return perseus.attach_ddp(self.model, optimizer, accumulate=self.accumulate, **options)
+
+    def step(self, seed: int = 0) -> list[float]:
+        """Run an iteration; returns its losses."""
+        return train(self.model, self.optimizer, 1, self.accumulate, seed)
+
+    def weights(self) -> list[float]:
+        """Return all that was trained."""
+        return weights(self.model)
+
+    def seen(self) -> dict[str, object]:
+        """Return nothing: models do not tell an order."""
+        return {}
+
+    def left(self) -> int:
+        """Return how many hooks the model has."""
+        return len(self.model._forward_hooks) + len(self.model._forward_pre_hooks)
 
 
 def life() -> object:
@@ -181,9 +155,6 @@ def life() -> object:
         optimizer = sgd(model)
         attached = perseus.attach_ddp(model, optimizer, job=job, strict=True)
         return attached, model, optimizer, log
-
-    def steps_of(log: list[list[Any]], mark: int = 0) -> list[str]:
-        return [e[0] for e in log[mark:] if e[0].startswith("step")]
 
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -344,121 +315,4 @@ def failing() -> object:
     return done
 
 
-class OnGpu(nn.Module):  # type: ignore[misc]
-    """A model whose forward and backward run on a simulated GPU as well."""
-
-    def __init__(self, simulated: device.SimulatedDevice) -> None:
-        super().__init__()
-        self.net = Net()
-        self.simulated = simulated
-
-    def forward(self, x: torch.Tensor) -> Any:
-        """Compute."""
-        return _Backward.apply(self.simulated.forward(0, 0, lambda: self.net(x)), self.simulated)
-
-
-class _Backward(torch.autograd.Function):  # type: ignore[misc]
-    """Nothing forward; the whole backward's kernel backward."""
-
-    @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, simulated: device.SimulatedDevice) -> torch.Tensor:
-        ctx.simulated = simulated
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
-        return ctx.simulated.backward(0, 0, lambda: gradient), None
-
-
-class InGroups(device.SimulatedDevice):
-    """A simulated GPU whose rank waits for those of all groups: as with torchft, without a group.
-
-    They tell each other in a store when they ended, and whether they were told to stop.
-    """
-
-    exchange: Any = None
-    everybody = range(0)
-    steps = 0
-
-    def wait_for_all(self, told: bool) -> bool:
-        """Wait for all ranks of all groups; returns whether one of them was told to stop."""
-        self.steps += 1
-        self.exchange.set(f"{self.steps}/{self.gpu}", f"{self._last_end!r} {told:d}")
-        said = self.exchange.multi_get([f"{self.steps}/{rank}" for rank in self.everybody])
-        self._last_end = max(float(one.split()[0]) for one in said)
-        return any(one.endswith(b"1") for one in said)
-
-
-def straggle(folder: str, words: str) -> object:
-    """Train under DDP until a file says stop; "slow": how many times as long rank 1 takes.
-
-    Each rank appends a line of JSON per iteration to FOLDER/rank-N. With "groups" there are so many
-    of two ranks each, which are started each for itself and have no process group in common.
-    """
-    options = json.loads(words)
-    groups = options.pop("groups", 1)
-    slow = options.pop("slow", 1.0)
-
-    def on_rank(group: int) -> None:
-        rank, world = 2 * group + dist.get_rank(), 2 * groups
-        gpus = simulate.Gpus(f"{folder}/gpus")
-        tables = device.read_tables(Path(folder) / "profile.csv", 1.0)
-        simulated = InGroups(gpus, rank, tables, Path(folder) / "ends", rank, world, 1, 1)
-        simulated.exchange = dist.TCPStore("127.0.0.1", exchange.port, is_master=False)
-        simulated.everybody = range(world)
-        simulated.work = [slow if rank == 1 else 1.0]
-        torch.manual_seed(1)
-        model = DistributedDataParallel(OnGpu(simulated))
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-        if groups > 1:
-            options.update(rank=rank, dp_rank=rank, dp=world)
-        attached = perseus.attach_ddp(
-            model,
-            optimizer,
-            device=f"simulated:{folder}/gpus",
-            gpu_index=rank,
-            report_interval_seconds=0.2,
-            min_interval_seconds=0.002,
-            timeline=device.DeviceTimeline(simulated),
-            **options,
-        )
-        with open(f"{folder}/rank-{rank}", "a", buffering=1) as log:
-            stop = [False]
-            while not stop[0]:
-                losses = train(model, optimizer, 1)
-                stop = [os.path.exists(f"{folder}/stop")]
-                if groups > 1:
-                    stop = [simulated.wait_for_all(stop[0])]
-                end, joules = simulated.end_iteration()
-                report = attached.report()
-                del report["stats"]
-                line = {"pid": os.getpid(), "iteration": 0, "losses": losses, **report}
-                log.write(json.dumps({**line, "end": end, "joules": joules}) + "\n")
-                dist.broadcast_object_list(stop, 0)
-        attached.detach()
-
-    exchange = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    others = []
-    for group in range(1, groups):
-        pid = os.fork()
-        if pid == 0:
-            with contextlib.suppress(BaseException):
-                ranks.run_ranks(2, on_rank, group)
-                os._exit(0)
-            os._exit(1)
-        others.append(pid)
-    ranks.run_ranks(2, on_rank, 0)
-    return [os.waitpid(pid, 0)[1] for pid in others]
-
-
-SCENARIOS: dict[str, Callable[..., object]] = {
-    "kinds": kinds,
-    "life": life,
-    "failing": failing,
-    "waits": waits,
-    "straggle": straggle,
-}
-
-
-if __name__ == "__main__":
-    print(json.dumps(SCENARIOS[sys.argv[1]](*sys.argv[2:])))
+SCENARIOS: dict[str, Callable[..., object]] = {f.__name__: f for f in (life, failing, waits)}

@@ -1,17 +1,12 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
-"""What tests/python/test_callbacks_hook.py runs in a Python that has the trainers.
-
-callbacks_worker.py SCENARIO prints one line of JSON.
-"""
+"""Trainers that are told of by callbacks, and what Accelerate prepares."""
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import importlib
-import json
 import logging
 import os
 import pickle
@@ -19,22 +14,20 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import perseus
+import ranks
 import torch
-import torch.distributed as dist
-import torch_ranks as ranks
-from perseus import simulate
 from perseus.hooks import callbacks as hooks
-from recording import actions, recorded
+from ranks import ROWS, WIDTH, weights
+from recording import recorded, told
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.utils.data import DataLoader
 
 warnings.simplefilter("ignore")
-WIDTH, ROWS, BATCHES = ranks.WIDTH, ranks.ROWS, 5
+BATCHES = 5
 # As torchrun does; run_ranks sets the others, and makes the process group.
 os.environ |= {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
 
@@ -57,21 +50,6 @@ class Net(nn.Module):  # type: ignore[misc]
         """Compute."""
         output = self.layer(x)
         return {"loss": output.square().mean(), "output": output}
-
-
-def told(log: list[list[Any]]) -> dict[str, Any]:
-    """Return what a client was told."""
-    return {
-        "begins": actions(log),
-        "ends": actions(log, "instruction_end"),
-        "steps": [e[0] for e in log if e[0].startswith("step")],
-    }
-
-
-def weights(model: nn.Module) -> list[float]:
-    """Return all that was trained."""
-    whole = [getattr(p, "full_tensor", lambda p=p: p)() for p in model.parameters()]
-    return [float(value) for p in whole for value in p.detach().flatten()]
 
 
 def trainer_of(callbacks: list[Any], sharded: bool = False, **options: Any) -> Any:
@@ -207,73 +185,6 @@ def lightning() -> object:
     return ranks.run_ranks(2, on_rank)
 
 
-def drill(folder: str, words: str) -> object:
-    """Train with Lightning on simulated GPUs until a file says stop, which raises in training.
-
-    Each rank appends a line of JSON per iteration to FOLDER/rank-N, and one after the exception.
-    """
-    pl = importlib.import_module("lightning.pytorch")
-    workers = importlib.import_module("ddp_worker")
-    device = workers.device
-
-    class Module(pl.LightningModule):  # type: ignore[misc, name-defined]
-        """A module on a simulated GPU."""
-
-        def __init__(self, simulated: Any, callback: Any, log: Any) -> None:
-            super().__init__()
-            self.net = workers.OnGpu(simulated)
-            self.tell = functools.partial(self._tell, simulated, callback, log)
-            self.stop = [False]
-
-        def training_step(self, batch: Any, _index: int) -> Any:
-            """Train."""
-            if self.stop[0]:
-                raise ZeroDivisionError
-            return self.net(batch["x"]).square().mean()
-
-        def on_train_batch_end(self, output: Any, *_: Any) -> None:
-            """End an iteration."""
-            self.tell([float(output["loss"])])
-            self.stop = [os.path.exists(f"{folder}/stop")]
-            dist.broadcast_object_list(self.stop, 0)
-
-        def configure_optimizers(self) -> Any:
-            """Return an optimizer that changes nothing."""
-            return torch.optim.SGD(self.parameters(), lr=0.0)
-
-        @staticmethod
-        def _tell(simulated: Any, callback: Any, log: Any, losses: list[float]) -> None:
-            if losses:
-                simulated.end_iteration()
-            report = callback.attached.report()
-            del report["stats"]
-            locked = simulated.gpus.read(simulated.gpu).locked_mhz
-            line = {"pid": os.getpid(), "iteration": 0, "losses": losses, "locked": locked}
-            log.write(json.dumps({**report, **line}) + "\n")
-
-    def on_rank() -> None:
-        rank, world = dist.get_rank(), dist.get_world_size()
-        gpus = simulate.Gpus(f"{folder}/gpus")
-        tables = device.read_tables(Path(folder) / "profile.csv", 1.0)
-        ends = Path(folder) / "ends"
-        simulated = device.SimulatedDevice(gpus, rank, tables, ends, rank, world, 1, 1)
-        callback = perseus.lightning_callback(
-            device=f"simulated:{folder}/gpus",
-            report_interval_seconds=0.2,
-            min_interval_seconds=0.002,
-            timeline=device.DeviceTimeline(simulated),
-            **json.loads(words),
-        )
-        with open(f"{folder}/rank-{rank}", "a", buffering=1) as log:
-            module = Module(simulated, callback, log)
-            trainer = trainer_of([callback], max_epochs=-1)
-            with contextlib.suppress(ZeroDivisionError):
-                trainer.fit(module, DataLoader(dataset(), ROWS))
-            module.tell([])
-
-    return ranks.run_ranks(2, on_rank)
-
-
 def older_lightning() -> object:
     """The package that was imported is the one whose callback it is."""
     pl = importlib.import_module("pytorch_lightning")
@@ -387,9 +298,5 @@ def transformers() -> object:
 
 
 SCENARIOS: dict[str, Callable[..., object]] = {
-    f.__name__: f for f in (lightning, drill, older_lightning, accelerate, transformers)
+    f.__name__: f for f in (lightning, older_lightning, accelerate, transformers)
 }
-
-if __name__ == "__main__":
-    answer = SCENARIOS[sys.argv[1]](*sys.argv[2:])
-    print(json.dumps(answer))

@@ -4,14 +4,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from drilling import CLOCKS, NEEDED, Drill, following, profile
-from frameworks_testing import PYTHON, needs, scenario
-
-WORKER = "callbacks_worker.py"
+from trainers_testing import needs, scenario
 
 # Two epochs of five batches.
 EACH_BATCH = (["0F0", "0B0"] * 10, ["step_begin", "step_end"] * 10)
@@ -24,7 +20,7 @@ EACH_PAIR = ((PAIR * 2 + PAIR[:2]) * 2, (USED * 2 + UNUSED) * 2)
 @pytest.fixture(scope="module")
 def lightning() -> Any:
     """What the callback sees of each training: Lightning is imported once."""
-    return scenario(WORKER, "lightning")
+    return scenario("callbacks", "lightning")
 
 
 @needs("lightning")
@@ -79,48 +75,19 @@ def test_an_exception_in_lightning_ends_the_job(lightning: Any) -> None:
 
 
 @needs("lightning")
-@NEEDED[1]
-def test_an_exception_in_lightning_gives_the_clock_back(tmp_path: Path) -> None:
-    """Of a training that follows a plan with lower clocks, on simulated GPUs."""
-    drill = Drill(tmp_path)
-    drill.python = PYTHON
-    (tmp_path / "profile.csv").write_text(
-        "stage,instruction,frequency,time,energy\n"
-        + "".join(line + "\n" for line in profile().splitlines() if line.startswith("0,"))
-    )
-    try:
-        drill.serve()
-        settings = {"blocking_power": 85, "at": "1.1x"}
-        path = str(tmp_path / "profile.csv")
-        drill.train(("callbacks_worker.py", "drill"), profile=path, settings=settings)
-        drill.until_both(lambda line: following(line) and line["locked"] in CLOCKS[1:], "no plan")
-        (tmp_path / "stop").touch()
-        drill.until_both(lambda line: line["losses"] == [], "the exception is lost")
-        for rank in (0, 1):
-            assert drill.lines(rank)[-2]["locked"] in CLOCKS
-            assert drill.lines(rank)[-1]["locked"] == 0
-            # The callback is detached, and still tells how it was.
-            assert drill.lines(rank)[-1]["state"] == "closed"
-            assert drill.lines(rank)[-1]["plan_version"] > 0
-            assert drill.lines(rank)[-1]["steps"] > 0
-    finally:
-        drill.close()
-
-
-@needs("lightning")
 def test_the_callback_is_one_of_the_lightning_that_was_imported(lightning: Any) -> None:
     """Of both packages; and a copy of it, which spawned processes get, is as new."""
     for one in lightning:
         assert one["is_callback"]
         assert one["copied"] == [{"job_id": "j", "strict": True}] * 2
         assert "not begun" in one["before"]
-    assert scenario(WORKER, "older_lightning") == [True, []]
+    assert scenario("callbacks", "older_lightning") == [True, []]
 
 
 @needs("accelerate")
 def test_attach_ddp_takes_what_accelerate_prepared() -> None:
     """Whose optimizer holds the one that steps."""
-    for one in scenario(WORKER, "accelerate"):
+    for one in scenario("callbacks", "accelerate"):
         for accumulate, expected in (("1", EACH_BATCH), ("2", EACH_PAIR)):
             done = one[accumulate]
             assert done["reason"] == ""
@@ -133,7 +100,7 @@ def test_attach_ddp_takes_what_accelerate_prepared() -> None:
 @needs("transformers")
 def test_the_trainer_of_transformers_tells_by_a_callback() -> None:
     """With its own number of batches for a step, and evaluation after each epoch."""
-    for one in scenario(WORKER, "transformers"):
+    for one in scenario("callbacks", "transformers"):
         for accumulate, expected in (("1", EACH_BATCH), ("2", EACH_PAIR)):
             done = one[accumulate]
             assert done["reason"] == ""
