@@ -28,9 +28,8 @@
 #include <vector>
 
 #include "http/client_wire.h"
-#include "http/connect.h"
 #include "http/server.h"
-#include "http/tls.h"
+#include "http/transport.h"
 
 namespace perseus::http {
 namespace {

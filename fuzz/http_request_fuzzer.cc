@@ -13,14 +13,11 @@
 #include <string_view>
 #include <vector>
 
-#include "common/utf8.h"
+#include "common/printable.h"
 #include "http/admission.h"
 #include "http/client_wire.h"
-#include "http/event_parser.h"
 #include "http/listener.h"
 #include "http/message_parser.h"
-#include "http/router.h"
-#include "http/tokens.h"
 
 namespace perseus::http {
 namespace {

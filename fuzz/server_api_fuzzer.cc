@@ -18,8 +18,7 @@
 #include <vector>
 
 #include "http/admission.h"
-#include "http/exchange.h"
-#include "http/router.h"
+#include "http/connection.h"
 #include "http/server.h"
 #include "server/api/api.h"
 #include "server/planning/job_spec.h"

@@ -9,10 +9,10 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
-#include "cli/command_options.h"
+#include "cli/commands.h"
 #include "cli/framework/command_parser.h"
-#include "cli/package_commands.h"
 #include "cli/planning/job.h"
 #include "job/job_fields.h"
 #include "perseus/version.h"
@@ -23,40 +23,61 @@ namespace {
 struct CommandEntry {
   std::string_view name;
   void (*add)(CommandParser* parser, Invocation* invocation);
+  Result<Printout> (*run)(const Invocation& invocation, const Style& style);
 };
+
+// Runs a command that needs its own flags only.
+template <auto kFlags, auto kRun>
+Result<Printout> RunWith(const Invocation& invocation, const Style& style) {
+  if constexpr (std::is_invocable_v<decltype(kRun), decltype(invocation.*kFlags)>) {
+    return kRun(invocation.*kFlags);
+  } else {
+    return kRun(invocation.*kFlags, style);
+  }
+}
 
 // In the order of the help.
 constexpr CommandEntry kCommands[] = {
-    {"plan", AddPlanCommand},
-    {"frontier", AddFrontierCommand},
-    {"schedule", AddScheduleCommand},
-    {"explain", AddExplainCommand},
-    {"diff", AddDiffCommand},
-    {"check", AddCheckCommand},
-    {"emulate", AddEmulateCommand},
-    {"fleet", AddFleetCommand},
-    {"agent", AddAgentCommand},
-    {"doctor", AddDoctorCommand},
-    {"support-bundle", AddSupportBundleCommand},
-    {"demo", AddDemoCommand},
-    {"serve", AddServeCommand},
-    {"store", AddStoreCommand},
-    {"job", AddJobCommand},
-    {"top", AddTopCommand},
-    {"profile", AddProfileCommand},
-    {"report", AddReportCommand},
-    {"completion", AddCompletionCommand},
-    {"man", AddManCommand},
+    {"plan", AddPlanCommand, RunPlan},
+    {"frontier", AddFrontierCommand, RunFrontier},
+    {"schedule", AddScheduleCommand, RunWith<&Invocation::schedule, RunSchedule>},
+    {"explain", AddExplainCommand, RunWith<&Invocation::explain, RunExplain>},
+    {"diff", AddDiffCommand, RunWith<&Invocation::diff, RunDiff>},
+    {"check", AddCheckCommand, RunCheck},
+    {"emulate", AddEmulateCommand, RunEmulate},
+    {"fleet", AddFleetCommand, RunWith<&Invocation::fleet, RunFleet>},
+    {"agent", AddAgentCommand, RunWith<&Invocation::agent, RunAgent>},
+    {"doctor", AddDoctorCommand, RunWith<&Invocation::doctor, RunDoctor>},
+    {"support-bundle", AddSupportBundleCommand,
+     RunWith<&Invocation::support_bundle, RunSupportBundle>},
+    {"demo", AddDemoCommand, RunWith<&Invocation::demo, RunDemo>},
+    {"serve", AddServeCommand, RunWith<&Invocation::serve, RunServe>},
+    {"store", AddStoreCommand, RunWith<&Invocation::store, RunStore>},
+    {"job", AddJobCommand, RunWith<&Invocation::job_client, RunJob>},
+    {"top", AddTopCommand, RunWith<&Invocation::top, RunTop>},
+    {"profile", AddProfileCommand, RunWith<&Invocation::profile, RunProfile>},
+    {"report", AddReportCommand, RunWith<&Invocation::report, RunReport>},
+    {"completion", AddCompletionCommand, RunWith<&Invocation::shell, RunCompletion>},
+    {"man", AddManCommand, RunWith<&Invocation::man, RunMan>},
 };
+
+const CommandEntry* CommandNamed(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kCommands), std::end(kCommands),
+                                   [&](const CommandEntry& each) { return each.name == name; });
+  return found == std::end(kCommands) ? nullptr : found;
+}
+
+// Commands that perseus.analysis of the Python package answers (python/perseus/analysis/__init__.py
+// has the same), as they are typed.
+constexpr std::string_view kPackageCommands[] = {"fleet emulate", "policy", "power", "synth",
+                                                 "trace"};
 
 // The command that the arguments begin with, or --version: what else there is need not be known.
 // Empty: all of it, to describe the program, or what an unknown word may have meant.
 std::string_view Needed(const std::vector<std::string>& arguments) {
   if (arguments.empty()) return {};
   const std::string_view first = arguments.front();
-  const bool is_known = first == "--version" || first == "-V" ||
-                        std::any_of(std::begin(kCommands), std::end(kCommands),
-                                    [&](const CommandEntry& each) { return each.name == first; });
+  const bool is_known = first == "--version" || first == "-V" || CommandNamed(first) != nullptr;
   return is_known ? first : std::string_view();
 }
 
@@ -108,8 +129,14 @@ Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& argum
   Result<ParsedArguments> parsed = parser.Parse(arguments, columns);
   if (!parsed) return tl::unexpected(parsed.error());
   line.text = std::move(parsed->text);
-  line.invocation.command = parsed->command;
+  line.invocation.command = std::move(parsed->command);
   return line;
+}
+
+Result<Printout> RunCommand(const Invocation& invocation, const Style& style) {
+  const CommandEntry* command = CommandNamed(invocation.command);
+  if (command == nullptr) return MakeError(ErrorCode::kInternal, "a command without code");
+  return command->run(invocation, style);
 }
 
 CommandData DescribeCommandLine() {

@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "cli/cluster/flags.h"
-#include "cli/demo/demo_flags.h"
-#include "cli/fleet/fleet_flags.h"
-#include "cli/framework/option_data.h"
-#include "cli/framework/server_flags.h"
+#include "cli/framework/command_parser.h"
+#include "cli/framework/terminal.h"
+#include "cli/framework/value_parsers.h"
 #include "cli/node/node.h"
 #include "model/noise.h"
 #include "perseus/emulator.h"
@@ -21,29 +20,6 @@
 #include "perseus/result.h"
 
 namespace perseus::cli {
-
-enum class Command : std::uint8_t {
-  kPlan,
-  kFrontier,
-  kSchedule,
-  kExplain,
-  kDiff,
-  kCheck,
-  kEmulate,
-  kFleet,
-  kAgent,
-  kDoctor,
-  kSupportBundle,
-  kDemo,
-  kServe,
-  kStore,
-  kJob,
-  kTop,
-  kProfile,
-  kReport,
-  kCompletion,
-  kMan,
-};
 
 // The description of a job: the named file, and the flags over it.
 struct JobFlags {
@@ -98,6 +74,26 @@ struct EmulateFlags {
   std::string output_directory;
 };
 
+struct FleetFlags {
+  std::string action;  // "plan", "curves"
+  std::string input;   // The site file.
+  std::optional<double> effort;
+  ServerFlags server;  // An empty URL: the jobs are those of the site file alone.
+  std::string output_directory;
+  bool json = false;
+};
+
+struct DemoFlags {
+  std::optional<int> iterations;
+  bool detect = false;
+  bool no_straggler = false;
+  bool ahead = true;  // Clocks are called for ahead of time.
+  double switch_latency_seconds = 0.015;
+  std::optional<int> max_changes;
+  std::string keep_directory;
+  bool page = false;  // The server and its page stay until somebody ends the demo.
+};
+
 struct ManFlags {
   std::string page;  // Empty: that of the program.
   std::string output_directory;
@@ -105,7 +101,7 @@ struct ManFlags {
 
 // One invocation of the program.
 struct Invocation {
-  Command command = Command::kPlan;
+  std::string command;          // Its name: "plan".
   JobFlags job;                 // plan, frontier, emulate
   std::string conditions_of;    // plan: a job of `server`, or a profile of its library.
   std::string conditions_file;  // plan
@@ -140,6 +136,10 @@ struct ParsedCommandLine {
 // Parses the arguments after the program's name. Errors are one sentence that
 // names the flag; unknown words get the nearest suggestion.
 Result<ParsedCommandLine> ParseCommandLine(const std::vector<std::string>& arguments, int columns);
+
+// Runs the command to its end, writes the files that were asked for, and returns what belongs on
+// standard output.
+Result<Printout> RunCommand(const Invocation& invocation, const Style& style);
 
 // The whole command line as data.
 CommandData DescribeCommandLine();

@@ -11,9 +11,7 @@
 #include <vector>
 
 #include "cli/command_line.h"
-#include "cli/commands.h"
 #include "cli/demo/trainer.h"
-#include "cli/framework/outputs.h"
 #include "cli/framework/table.h"
 #include "cli/framework/terminal.h"
 #include "common/printable.h"
@@ -23,59 +21,11 @@ namespace {
 using perseus::Error;
 using perseus::ErrorCode;
 using perseus::Result;
-using perseus::cli::Command;
-using perseus::cli::Invocation;
 using perseus::cli::Printout;
 using perseus::cli::Style;
 
 constexpr int kExitInternal = 1;
 constexpr int kExitRefused = 2;
-
-Result<Printout> Run(const Invocation& invocation, const Style& style) {
-  switch (invocation.command) {
-    case Command::kPlan:
-      return perseus::cli::RunPlan(invocation, style);
-    case Command::kFrontier:
-      return perseus::cli::RunFrontier(invocation, style);
-    case Command::kSchedule:
-      return perseus::cli::RunSchedule(invocation.schedule);
-    case Command::kExplain:
-      return perseus::cli::RunExplain(invocation.explain, style);
-    case Command::kDiff:
-      return perseus::cli::RunDiff(invocation.diff, style);
-    case Command::kCheck:
-      return perseus::cli::RunCheck(invocation, style);
-    case Command::kEmulate:
-      return perseus::cli::RunEmulate(invocation, style);
-    case Command::kFleet:
-      return perseus::cli::RunFleet(invocation.fleet, style);
-    case Command::kAgent:
-      return perseus::cli::RunAgent(invocation.agent, style);
-    case Command::kDoctor:
-      return perseus::cli::RunDoctor(invocation.doctor, style);
-    case Command::kSupportBundle:
-      return perseus::cli::RunSupportBundle(invocation.support_bundle, style);
-    case Command::kDemo:
-      return perseus::cli::RunDemo(invocation.demo, style);
-    case Command::kServe:
-      return perseus::cli::RunServe(invocation.serve);
-    case Command::kStore:
-      return perseus::cli::RunStore(invocation.store, style);
-    case Command::kJob:
-      return perseus::cli::RunJob(invocation.job_client, style);
-    case Command::kTop:
-      return perseus::cli::RunTop(invocation.top, style);
-    case Command::kProfile:
-      return perseus::cli::RunProfile(invocation.profile, style);
-    case Command::kReport:
-      return perseus::cli::RunReport(invocation.report, style);
-    case Command::kCompletion:
-      return perseus::cli::RunCompletion(invocation.shell);
-    case Command::kMan:
-      return perseus::cli::RunMan(invocation.man);
-  }
-  return perseus::MakeError(ErrorCode::kInternal, "a command without code");
-}
 
 // A sentence with its ends: what it quotes may be as long as a whole file.
 std::string Shortened(const std::string& sentence) {
@@ -108,8 +58,9 @@ int Main(const std::vector<std::string>& arguments) {
   const Style style = perseus::cli::DetectStyle();
   const auto parsed = perseus::cli::ParseCommandLine(arguments, style.columns);
   if (!parsed) return Fail(parsed.error());
-  const Result<Printout> printout =
-      parsed->text ? Result<Printout>(*parsed->text) : Run(parsed->invocation, style);
+  const Result<Printout> printout = parsed->text
+                                        ? Result<Printout>(*parsed->text)
+                                        : perseus::cli::RunCommand(parsed->invocation, style);
   if (!printout) return Fail(printout.error());
   const Result<bool> printed =
       perseus::cli::WriteStandardOutput(perseus::cli::WithoutControls(printout->text));

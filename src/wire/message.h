@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/tree_reader.h"
+#include "common/tree.h"
 #include "perseus/result.h"
 
 // One table a message: name, member, limits and meaning of each field stand once. The writer, the

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-#include "common/report_limits.h"
+#include "common/input_limits.h"
 
 namespace perseus::wire {
 namespace {

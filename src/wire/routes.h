@@ -11,7 +11,7 @@
 #include <span>
 #include <string_view>
 
-#include "common/tree_reader.h"
+#include "common/tree.h"
 #include "http/message.h"
 
 // The one list of the server's routes. The router, the OpenAPI document, docs/reference/api.md and

@@ -52,7 +52,7 @@ TEST(CommandLineTest, ReadsThePlanCommand) {
                                         "--json"},
                                        80);
   ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_EQ(parsed->invocation.command, Command::kPlan);
+  EXPECT_EQ(parsed->invocation.command, "plan");
   EXPECT_TRUE(parsed->invocation.json);
   EXPECT_EQ(parsed->invocation.job.input, "p.csv");
   const JobFile& flags = parsed->invocation.job.overrides;
@@ -114,7 +114,7 @@ TEST(CommandLineTest, ReadsTheEmulateCommand) {
                                         "out"},
                                        80);
   ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_EQ(parsed->invocation.command, Command::kEmulate);
+  EXPECT_EQ(parsed->invocation.command, "emulate");
   const EmulateFlags& flags = parsed->invocation.emulate;
   EXPECT_EQ(flags.iterations, 7);
   EXPECT_EQ(flags.spec.seed, 3u);
@@ -294,7 +294,7 @@ TEST(CommandLineTest, ReadsActions) {
   const auto parsed =
       ParseCommandLine({"job", "straggler", "set", "plan", "--factor", "1.2", "--server", "x"}, 80);
   ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_EQ(parsed->invocation.command, Command::kJob);
+  EXPECT_EQ(parsed->invocation.command, "job");
   EXPECT_EQ(parsed->invocation.job_client.action, "straggler set");
   EXPECT_EQ(parsed->invocation.job_client.job, "plan");  // Called like a command.
   EXPECT_EQ(parsed->invocation.job_client.factor, 1.2);
@@ -317,7 +317,7 @@ TEST(CommandLineTest, ReadsWhatToReport) {
                         "user,day", "--price", "0.12 EUR", "--carbon", "0.38kg", "--csv", "x.csv"},
                        80);
   ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_EQ(parsed->invocation.command, Command::kReport);
+  EXPECT_EQ(parsed->invocation.command, "report");
   const ReportFlags& flags = parsed->invocation.report;
   EXPECT_EQ(flags.action, "energy");
   EXPECT_EQ(flags.since.day_seconds, 1'793'491'200);

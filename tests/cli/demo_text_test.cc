@@ -1,13 +1,12 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/demo/demo_text.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "cli/demo/demo_command.h"
 #include "support/mentions.h"
 
 namespace perseus::cli {

@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cli/framework/option_data.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "cli/command_line.h"
+#include "cli/framework/command_parser.h"
 #include "cli/run_perseus.h"
 #include "support/mentions.h"
 

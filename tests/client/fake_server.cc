@@ -10,42 +10,24 @@
 #include <utility>
 
 namespace perseus::client {
-namespace {
-
-bool EndsWith(const std::string& text, const std::string& suffix) {
-  return text.size() >= suffix.size() &&
-         text.compare(text.size() - suffix.size(), suffix.size(), suffix) == 0;
-}
-
-}  // namespace
-
 FakeServer::FakeServer() {
   const auto handle = [this](const http::Request& request, const std::vector<std::string>&,
-                             http::Responder responder) { Handle(request, responder); };
-  const auto plan = [this](const http::Request& request, const std::vector<std::string>&,
-                           http::Responder responder) { HandlePlan(request, responder); };
+                             const http::Responder& responder) { Handle(request, responder); };
   http::ServerOptions options;
   options.listen = "127.0.0.1:0";
   options.worker_threads = 2;
   std::vector<http::Route> routes;
-  const auto add = [&](const char* method, const char* pattern, http::Handler handler) {
-    http::Route route;
-    route.method = method;
-    route.pattern = pattern;
-    route.at_least = http::Role::kTrain;
-    route.handle = std::move(handler);
-    routes.push_back(std::move(route));
-  };
-  add("POST", "/api/v1/jobs", handle);
-  add("GET", "/api/v1/jobs/{id}", handle);
-  add("POST", "/api/v1/jobs/{id}/ranks", handle);
-  add("POST", "/api/v1/jobs/{id}/measurements", handle);
-  add("GET", "/api/v1/jobs/{id}/measurements", handle);
-  add("POST", "/api/v1/jobs/{id}/iterations", handle);
-  add("GET", "/api/v1/jobs/{id}/stragglers", handle);
-  add("POST", "/api/v1/jobs/{id}/stragglers", handle);
-  add("DELETE", "/api/v1/jobs/{id}/stragglers/{straggler}", handle);
-  add("GET", "/api/v1/jobs/{id}/plan", plan);
+  for (const char* const method : {"GET", "POST", "DELETE"}) {
+    for (const char* const pattern :
+         {"/api/v1/jobs", "/api/v1/jobs/{id}", "/api/v1/jobs/{id}/{what}",
+          "/api/v1/jobs/{id}/{what}/{which}"}) {
+      routes.push_back({.method = method,
+                        .pattern = pattern,
+                        .at_least = http::Role::kTrain,
+                        .max_body_bytes = {},
+                        .handle = handle});
+    }
+  }
   auto server = http::Server::Open(std::move(options), std::move(routes));
   if (!server) {
     ADD_FAILURE() << server.error().message;
@@ -66,31 +48,6 @@ void FakeServer::SetPlan(std::string json, int version) {
   for (const http::Responder& responder : parked) responder.Send(http::JsonResponse(200, plan_));
 }
 
-void FakeServer::SetHasty(bool hasty) {
-  const std::lock_guard lock(mutex_);
-  hasty_ = hasty;
-}
-
-void FakeServer::SetJobState(std::string state) {
-  const std::lock_guard lock(mutex_);
-  job_state_ = std::move(state);
-}
-
-void FakeServer::SetReported(std::string json) {
-  const std::lock_guard lock(mutex_);
-  reported_ = std::move(json);
-}
-
-void FakeServer::SetTrouble(std::string sentence) {
-  const std::lock_guard lock(mutex_);
-  trouble_ = std::move(sentence);
-}
-
-void FakeServer::AnswerAlways(std::optional<std::string> body) {
-  const std::lock_guard lock(mutex_);
-  always_ = std::move(body);
-}
-
 void FakeServer::Handle(const http::Request& request, const http::Responder& responder) {
   const std::lock_guard lock(mutex_);
   calls_.push_back({request.method, request.path, request.body});
@@ -100,11 +57,13 @@ void FakeServer::Handle(const http::Request& request, const http::Responder& res
     responder.Send(http::JsonResponse(200, *always_));
     return;
   }
-  if (request.path == "/api/v1/jobs" || EndsWith(request.path, "/job-1")) {
+  if (request.path.ends_with("/plan")) {
+    HandlePlan(request, responder);
+  } else if (request.path == "/api/v1/jobs" || request.path.ends_with("/job-1")) {
     responder.Send(http::JsonResponse(200, R"({"id":"job-1","state":")" + job_state_ + "\"}"));
-  } else if (request.method == "GET" && EndsWith(request.path, "/measurements")) {
+  } else if (request.method == "GET" && request.path.ends_with("/measurements")) {
     responder.Send(reported_ ? http::JsonResponse(200, *reported_) : http::JsonResponse(404, "{}"));
-  } else if (!trouble_.empty() && EndsWith(request.path, "/iterations")) {
+  } else if (!trouble_.empty() && request.path.ends_with("/iterations")) {
     // Of another client, and of this one.
     const std::string key = R"("client":")";
     const std::size_t begin = request.body.find(key) + key.size();
@@ -120,14 +79,6 @@ void FakeServer::Handle(const http::Request& request, const http::Responder& res
 }
 
 void FakeServer::HandlePlan(const http::Request& request, const http::Responder& responder) {
-  const std::lock_guard lock(mutex_);
-  calls_.push_back({request.method, request.path, ""});
-  changed_.notify_all();
-  if (always_) {
-    if (always_->empty()) return responder.AnswerAfter(120, http::JsonResponse(503, "{}"));
-    responder.Send(http::JsonResponse(200, *always_));
-    return;
-  }
   const auto after = request.query.find("after");
   if (version_ > 0 &&
       (after == request.query.end() || std::atoi(after->second.c_str()) != version_)) {
@@ -156,7 +107,7 @@ std::vector<FakeServer::Call> FakeServer::Calls(const std::string& method,
   const std::lock_guard lock(mutex_);
   std::vector<Call> found;
   for (const Call& call : calls_) {
-    if (call.method == method && EndsWith(call.path, suffix)) found.push_back(call);
+    if (call.method == method && call.path.ends_with(suffix)) found.push_back(call);
   }
   return found;
 }

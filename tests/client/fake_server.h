@@ -27,14 +27,24 @@ class FakeServer {
   // The plan of every rank from now on.
   void SetPlan(std::string json, int version);
   // Who waits for a plan is told at once that there is none.
-  void SetHasty(bool hasty);
-  void SetJobState(std::string state);
+  void SetHasty(bool hasty) {
+    Set([&] { hasty_ = hasty; });
+  }
+  void SetJobState(std::string state) {
+    Set([&] { job_state_ = std::move(state); });
+  }
   // What GET .../measurements answers; until then 404.
-  void SetReported(std::string json);
+  void SetReported(std::string json) {
+    Set([&] { reported_ = std::move(json); });
+  }
   // What it says is wrong with the rank that reports iterations. "": nothing.
-  void SetTrouble(std::string sentence);
+  void SetTrouble(std::string sentence) {
+    Set([&] { trouble_ = std::move(sentence); });
+  }
   // Every answer is this; none: as it should be. "": none at all (parked).
-  void AnswerAlways(std::optional<std::string> body);
+  void AnswerAlways(std::optional<std::string> body) {
+    Set([&] { always_ = std::move(body); });
+  }
 
   struct Call {
     std::string method;
@@ -49,7 +59,13 @@ class FakeServer {
 
  private:
   void Handle(const http::Request& request, const http::Responder& responder);
+  // With the lock.
   void HandlePlan(const http::Request& request, const http::Responder& responder);
+  template <typename Change>
+  void Set(const Change& change) {
+    const std::lock_guard lock(mutex_);
+    change();
+  }
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;

@@ -1,30 +1,182 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The client through its C ABI: real threads and sockets, a server that says
-// what the test wants, simulated GPUs. No test here asserts how long anything
-// takes; deadlines are such that only a hang misses them.
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "agent/agent_testing.h"
+#include "client/clock_caller.h"
 #include "client/fake_server.h"
-#include "client/whole_client_testing.h"
+#include "client/hot_page.h"
+#include "client/shared_state.h"
+#include "client/withholding_proxy.h"
+#include "common/file_descriptor.h"
+#include "common/temporary_directory.h"
+#include "device/simulated/simulated_gpu.h"
 #include "perseus/client.h"
+#include "support/mentions.h"
+#include "support/unix_listener.h"
+
+namespace perseus::client {
+namespace {
+
+// F0 F1 B0 B1 of stage 0, 20 ms each.
+std::string PlanText(int version, int low, int high) {
+  const auto row = [](const char* type, int microbatch, int mhz, double start) {
+    return "[\"" + std::string(type) + "\",0," + std::to_string(microbatch) + "," +
+           std::to_string(mhz) + "," + std::to_string(start) + ",0.02]";
+  };
+  return R"({"version":)" + std::to_string(version) +
+         R"(,"reason":"target","iteration_time_s":0.08,"computations":[)" + row("F", 0, low, 0) +
+         "," + row("F", 1, low, 0.02) + "," + row("B", 0, high, 0.04) + "," +
+         row("B", 1, high, 0.06) + "]}";
+}
+
+// A client through its C ABI, and a trainer that only sleeps.
+class WholeClientTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              ("perseus-" + std::to_string(getpid()) + "-" +
+               std::to_string(testing::UnitTest::GetInstance()->current_test_info()->line()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override {
+    Close();
+    std::filesystem::remove_all(folder_);
+  }
+
+  void MakeGpus(const std::string& more) {
+    const std::string file = folder_ / "gpus";
+    const auto made = device::CreateSimulatedGpus(
+        file, "[[gpus]]\nclocks_mhz = [800, 1000, 1200, 1400]\n" + more, "the test");
+    ASSERT_TRUE(made) << made.error().message;
+    auto opened = device::SimulatedGpus::Open(file);
+    ASSERT_TRUE(opened) << opened.error().message;
+    gpus_ = std::move(*opened);
+    device_ = "simulated:" + file;
+  }
+
+  // One whose calls and counters are quick, as sweeps need it.
+  void MakeQuickGpus() { MakeGpus("call_ms = 1\nsettle_ms = 0\ncounter_period_ms = 5\n"); }
+
+  // Opens a client that measures a profile when the server asks for one.
+  perseus_status OpenToSweep(const FakeServer& server, int iterations) {
+    url_ = server.url();
+    return Open([iterations](perseus_client_options* options) {
+      options->flags = PERSEUS_PROFILE;
+      options->profile_iterations = iterations;
+    });
+  }
+
+  perseus_status Open(const std::function<void(perseus_client_options*)>& change = {}) {
+    perseus_client_options options;
+    perseus_client_options_init(&options, sizeof(options));
+    options.server = url_.empty() ? nullptr : url_.c_str();
+    options.job_json = url_.empty() ? nullptr : R"({"client_key":"k"})";
+    options.device = device_.empty() ? nullptr : device_.c_str();
+    options.report_interval_seconds = 0.1;
+    if (change) change(&options);
+    char* message = nullptr;
+    const perseus_status status = perseus_client_open(&options, &client_, &message);
+    message_ = message == nullptr ? "" : message;
+    perseus_client_free_text(message);
+    return status;
+  }
+
+  void Close() {
+    perseus_client_close(client_);
+    client_ = nullptr;
+  }
+
+  void Iterate(int number, std::chrono::milliseconds each = std::chrono::milliseconds(20)) {
+    perseus_step_begin(client_, number);
+    for (int i = 0; i < 4; ++i) {
+      const auto type = i < 2 ? PERSEUS_FORWARD : PERSEUS_BACKWARD;
+      perseus_instruction_begin(client_, type, 0, i % 2);
+      std::this_thread::sleep_for(each);
+      perseus_instruction_end(client_, type, 0, i % 2);
+    }
+    perseus_step_end(client_, 0);
+  }
+
+  // Trains until `is` holds; false: not within 20 s, and where the client then is.
+  testing::AssertionResult TrainUntil(const std::function<bool(const perseus_client_stats&)>& is) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (std::chrono::steady_clock::now() < deadline) {
+      Iterate(++iteration_);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));  // For the background thread.
+      if (is(Stats())) return testing::AssertionSuccess();
+    }
+    const perseus_client_stats stats = Stats();
+    return testing::AssertionFailure()
+           << "state " << stats.state << ", plan " << stats.plan_version << ", level "
+           << stats.level << ", " << stats.iterations << " of " << iteration_ << " iterations, "
+           << stats.calls << " calls, " << stats.refused << " refused, " << stats.clock_mhz
+           << " MHz, error: " << LastError();
+  }
+
+  // The background thread reads events a little later.
+  testing::AssertionResult EverythingWasSeen() {
+    return TrainUntil([&](const auto& stats) {
+      return stats.instructions == 4 * static_cast<std::uint64_t>(iteration_) &&
+             stats.lost_events == 0;
+    });
+  }
+
+  perseus_client_stats Stats() const {
+    perseus_client_stats stats = {};
+    stats.struct_size = sizeof(stats);
+    EXPECT_EQ(perseus_client_get_stats(client_, &stats, nullptr), PERSEUS_OK);
+    return stats;
+  }
+
+  std::string LastError() const {
+    std::array<char, 1024> text = {};
+    perseus_client_last_error(client_, text.data(), text.size());
+    return text.data();
+  }
+
+  device::SimulatedSnapshot Gpu() const {
+    const auto snapshot = gpus_->Snapshot(0);
+    EXPECT_TRUE(snapshot);
+    return snapshot.value_or(device::SimulatedSnapshot{});
+  }
+
+  std::filesystem::path folder_;
+  std::unique_ptr<device::SimulatedGpus> gpus_;
+  std::string url_;
+  std::string device_;
+  std::string message_;
+  perseus_client* client_ = nullptr;
+  int iteration_ = 0;
+};
+
+}  // namespace
+}  // namespace perseus::client
+
+// The client through its C ABI: real threads and sockets, a server that says
+// what the test wants, simulated GPUs. No test here asserts how long anything
+// takes; deadlines are such that only a hang misses them.
 
 namespace perseus::client {
 namespace {
@@ -32,7 +184,7 @@ namespace {
 TEST_F(WholeClientTest, FollowsPlansAndGivesTheClockBack) {
   MakeGpus("call_ms = 2\nsettle_ms = 0\n");
   FakeServer server;
-  server.SetPlan(Plan(1, 1000, 1400), 1);
+  server.SetPlan(PlanText(1, 1000, 1400), 1);
   url_ = server.url();
   ASSERT_EQ(Open(), PERSEUS_OK) << message_;
   ASSERT_TRUE(TrainUntil([](const auto& stats) {
@@ -44,7 +196,7 @@ TEST_F(WholeClientTest, FollowsPlansAndGivesTheClockBack) {
   EXPECT_EQ(perseus_client_listens(client_), 1);
   EXPECT_EQ(LastError(), "");
   // Another plan, pushed.
-  server.SetPlan(Plan(2, 1200, 1200), 2);
+  server.SetPlan(PlanText(2, 1200, 1200), 2);
   ASSERT_TRUE(TrainUntil([](const auto& stats) {
     return stats.plan_version == 2 && stats.clock_mhz == 1200;
   })) << LastError();
@@ -60,7 +212,7 @@ TEST_F(WholeClientTest, FollowsPlansAndGivesTheClockBack) {
 TEST_F(WholeClientTest, TellsWhatItMeasuresOfItsConditions) {
   MakeGpus("call_ms = 4\nsettle_ms = 0\n");
   FakeServer server;
-  server.SetPlan(Plan(1, 1000, 1400), 1);
+  server.SetPlan(PlanText(1, 1000, 1400), 1);
   url_ = server.url();
   ASSERT_EQ(Open(), PERSEUS_OK) << message_;
   const auto tells = [&](const char* name) {
@@ -77,7 +229,7 @@ TEST_F(WholeClientTest, TellsWhatItMeasuresOfItsConditions) {
 TEST_F(WholeClientTest, ShadowSetsNoClock) {
   MakeGpus("call_ms = 2\n");
   FakeServer server;
-  server.SetPlan(Plan(1, 1000, 1400), 1);
+  server.SetPlan(PlanText(1, 1000, 1400), 1);
   url_ = server.url();
   ASSERT_EQ(Open([](auto* options) { options->flags = PERSEUS_SHADOW; }), PERSEUS_OK);
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.calls >= 6; })) << LastError();
@@ -111,7 +263,7 @@ TEST_F(WholeClientTest, TrainsOnWhereTheServerTalksGarbage) {
   const std::uint32_t problems = perseus_client_problems(client_);
   EXPECT_GT(problems, 0U);
   // It comes to its senses.
-  server.SetPlan(Plan(1, 1000, 1400), 1);
+  server.SetPlan(PlanText(1, 1000, 1400), 1);
   server.AnswerAlways(std::nullopt);
   EXPECT_TRUE(TrainUntil([](const auto& stats) { return stats.plan_version == 1; }));
   EXPECT_NE(perseus_client_problems(client_), problems);
@@ -132,7 +284,7 @@ TEST_F(WholeClientTest, TrainsOnWhereTheServerIsSilent) {
 TEST_F(WholeClientTest, KeepsItsPlanWhileTheServerIsAway) {
   MakeGpus("call_ms = 2\n");
   auto server = std::make_unique<FakeServer>();
-  server->SetPlan(Plan(1, 1000, 1400), 1);
+  server->SetPlan(PlanText(1, 1000, 1400), 1);
   url_ = server->url();
   ASSERT_EQ(Open(), PERSEUS_OK);
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.plan_version == 1; }));
@@ -158,7 +310,7 @@ TEST_F(WholeClientTest, APlanThatComesAtAnyMomentFindsNoWrongOrder) {
     int heard = 0;
     for (int number = 0; heard < 3 && std::chrono::steady_clock::now() < deadline; ++number) {
       if (!is_there && std::chrono::steady_clock::now() >= comes) {
-        server.SetPlan(Plan(1, 1000, 1400), 1);
+        server.SetPlan(PlanText(1, 1000, 1400), 1);
         is_there = true;
       }
       perseus_step_begin(client_, number);
@@ -210,7 +362,7 @@ TEST_F(WholeClientTest, PassesOnWhatTheServerFindsWrong) {
 TEST_F(WholeClientTest, RefusedCallsAreCountedAndGivenUp) {
   MakeGpus("call_ms = 1\nrefuse_sets = true\n");
   FakeServer server;
-  server.SetPlan(Plan(1, 1000, 1400), 1);
+  server.SetPlan(PlanText(1, 1000, 1400), 1);
   url_ = server.url();
   ASSERT_EQ(Open(), PERSEUS_OK);
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.state == PERSEUS_STATE_RELEASED; }));
@@ -225,7 +377,7 @@ TEST_F(WholeClientTest, RefusedCallsAreCountedAndGivenUp) {
 TEST_F(WholeClientTest, SlowClockCallsLoseNoEvent) {
   MakeGpus("call_ms = 20\n");
   FakeServer server;
-  server.SetPlan(Plan(1, 1000, 1400), 1);
+  server.SetPlan(PlanText(1, 1000, 1400), 1);
   url_ = server.url();
   ASSERT_EQ(Open(), PERSEUS_OK);
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.calls >= 5; }));
@@ -237,7 +389,7 @@ TEST_F(WholeClientTest, SlowClockCallsLoseNoEvent) {
 TEST_F(WholeClientTest, AnotherOrderThanThePlansIsNotFollowed) {
   MakeGpus("call_ms = 1\n");
   FakeServer server;
-  std::string plan = Plan(1, 1000, 1400);
+  std::string plan = PlanText(1, 1000, 1400);
   plan.replace(plan.find("\"B\",0,0"), 7, "\"W\",0,0");
   server.SetPlan(plan, 1);
   url_ = server.url();
@@ -290,10 +442,10 @@ TEST_F(WholeClientTest, ProfilesWhereTheServerWantsIt) {
 
   // The server wants it anew: once, however long it says so.
   const std::size_t reports = server.Calls("POST", "/measurements").size();
-  server.SetPlan(Plan(1, 1000, 1400), 1);
+  server.SetPlan(PlanText(1, 1000, 1400), 1);
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.state == PERSEUS_STATE_FOLLOWING; }));
   EXPECT_EQ(server.Calls("POST", "/measurements").size(), reports);
-  std::string plan = Plan(2, 1000, 1400);
+  std::string plan = PlanText(2, 1000, 1400);
   plan.insert(1, "\"profile_wanted\":true,");
   server.SetPlan(plan, 2);
   ASSERT_TRUE(TrainUntil([&](const auto&) {
@@ -344,7 +496,7 @@ TEST_F(WholeClientTest, APlanThatWantsNoProfileEndsTheSweep) {
   server.SetJobState("registering");
   ASSERT_EQ(OpenToSweep(server, 1'000'000), PERSEUS_OK);
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.state == PERSEUS_STATE_PROFILING; }));
-  server.SetPlan(Plan(1, 1000, 1400), 1);
+  server.SetPlan(PlanText(1, 1000, 1400), 1);
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.state == PERSEUS_STATE_FOLLOWING; }));
 }
 
@@ -352,10 +504,10 @@ TEST_F(WholeClientTest, ASweepIsNotJudgedAsItsPlan) {
   constexpr const char* kOfPlan2 = "\"plan_version\":2,\"time_s\"";  // An iteration.
   MakeQuickGpus();
   FakeServer server;
-  server.SetPlan(Plan(1, 1000, 1400), 1);
+  server.SetPlan(PlanText(1, 1000, 1400), 1);
   ASSERT_EQ(OpenToSweep(server, 4), PERSEUS_OK);
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.state == PERSEUS_STATE_FOLLOWING; }));
-  std::string plan = Plan(2, 1400, 1400);
+  std::string plan = PlanText(2, 1400, 1400);
   plan.insert(1, "\"profile_wanted\":true,");
   server.SetPlan(plan, 2);
   ASSERT_TRUE(TrainUntil([&](const auto& stats) {
@@ -380,11 +532,11 @@ TEST_F(WholeClientTest, ASweepIsNotJudgedAsItsPlan) {
 TEST_F(WholeClientTest, AClockThatStaysIsNotMeasuredAsTheDrivers) {
   MakeQuickGpus();
   FakeServer server;
-  server.SetPlan(Plan(1, 1000, 1000), 1);
+  server.SetPlan(PlanText(1, 1000, 1000), 1);
   ASSERT_EQ(OpenToSweep(server, 4), PERSEUS_OK);
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.clock_mhz == 1000; }));
   gpus_->SetRefuseSets(0, true);
-  std::string plan = Plan(2, 1400, 1400);
+  std::string plan = PlanText(2, 1400, 1400);
   plan.insert(1, "\"profile_wanted\":true,");
   server.SetPlan(plan, 2);
   const std::uint64_t refused = Stats().refused;
@@ -400,7 +552,7 @@ TEST_F(WholeClientTest, APlanThatComesBeforeTheSweepBeginsLeavesItOut) {
   MakeQuickGpus();
   FakeServer server;
   server.SetJobState("registering");
-  server.SetPlan(Plan(1, 1000, 1400), 1);
+  server.SetPlan(PlanText(1, 1000, 1400), 1);
   ASSERT_EQ(OpenToSweep(server, 1'000'000), PERSEUS_OK);
   perseus_step_begin(client_, 0);  // No sweep begins within an iteration.
   ASSERT_TRUE(server.WaitForCalls("GET", "/plan", 2));
@@ -576,7 +728,7 @@ TEST_F(WholeClientTest, NoClientIsAllowedEverywhere) {
 TEST_F(WholeClientTest, AChildHasNoClient) {
   MakeGpus("call_ms = 1\n");
   FakeServer server;
-  server.SetPlan(Plan(1, 1000, 1000), 1);
+  server.SetPlan(PlanText(1, 1000, 1000), 1);
   url_ = server.url();
   ASSERT_EQ(Open(), PERSEUS_OK);
   ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.clock_mhz == 1000; }));
@@ -595,6 +747,354 @@ TEST_F(WholeClientTest, AChildHasNoClient) {
   EXPECT_EQ(Gpu().locked_mhz, 1000);  // The child gave nothing back.
   Iterate(++iteration_);
   EXPECT_TRUE(TrainUntil([](const auto& stats) { return stats.clock_mhz == 1000; }));
+}
+#endif
+
+}  // namespace
+}  // namespace perseus::client
+
+// What goes wrong around a client: trainers that stop, agents that restart or
+// hang, servers that forget or do not wait.
+
+namespace perseus::client {
+namespace {
+
+using FailuresTest = WholeClientTest;
+
+TEST_F(FailuresTest, ASweepGivesTheClockBackWhenTheTrainerStops) {
+  MakeQuickGpus();
+  FakeServer server;
+  server.SetJobState("profiling");
+  ASSERT_EQ(OpenToSweep(server, 1000), PERSEUS_OK);  // It stays at the first clock.
+  const auto sweeps = [this](const auto&) { return Gpu().locked_mhz == 1400; };
+  ASSERT_TRUE(TrainUntil(sweeps));
+  perseus_step_begin(client_, ++iteration_);
+  perseus_instruction_begin(client_, PERSEUS_FORWARD, 0, 0);
+  EXPECT_TRUE(agent::Eventually([this] { return !Gpu().locked_mhz; }));
+  EXPECT_EQ(Stats().state, PERSEUS_STATE_PROFILING);
+  perseus_instruction_end(client_, PERSEUS_FORWARD, 0, 0);
+  perseus_step_end(client_, 0);
+  EXPECT_TRUE(TrainUntil(sweeps));
+}
+
+TEST_F(FailuresTest, AClockThatARestartedAgentGaveBackIsSetAgain) {
+  agent::TestAgent agent(1);
+  ASSERT_TRUE(agent.Start());
+  FakeServer server;
+  server.SetPlan(PlanText(1, 1200, 1200), 1);
+  url_ = server.url();
+  device_ = "agent:" + agent.options().socket_path;
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  const auto follows = [&](const auto&) { return agent.gpu(0).locked() == 1200; };
+  ASSERT_TRUE(TrainUntil(follows));
+  ASSERT_TRUE(agent.Stop());
+  ASSERT_EQ(agent.gpu(0).locked(), std::nullopt);
+  ASSERT_TRUE(agent.Start());
+  EXPECT_TRUE(TrainUntil(follows));
+  Close();
+}
+
+// What the agent has to say of conditions, it says in its own time.
+TEST_F(FailuresTest, AnAgentThatAnswersLateDelaysNoClock) {
+  agent::TestAgent agent(1);
+  ASSERT_TRUE(agent.Start());
+  const std::string path = folder_ / "late.sock";
+  WithholdingProxy proxy(path, agent.options().socket_path, "conditions");
+  FakeServer server;
+  server.SetPlan(PlanText(1, 900, 1200), 1);
+  url_ = server.url();
+  device_ = "agent:" + path;
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  const auto tells_of_agent = [&](const auto&) {
+    const auto calls = server.Calls("POST", "/iterations");
+    return !calls.empty() && calls.back().body.find("\"agent\":{\"version\"") != std::string::npos;
+  };
+  ASSERT_TRUE(TrainUntil(tells_of_agent));
+  proxy.Withhold();
+  // Clocks are set while one and the same question waits for its answer.
+  int question = 0;
+  std::uint64_t before = 0;
+  EXPECT_TRUE(TrainUntil([&](const auto& stats) {
+    if (!proxy.is_waited_for() || proxy.withheld() != question) {
+      question = proxy.withheld();
+      before = stats.calls;
+      return false;
+    }
+    return stats.calls >= before + 2;
+  }));
+  // An agent that does not answer has nothing to say.
+  EXPECT_TRUE(TrainUntil([&](const auto& stats) { return !tells_of_agent(stats); }));
+  // Nor did it cost the connection that has the clock.
+  EXPECT_EQ(Stats().refused, 0U);
+  EXPECT_EQ(agent.log().Count("lease_ended"), 0);
+  Close();
+}
+
+// It is the driver's again, so a rank that may set none any more is measured at it.
+TEST_F(FailuresTest, AClockThatAnAgentGaveBackIsHeldByNobody) {
+  agent::TestAgent agent(1);
+  ASSERT_TRUE(agent.Start());
+  FakeServer server;
+  server.SetPlan(PlanText(1, 1200, 1200), 1);
+  device_ = "agent:" + agent.options().socket_path;
+  ASSERT_EQ(OpenToSweep(server, 4), PERSEUS_OK);
+  ASSERT_TRUE(TrainUntil([&](const auto&) { return agent.gpu(0).locked() == 1200; }));
+  ASSERT_TRUE(agent.Stop());
+  agent.gpu(0).FailNext(1'000'000);
+  ASSERT_TRUE(agent.Start());
+  std::string plan = PlanText(2, 1200, 1200);
+  plan.insert(1, "\"profile_wanted\":true,");
+  server.SetPlan(plan, 2);
+  EXPECT_TRUE(TrainUntil([&](const auto&) {
+    const auto calls = server.Calls("POST", "/measurements");
+    return !calls.empty() && calls.back().body.find("\"done\":true") != std::string::npos;
+  }));
+  agent.gpu(0).FailNext(0);
+  Close();
+}
+
+TEST_F(FailuresTest, AServerThatForgotItsPlansIsFollowed) {
+  FakeServer server;
+  server.SetPlan(PlanText(7, 1000, 1400), 7);
+  url_ = server.url();
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  ASSERT_TRUE(TrainUntil([](const auto& stats) { return stats.plan_version == 7; }));
+  server.SetPlan(PlanText(3, 1000, 1400), 3);  // Restored from a backup.
+  EXPECT_TRUE(TrainUntil([](const auto& stats) { return stats.plan_version == 3; }));
+  EXPECT_GE(server.Calls("POST", "/ranks").size(), 2U);
+}
+
+TEST_F(FailuresTest, AServerThatDoesNotWaitIsNotAskedWithoutEnd) {
+  FakeServer server;
+  server.SetHasty(true);
+  url_ = server.url();
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  ASSERT_TRUE(server.WaitForCalls("GET", "/plan", 2));
+  EXPECT_EQ(LastError(), "");  // That there is no plan yet is no fault.
+  for (int i = 0; i < 10; ++i) Iterate(++iteration_);
+  EXPECT_LT(server.Calls("GET", "/plan").size(), 50U);
+  server.SetPlan(PlanText(1, 1000, 1400), 1);
+  EXPECT_TRUE(TrainUntil([](const auto& stats) { return stats.plan_version == 1; }));
+}
+
+TEST_F(FailuresTest, WhichServerIsAtFaultIsSaidOnceInASentence) {
+  {
+    FakeServer server;
+    url_ = server.url();
+    server.AnswerAlways("no JSON");
+    ASSERT_EQ(Open(), PERSEUS_OK);
+    EXPECT_TRUE(agent::Eventually([this] { return !LastError().empty(); }));
+    EXPECT_EQ(LastError().rfind("the server " + url_ + ": ", 0), 0U) << LastError();
+    Close();
+  }
+  ASSERT_EQ(Open(), PERSEUS_OK);  // Nobody listens there any more.
+  EXPECT_TRUE(agent::Eventually([this] { return !LastError().empty(); }));
+  EXPECT_EQ(LastError().rfind("Cannot reach " + url_ + ": Connection refused", 0), 0U)
+      << LastError();
+}
+
+TEST_F(FailuresTest, AStoppedClientDoesNothingUntilItIsClosed) {
+  ASSERT_EQ(Open(), PERSEUS_OK);
+  Iterate(++iteration_);
+  perseus_client_stop(client_);
+  perseus_client_stop(client_);
+  Iterate(++iteration_);
+  EXPECT_EQ(perseus_client_get_state(client_), PERSEUS_STATE_CLOSED);
+  EXPECT_EQ(perseus_straggler_set(client_, 0, 0, 2, nullptr), PERSEUS_CLOSED);
+  perseus_client_stop(nullptr);
+}
+
+TEST(SharedState, APlanIsStaleWithoutAnAnswerWhoeverStandsStill) {
+  const auto state_of = [](const std::string& server) {
+    auto page = MapHotPage();
+    EXPECT_TRUE(page);
+    ClientSettings settings;
+    settings.server = server;
+    return std::make_unique<SharedState>(std::move(settings), std::move(*page));
+  };
+  const auto state = state_of("http://127.0.0.1:1");
+  const std::int64_t now_ns = MonotonicNs();
+  state->SetAnswered(now_ns);
+  EXPECT_TRUE(state->plan_fresh(now_ns + 59 * kSecondNs));
+  EXPECT_FALSE(state->plan_fresh(now_ns + 61 * kSecondNs));
+  EXPECT_TRUE(state_of("")->plan_fresh(now_ns + 61 * kSecondNs));  // Nobody to ask.
+}
+
+TEST(SharedState, NobodyListensWhereTheServerNeverAnswered) {
+  Result<HotPagePointer> page = MapHotPage();
+  ASSERT_TRUE(page);
+  ClientSettings settings;
+  settings.server = "http://127.0.0.1:9";
+  SharedState state(std::move(settings), std::move(*page));
+  state.SetAnswered(MonotonicNs() - 61 * kSecondNs);
+  state.page().listens.store(1);
+  std::thread clock([&] { RunClockThread(&state); });
+  const std::int64_t deadline_ns = MonotonicNs() + 20 * kSecondNs;
+  while (state.page().listens.load() != 0 && MonotonicNs() < deadline_ns) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(state.page().listens.load(), 0U);
+  EXPECT_EQ(state.stats().state, PERSEUS_STATE_RELEASED);
+  state.StopClock();
+  clock.join();
+}
+
+TEST(SharedState, WhoWasRefusedConnectsNoMore) {
+  const auto state_of = [](const std::string& server) {
+    auto page = MapHotPage();
+    EXPECT_TRUE(page);
+    ClientSettings settings;
+    settings.server = server;
+    return std::make_unique<SharedState>(std::move(settings), std::move(*page));
+  };
+  const auto state = state_of("http://127.0.0.1:9");
+  EXPECT_EQ(state->stats().state, PERSEUS_STATE_CONNECTING);
+  state->SetRegistrationFailed("it did not take rank 0: there is no job j-1");
+  EXPECT_EQ(state->stats().state, PERSEUS_STATE_RELEASED);
+  state->SetRegistered("j-1");  // It was created meanwhile.
+  EXPECT_EQ(state->stats().state, PERSEUS_STATE_WAITING);
+  EXPECT_EQ(state_of("")->stats().state, PERSEUS_STATE_WAITING);  // For the trainer's own plans.
+}
+
+TEST(SharedState, WhereNobodyTakesStepPlansTheNewestFourStay) {
+  auto page = MapHotPage();
+  ASSERT_TRUE(page);
+  SharedState state(ClientSettings{}, std::move(*page));
+  for (int k = 1; k <= 6; ++k) {
+    auto plan = std::make_shared<RankPlan>();
+    plan->iteration = k;
+    state.AddStepPlan(plan);
+  }
+  EXPECT_EQ(state.stats().step_plans_late, 2U);
+  const auto left = state.TakeStepPlans();
+  ASSERT_EQ(left.size(), 4U);
+  EXPECT_EQ(left.front()->iteration, 3);
+  EXPECT_EQ(left.back()->iteration, 6);
+}
+
+TEST(ClockCaller, NoticesThatAnAgentLeftAndCameBack) {
+  agent::TestAgent agent(1);
+  ASSERT_TRUE(agent.Start());
+  ClockCaller caller(false);
+  ASSERT_TRUE(caller.Open("agent:" + agent.options().socket_path, "test", "", 0));
+  std::atomic<std::int64_t> in_driver_since = 0;
+  EXPECT_TRUE(caller.Call(900, &in_driver_since).ok);
+  EXPECT_FALSE(caller.TakeClockLost());
+  ASSERT_TRUE(agent.Stop());
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(caller.EnergyJoules());
+  EXPECT_TRUE(caller.energy_exhausted());
+  EXPECT_TRUE(caller.TakeClockLost());
+  EXPECT_FALSE(caller.TakeClockLost());
+  EXPECT_FALSE(caller.Call(900, &in_driver_since).ok);
+  ASSERT_TRUE(agent.Start());
+  EXPECT_TRUE(caller.Call(900, &in_driver_since).ok);
+  EXPECT_FALSE(caller.TakeClockLost());
+  EXPECT_TRUE(caller.EnergyJoules());
+}
+
+// The GPU of another job must not be taken for one's own.
+TEST(ClockCaller, RefusesAGpuWhereItIsNotSureWhichOneIsMeant) {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / fmt::format("perseus-whose-gpu-{}", getpid());
+  const auto error_of = [&](const std::vector<std::pair<std::string, bool>>& gpus,
+                            const std::string& uuid, int index) -> std::string {
+    std::string config;
+    for (const auto& [name, mig] : gpus)
+      config += fmt::format("[[gpus]]\nname = \"{}\"\nmig = {}\n", name, mig);
+    std::filesystem::remove(file);
+    const auto made = device::CreateSimulatedGpus(file, config, "the test");
+    EXPECT_TRUE(made) << made.error().message;
+    ClockCaller caller(false);
+    const auto opened = caller.Open("simulated:" + file.string(), "test", uuid, index);
+    return opened ? "" : opened.error().message;
+  };
+  EXPECT_EQ(error_of({{"A100", false}, {"A100", false}}, "cuda:1", 0), "");
+  EXPECT_THAT(error_of({{"A100", false}, {"T4", false}}, "cuda:1", 0),
+              Mentions("A100", "T4", "CUDA_DEVICE_ORDER=PCI_BUS_ID", "gpu_uuid="));
+  EXPECT_EQ(error_of({{"A100", false}, {"T4", false}}, "", 1), "");
+  EXPECT_THAT(error_of({{"A100", false}}, "cuda:1", 0), Mentions("gpu_uuid=", "gpu_index="));
+  EXPECT_THAT(error_of({{"A100", false}}, "cuda:x", 0), Mentions("cuda:N", "cuda:x"));
+  EXPECT_THAT(error_of({{"A100", false}, {"A100", true}}, "", 1), Mentions("MIG"));
+  EXPECT_EQ(error_of({{"A100", false}, {"A100", true}}, "", 0), "");
+  std::filesystem::remove(file);
+}
+
+// Also through an agent. A clock that never comes is waited for twice.
+TEST(ClockCaller, SeesWhenAClockIsInEffect) {
+  agent::TestAgent agent(1);
+  ASSERT_TRUE(agent.Start());
+  ClockCaller caller(false);
+  ASSERT_TRUE(caller.Open("agent:" + agent.options().socket_path, "test", "", 0));
+  std::atomic<std::int64_t> in_driver_since = 0;
+  agent.gpu(0).SettleAfter(3);
+  const ClockCaller::Outcome called = caller.Call(900, &in_driver_since);
+  ASSERT_TRUE(called.ok);
+  EXPECT_EQ(agent.gpu(0).clock_reads(), 4);
+  EXPECT_EQ(caller.latency().Settlings(900), 1);
+  EXPECT_GE(caller.latency().SettlingNs(900), 1'500'000);  // Half a millisecond between readings.
+  EXPECT_GE(called.effective_ns - called.begin_ns, 1'500'000);
+  agent.gpu(0).SettleAfter(1'000'000);
+  for (const int mhz : {600, 1500, 600, 1500}) EXPECT_TRUE(caller.Call(mhz, &in_driver_since).ok);
+  const int reads = agent.gpu(0).clock_reads();
+  for (const int mhz : {600, 1500}) EXPECT_TRUE(caller.Call(mhz, &in_driver_since).ok);
+  EXPECT_EQ(agent.gpu(0).clock_reads(), reads);
+  EXPECT_EQ(caller.latency().Settlings(600), 0);
+  agent.gpu(0).SettleAfter(0);
+  EXPECT_TRUE(caller.Call(1200, &in_driver_since).ok);
+  EXPECT_EQ(caller.latency().Settlings(1200), 1);
+}
+
+TEST(ClockCaller, ALongSilenceMayHaveCostTheClock) {
+  agent::TestAgent agent(1);
+  agent.options().max_silence = std::chrono::milliseconds(50);
+  ASSERT_TRUE(agent.Start());
+  ClockCaller caller(false);
+  ASSERT_TRUE(caller.Open("agent:" + agent.options().socket_path, "test", "", 0));
+  std::atomic<std::int64_t> in_driver_since = 0;
+  EXPECT_TRUE(caller.Call(900, &in_driver_since).ok);
+  EXPECT_TRUE(agent.gpu(0).WaitForLocked(std::nullopt));  // As after SIGSTOP.
+  caller.KeepAlive(MonotonicNs());
+  EXPECT_TRUE(caller.TakeClockLost());
+  EXPECT_TRUE(caller.Call(900, &in_driver_since).ok);
+  const std::vector<std::string> changes = agent.gpu(0).changes();
+  ASSERT_GE(changes.size(), 3U);
+  EXPECT_EQ(changes[2], "lock 900");
+}
+
+TEST(AgentDriver, AnAgentThatTakesNoConnectionIsAnError) {
+  const TemporaryDirectory folder;
+  const std::string path = folder.Path("agent.sock");
+  const FileDescriptor listening = ListenAt(path, 0);
+  const std::vector<FileDescriptor> waiting = FillBacklog(path);
+  const auto driver = AgentDriver::Connect(path, "test");
+  ASSERT_FALSE(driver);
+  EXPECT_EQ(driver.error().code, ErrorCode::kIo);
+  EXPECT_NE(driver.error().message.find("takes no connection"), std::string::npos);
+}
+
+#if !defined(__SANITIZE_THREAD__)  // Which does not follow a fork of a program with threads.
+TEST(AgentDriver, TheClockComesBackThoughAChildHoldsTheConnection) {
+  agent::TestAgent agent(1);
+  agent.options().max_silence = std::chrono::seconds(300);
+  ASSERT_TRUE(agent.Start());
+  auto driver = AgentDriver::Connect(agent.options().socket_path, "test");
+  ASSERT_TRUE(driver);
+  ASSERT_TRUE((*driver)->gpus()[0]->LockClock(900));
+  std::array<int, 2> ends = {};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const FileDescriptor from(ends[0]);
+  FileDescriptor to(ends[1]);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(ends[1]);
+    char byte = 0;
+    static_cast<void>(!::read(ends[0], &byte, 1));  // Until the parent lets go.
+    _exit(0);
+  }
+  driver->reset();
+  EXPECT_TRUE(agent.gpu(0).WaitForLocked(std::nullopt));
+  ASSERT_TRUE(to.Close());
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
 }
 #endif
 

@@ -41,6 +41,12 @@ class TemporaryDirectory {
   void Put(std::string_view name, std::string_view bytes) const {
     std::ofstream(Path(name), std::ios::binary) << bytes;
   }
+  // Returns its path.
+  std::string PutSecret(std::string_view name, std::string_view bytes, int mode = 0600) const {
+    Put(name, bytes);
+    std::filesystem::permissions(Path(name), static_cast<std::filesystem::perms>(mode));
+    return Path(name);
+  }
 
   std::string Get(std::string_view name) const {
     std::ifstream stream(Path(name), std::ios::binary);

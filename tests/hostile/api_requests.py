@@ -29,7 +29,7 @@ from drill import PROFILE, SETTINGS
 from serving import Server
 
 ZEUS_PLAN = "[[('forward', 1410), ('backward', 1200)], [('forward', 1000), ('backward', 1410)]]\n"
-# Streams do not end; server_events_test.cc and test_watching.py have them.
+# Streams do not end; server_test.cc and test_watching.py have them.
 STREAMS = "/events$"
 JOBS_OF_A_KIND = 8
 

@@ -6,9 +6,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
 
+#include "http/client.h"
+#include "http/server_core.h"
 #include "http/support.h"
 #include "support/mentions.h"
 
@@ -253,6 +263,519 @@ TEST(ServerLog, SaysWhatWasAnswered) {
   EXPECT_THAT(log, ::testing::ElementsAre("POST /jobs/a%20b /jobs/{id} 200 3", "GET /none  404 0",
                                           "GET /throws /throws 500 0"));
   EXPECT_THAT(problems[0], EndsWith("GET /throws threw: why."));
+}
+
+}  // namespace
+}  // namespace perseus::http
+
+// Server-sent events, from the server's handler to the client's reader.
+namespace perseus::http {
+namespace {
+
+using StreamPointer = std::shared_ptr<EventStream>;
+
+Route Events(Kept<StreamPointer>* streams) {
+  return Get("/events", [streams](const auto&, const auto&, const Responder& responder) {
+    if (StreamPointer stream = responder.StartEvents()) streams->Add(stream);
+  });
+}
+
+TEST(Events, ReachTheirReader) {
+  Kept<StreamPointer> streams;
+  const std::unique_ptr<Server> server = StartServer({Events(&streams)});
+  Client client = ClientOf(*server);
+  Result<EventReader> reader = client.OpenEvents("/events", kPatience);
+  ASSERT_TRUE(reader) << reader.error().message;
+  ASSERT_TRUE(streams.WaitFor(1));
+  EXPECT_EQ(server->counters().streams_now, 1u);
+  const StreamPointer stream = streams.Take()[0];
+  EXPECT_EQ(reader->Next(0.05)->has_value(), false);
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(stream->Send("plan", "{\n" + std::to_string(i), "7"));
+  for (int i = 0; i < 1000; ++i) {
+    const Result<std::optional<Event>> event = reader->Next(kPatience);
+    ASSERT_TRUE(event && *event);
+    EXPECT_EQ((*event)->name, "plan");
+    EXPECT_EQ((*event)->data, "{\n" + std::to_string(i));
+    EXPECT_EQ((*event)->id, "7");
+  }
+  stream->Close();
+  EXPECT_FALSE(stream->Send("plan", "late"));
+  EXPECT_THAT(reader->Next(kPatience).error().message, Mentions("ended"));
+  EXPECT_TRUE(Eventually([&] { return server->counters().streams_now == 0; }));
+}
+
+TEST(Events, KeepQuietStreamsAlive) {
+  Kept<StreamPointer> streams;
+  ServerOptions options;
+  options.heartbeat_seconds = 0.05;
+  const std::unique_ptr<Server> server = StartServer({Events(&streams)}, options);
+  RawClient client(server->port());
+  client.Send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_THAT(client.ReadUntil("\r\n\r\n"), HasHeader("Content-Type", "text/event-stream"));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(client.ReadUntil(":\n\n\r\n"), "3\r\n:\n\n\r\n");
+}
+
+TEST(Events, EndInOrderForOldAndNewClients) {
+  Kept<StreamPointer> streams;
+  const std::unique_ptr<Server> server = StartServer({Events(&streams)});
+  for (const std::string version : {"1.0", "1.1"}) {
+    RawClient client(server->port());
+    client.Send("GET /events HTTP/" + version + "\r\nHost: localhost\r\n\r\n");
+    ASSERT_TRUE(streams.WaitFor(1));
+    streams.Take()[0]->Send("", "x");  // And drops it.
+    const std::string all = client.ReadToEnd();
+    EXPECT_THAT(all, ::testing::EndsWith(version == "1.0" ? "\r\n\r\ndata: x\n\n"
+                                                          : "9\r\ndata: x\n\n\r\n0\r\n\r\n"));
+  }
+}
+
+TEST(Events, DropListenersThatDoNotRead) {
+  Kept<StreamPointer> streams;
+  ServerOptions options;
+  options.max_stream_bytes = 64 << 10;
+  const std::unique_ptr<Server> server = StartServer({Events(&streams)}, options);
+  RawClient client(server->port(), 4096);
+  client.Send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  ASSERT_TRUE(streams.WaitFor(1));
+  const StreamPointer stream = streams.Take()[0];
+  std::atomic<bool> gone = false;
+  stream->OnGone([&] { gone = true; });
+  const auto event =
+      std::make_shared<const std::string>(EventStream::Format("e", std::string(9000, 'x')));
+  // Sockets' buffers take some megabytes before the queue fills.
+  EXPECT_TRUE(Eventually([&] { return !stream->Send(event); }));
+  EXPECT_FALSE(stream->alive());
+  EXPECT_TRUE(Eventually([&] { return gone && server->counters().connections_now == 0; }));
+  EXPECT_EQ(server->counters().dropped_streams, 1u);
+}
+
+TEST(Events, MayBeginWithMoreThanMayWait) {
+  Kept<StreamPointer> streams;
+  ServerOptions options;
+  options.max_stream_bytes = 64 << 10;
+  const std::unique_ptr<Server> server = StartServer({Events(&streams)}, options);
+  RawClient client(server->port(), 4096);
+  client.Send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  ASSERT_TRUE(streams.WaitFor(1));
+  const StreamPointer stream = streams.Take()[0];
+  // Far more than sockets' buffers take, to a client that reads nothing yet.
+  const std::string state(1 << 20, 'x');
+  for (int i = 0; i < 32; ++i) ASSERT_TRUE(stream->SendFirst("state", state)) << i;
+  EXPECT_TRUE(stream->Send("e", "later"));
+  stream->Close();
+  const std::string all = client.ReadToEnd();
+  EXPECT_GT(all.size(), 32u << 20);
+  EXPECT_THAT(all, Mentions("later"));
+}
+
+TEST(Events, LearnThatTheirListenerIsGone) {
+  Kept<StreamPointer> streams;
+  const std::unique_ptr<Server> server = StartServer({Events(&streams)});
+  {
+    RawClient client(server->port());
+    client.Send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    ASSERT_TRUE(streams.WaitFor(1));
+  }
+  const StreamPointer stream = streams.Take()[0];
+  std::atomic<int> gone = 0;
+  EXPECT_TRUE(Eventually([&] { return !stream->alive(); }));
+  stream->OnGone([&] { ++gone; });
+  EXPECT_TRUE(Eventually([&] { return gone == 1; }));
+  EXPECT_FALSE(stream->Send("e", "x"));
+}
+
+TEST(Events, EndWhenTheServerStops) {
+  Kept<StreamPointer> streams;
+  const std::unique_ptr<Server> server = StartServer({Events(&streams)});
+  RawClient client(server->port());
+  client.Send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  ASSERT_TRUE(streams.WaitFor(1));
+  // The handler may have the stream before the reply is begun, which a stop would refuse.
+  EXPECT_THAT(client.ReadUntil("\r\n\r\n"), Mentions("text/event-stream"));
+  server->Stop(kPatience);
+  EXPECT_THAT(client.ReadToEnd(), ::testing::EndsWith("0\r\n\r\n"));
+  EXPECT_FALSE(streams.Take()[0]->Send("e", "x"));
+}
+
+TEST(Events, CanBeCancelled) {
+  Kept<StreamPointer> streams;
+  const std::unique_ptr<Server> server = StartServer({Events(&streams)});
+  Client client = ClientOf(*server);
+  Result<EventReader> reader = client.OpenEvents("/events", kPatience);
+  ASSERT_TRUE(reader);
+  std::thread cancels([&] { reader->Cancel(); });
+  EXPECT_EQ(reader->Next(kPatience).error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(reader->Next(kPatience).error().code, ErrorCode::kCancelled);
+  cancels.join();
+}
+
+TEST(Events, SayWhyThereAreNone) {
+  const std::unique_ptr<Server> server = StartServer({});
+  Client client = ClientOf(*server);
+  EXPECT_THAT(client.OpenEvents("/events", kPatience).error().message,
+              ::testing::AllOf(Mentions("404"), Mentions("'/events'")));
+}
+
+}  // namespace
+}  // namespace perseus::http
+
+// Long polls, clients that go away, and the end of a server.
+namespace perseus::http {
+namespace {
+
+constexpr char kWait[] = "GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+Response NoNews() {
+  Response response;
+  response.status = 204;
+  return response;
+}
+
+// Parks every request for `seconds`, keeps its responder, and counts who went away.
+class LongPoll {
+ public:
+  Route route(double seconds) {
+    Route route = Get("/wait", [this, seconds](const Request&, const std::vector<std::string>&,
+                                               const Responder& responder) {
+      responder.AnswerAfter(seconds, NoNews());
+      responder.OnGone([this] { ++gone; });
+      waiting.Add(responder);
+    });
+    route.long_poll = true;
+    return route;
+  }
+
+  // Before the responders: they call back until their server stopped.
+  std::atomic<int> gone = 0;
+  Kept<Responder> waiting;
+};
+
+TEST(LongPolls, AreAnsweredTogetherFromAnotherThread) {
+  LongPoll poll;
+  const std::unique_ptr<Server> server = StartServer({poll.route(1000)});
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 40; ++i) clients.emplace_back(server->port()).Send(kWait);
+  ASSERT_TRUE(poll.waiting.WaitFor(40));
+  EXPECT_TRUE(Eventually([&] { return server->counters().parked_now == 40; }));
+  const auto news = std::make_shared<const std::string>(20000, 'n');
+  for (const Responder& responder : poll.waiting.Take()) {
+    EXPECT_TRUE(responder.alive());
+    Response response;
+    response.body = news;
+    EXPECT_TRUE(responder.Send(response));
+  }
+  for (RawClient& client : clients) EXPECT_EQ(BodyOf(client.ReadResponse()), *news);
+  EXPECT_EQ(server->counters().parked_now, 0u);
+  EXPECT_EQ(poll.gone, 0);
+}
+
+TEST(LongPolls, EndWithTheirOwnAnswer) {
+  LongPoll poll;
+  const std::unique_ptr<Server> server = StartServer({poll.route(0.2)});
+  RawClient client(server->port());
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(StatusOf(client.Send(kWait).ReadResponse()), 204);
+  for (const Responder& responder : poll.waiting.Take()) EXPECT_FALSE(responder.Send(NoNews()));
+}
+
+TEST(LongPolls, LearnThatTheirClientIsGone) {
+  LongPoll poll;
+  const std::unique_ptr<Server> server = StartServer({poll.route(1000)});
+  {
+    RawClient closes(server->port());
+    RawClient resets(server->port());
+    RawClient half(server->port());
+    closes.Send(kWait);
+    resets.Send(kWait);
+    half.Send(kWait).HalfClose();
+    ASSERT_TRUE(poll.waiting.WaitFor(3));
+    resets.Reset();
+    EXPECT_TRUE(half.IsClosed());
+  }
+  EXPECT_TRUE(Eventually([&] { return poll.gone == 3; }));
+  for (const Responder& responder : poll.waiting.Take()) {
+    EXPECT_FALSE(responder.alive());
+    std::atomic<bool> called = false;
+    responder.OnGone([&] { called = true; });
+    EXPECT_TRUE(Eventually([&] { return called.load(); }));
+    EXPECT_FALSE(responder.Send(NoNews()));
+  }
+  EXPECT_EQ(server->counters().parked_now, 0u);
+}
+
+TEST(LongPolls, LeaveTheNextRequestsWithTheClient) {
+  LongPoll poll;
+  const std::unique_ptr<Server> server = StartServer({poll.route(1000), Get("/", Echo())});
+  RawClient client(server->port());
+  std::string flood = kWait;
+  for (int i = 0; i < 20; ++i) flood += "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  client.Send(flood);
+  ASSERT_TRUE(poll.waiting.WaitFor(1));
+  // Up to the sockets' buffers; the server itself takes one head's size and no more.
+  const std::string more(1 << 20, 'x');
+  while (client.TrySend(more)) {
+  }
+  EXPECT_LT(server->counters().bytes_in, 128u << 10);
+  poll.waiting.Take()[0].Send(NoNews());
+  EXPECT_EQ(StatusOf(client.ReadResponse()), 204);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(StatusOf(client.ReadResponse()), 200);
+}
+
+TEST(Stopping, EndsWhatWaitsAndFinishesWhatRuns) {
+  LongPoll poll;
+  std::atomic<bool> runs = false;
+  std::atomic<bool> may_end = false;
+  const std::unique_ptr<Server> server = StartServer(
+      {poll.route(1000), Get("/slow", [&](const auto&, const auto&, const Responder& responder) {
+         runs = true;
+         Eventually([&] { return may_end.load(); });
+         responder.Send(JsonResponse(200, "done"));
+       })});
+  RawClient idle(server->port());
+  RawClient waits(server->port());
+  RawClient slow(server->port());
+  waits.Send(kWait);
+  slow.Send("GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  ASSERT_TRUE(poll.waiting.WaitFor(1));
+  ASSERT_TRUE(Eventually([&] { return runs.load(); }));
+  std::thread stopping([&] { server->Stop(kPatience); });
+  const std::string last = waits.ReadToEnd();
+  EXPECT_EQ(StatusOf(last), 204);
+  EXPECT_THAT(last, HasHeader("Connection", "close"));
+  EXPECT_TRUE(idle.IsClosed());
+  may_end = true;
+  const std::string done = slow.ReadToEnd();
+  EXPECT_EQ(BodyOf(done), "done");
+  EXPECT_THAT(done, HasHeader("Connection", "close"));
+  stopping.join();
+  EXPECT_EQ(server->counters().connections_now, 0u);
+  // Responders may outlive their server.
+  for (const Responder& responder : poll.waiting.Take()) {
+    EXPECT_FALSE(responder.Send(NoNews()));
+    EXPECT_EQ(responder.StartEvents(), nullptr);
+  }
+}
+
+TEST(Stopping, DoesNotWaitForStuckClientsBeyondTheGrace) {
+  const auto big = std::make_shared<const std::string>(32 << 20, 'b');
+  const std::unique_ptr<Server> server =
+      StartServer({Get("/big", [&](const auto&, const auto&, const Responder& responder) {
+        Response response;
+        response.body = big;
+        responder.Send(response);
+      })});
+  RawClient stuck(server->port(), 4096);
+  stuck.Send("GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_TRUE(Eventually([&] { return server->counters().bytes_out > 0; }));
+  server->Stop(0.1);
+  EXPECT_EQ(server->counters().connections_now, 0u);
+}
+
+TEST(Stopping, UnderLoadLosesNoAnswerThatItBegan) {
+  std::atomic<int> answered = 0;
+  for (int round = 0; round < 10; ++round) {
+    LongPoll poll;
+    std::unique_ptr<Server> server = StartServer({poll.route(0.05), Get("/", Echo())});
+    std::atomic<bool> stop = false;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&, i] {
+        while (!stop) {
+          Client client = ClientOf(*server);
+          for (int k = 0; k < 20 && !stop; ++k) {
+            const Result<Response> response = client.Call("GET", i % 2 == 0 ? "/" : "/wait");
+            if (!response) break;
+            EXPECT_THAT(response->status, ::testing::AnyOf(200, 204));
+            ++answered;
+          }
+        }
+      });
+    }
+    const int before = answered;
+    Eventually([&] { return answered > before + 10; });
+    server->Stop(kPatience);
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+  }
+  EXPECT_GT(answered, 100);
+}
+
+TEST(Stopping, WithoutServing) {
+  ServerOptions options;
+  options.listen = "127.0.0.1:0";
+  const Result<std::unique_ptr<Server>> server = Server::Open(options, {});
+  ASSERT_TRUE(server);
+  (*server)->Stop(1);
+}
+
+TEST(Workers, RunWhatIsPostedAndTimed) {
+  const std::unique_ptr<Server> server = StartServer({});
+  std::atomic<int> ran = 0;
+  server->Post([&] { ++ran; });
+  server->After(0.01, [&] { ++ran; });
+  server->After(-1, [&] { ++ran; });
+  server->After(1000, [&] { ran += 100; });
+  EXPECT_TRUE(Eventually([&] { return ran == 3; }));
+  server->Stop(0);
+  server->Post([&] { ++ran; });
+  server->After(0, [&] { ++ran; });
+  EXPECT_EQ(ran, 3);
+}
+
+TEST(Workers, DoNotDelayInstantRoutes) {
+  std::atomic<bool> may_end = false;
+  Route health = Get("/healthz", Echo());
+  health.is_instant = true;
+  ServerOptions options;
+  options.worker_threads = 1;
+  const std::unique_ptr<Server> server = StartServer({health}, options);
+  server->Post([&] { Eventually([&] { return may_end.load(); }); });
+  Client client = ClientOf(*server);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(client.Call("GET", "/healthz")->status, 200);
+  may_end = true;
+}
+
+TEST(Stopping, StopsAcceptingFirst) {
+  const std::unique_ptr<Server> server = StartServer({Get("/", Echo())});
+  Client client = ClientOf(*server);
+  ASSERT_TRUE(client.Call("GET", "/"));
+  server->StopAccepting();
+  EXPECT_TRUE(Eventually([&] {
+    Client other = ClientOf(*server);
+    return !other.Call("GET", "/");
+  }));
+  EXPECT_EQ(client.Call("GET", "/")->status, 200);
+}
+
+}  // namespace
+}  // namespace perseus::http
+
+// Requests whose clients gave up, and servers that are not ready yet.
+namespace perseus::http {
+namespace {
+
+constexpr char kChange[] =
+    "POST /change HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}";
+
+class Wanted : public ::testing::Test {
+ protected:
+  Wanted()
+      : server_(StartServer({Post("/change", [this](const auto&, const auto&, Responder r) {
+          responders_.Add(std::move(r));
+        })})) {}
+
+  // The one request at work.
+  Responder Take() {
+    EXPECT_TRUE(responders_.WaitFor(1));
+    return responders_.Take().at(0);
+  }
+
+  Kept<Responder> responders_;
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(Wanted, AsLongAsItsClientWaits) {
+  RawClient client(server_->port());
+  client.Send(kChange);
+  const Responder responder = Take();
+  EXPECT_TRUE(responder.wanted());
+  EXPECT_TRUE(responder.Send(JsonResponse(200, "{}")));
+  EXPECT_EQ(StatusOf(client.ReadResponse()), 200);
+  EXPECT_FALSE(responder.wanted());
+}
+
+TEST_F(Wanted, NotOnceTheClientIsGone) {
+  using GiveUp = std::function<void(RawClient&)>;
+  for (const GiveUp& give_up : {GiveUp([](RawClient& client) { client.HalfClose(); }),
+                                GiveUp([](RawClient& client) { client.Reset(); }),
+                                // The end stands behind bytes that the server does not read.
+                                GiveUp([this](RawClient& client) {
+                                  constexpr std::size_t kReadAhead = 20 << 10;
+                                  const std::uint64_t before = server_->counters().bytes_in;
+                                  client.Send(std::string(kReadAhead, 'x'));
+                                  EXPECT_TRUE(Eventually([&] {
+                                    return server_->counters().bytes_in >= before + kReadAhead;
+                                  }));
+                                  client.Send(std::string(kReadAhead, 'x'));
+                                  client.HalfClose();
+                                })}) {
+    RawClient client(server_->port());
+    client.Send(kChange);
+    const Responder responder = Take();
+    EXPECT_TRUE(responder.wanted());
+    give_up(client);
+    EXPECT_TRUE(Eventually([&] { return !responder.wanted(); }));
+    responder.Send(JsonResponse(200, "{}"));
+  }
+}
+
+TEST_F(Wanted, NotOnceTheServerIsGone) {
+  RawClient client(server_->port());
+  client.Send(kChange);
+  const Responder responder = Take();
+  server_.reset();
+  EXPECT_FALSE(responder.wanted());
+}
+
+TEST(Starting, SaysSoUntilItHasItsRoutes) {
+  ServerOptions options;
+  options.starting = "The server is starting.";
+  const std::unique_ptr<Server> server = StartServer({Get("/healthz", Echo())}, options);
+  Client client = ClientOf(*server);
+  EXPECT_EQ(client.Call("GET", "/healthz")->status, 200);
+  const auto early = client.Call("GET", "/jobs");
+  EXPECT_EQ(early->status, 503);
+  EXPECT_THAT(*early->body, Mentions("starting."));
+  EXPECT_NE(FindHeader(early->headers, "Retry-After"), nullptr);
+
+  EXPECT_FALSE(server->SetRoutes({Get("malformed", Echo())}));
+  EXPECT_EQ(client.Call("GET", "/jobs")->status, 503);
+  ASSERT_TRUE(server->SetRoutes({Get("/jobs", Echo())}));
+  EXPECT_EQ(client.Call("GET", "/jobs")->status, 200);
+  EXPECT_EQ(client.Call("GET", "/healthz")->status, 404);
+}
+
+constexpr std::int64_t kMs = 1'000'000;
+
+TEST(StopDetector, CountsGapsBetweenBeatsOnceEach) {
+  std::int64_t now = 5 * kMs;
+  StopDetector detector([&now] { return now; });
+  for (int i = 0; i < 100; ++i) {
+    now += 300 * kMs;
+    detector.Beat();
+    EXPECT_EQ(detector.Count(), 0u);
+  }
+  now += 7'000 * kMs;
+  // Seen by who looks first, before the next beat.
+  EXPECT_EQ(detector.Count(), 1u);
+  EXPECT_DOUBLE_EQ(detector.last_seconds(), 7);
+  detector.Beat();
+  EXPECT_EQ(detector.Count(), 1u);
+  now += 2'500 * kMs;
+  detector.Beat();
+  EXPECT_EQ(detector.Count(), 2u);
+}
+
+// Stopped between reading the clock and noting it.
+TEST(StopDetector, ABeatThatIsInterruptedHidesNoStop) {
+  std::int64_t now = 0;
+  bool stop_inside = false;
+  StopDetector detector([&] {
+    const std::int64_t read = now;
+    if (stop_inside) now += 9'000 * kMs;
+    stop_inside = false;
+    return read;
+  });
+  now += 200 * kMs;
+  stop_inside = true;
+  detector.Beat();
+  EXPECT_EQ(detector.Count(), 1u);
+}
+
+TEST(StopDetector, SeesNoneInAProcessThatRuns) {
+  StopDetector detector;
+  detector.Start();
+  EXPECT_EQ(detector.Count(), 0u);
+  detector.Stop();
 }
 
 }  // namespace

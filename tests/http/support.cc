@@ -4,7 +4,6 @@
 #include "http/support.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -13,39 +12,18 @@
 #include <openssl/x509v3.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <thread>
 
 #include "common/numbers.h"
 
 namespace perseus::http {
 
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "perseus-http-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) std::abort();
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-std::string TemporaryFolder::Write(const std::string& name, std::string_view text, int mode) const {
-  const std::string path = path_ + "/" + name;
-  const FileDescriptor file = OpenFile(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  EXPECT_EQ(::write(file.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
-  EXPECT_EQ(::fchmod(file.get(), static_cast<mode_t>(mode)), 0);
-  return path;
-}
-
-Certificate MakeCertificate(const TemporaryFolder& folder, const std::string& name,
+Certificate MakeCertificate(const TemporaryDirectory& folder, const std::string& name,
                             int valid_days) {
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
   const std::unique_ptr<X509, decltype(&X509_free)> certificate(X509_new(), X509_free);
@@ -71,12 +49,12 @@ Certificate MakeCertificate(const TemporaryFolder& folder, const std::string& na
     const auto size = BIO_get_mem_data(memory.get(), &data);
     return std::string(data, static_cast<std::size_t>(size));
   };
-  return {folder.Write(name + ".crt",
-                       text_of([&](BIO* out) { PEM_write_bio_X509(out, certificate.get()); })),
-          folder.Write(name + ".key", text_of([&](BIO* out) {
-                         PEM_write_bio_PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr,
-                                                  nullptr);
-                       }))};
+  return {folder.PutSecret(name + ".crt",
+                           text_of([&](BIO* out) { PEM_write_bio_X509(out, certificate.get()); })),
+          folder.PutSecret(name + ".key", text_of([&](BIO* out) {
+                             PEM_write_bio_PrivateKey(out, key.get(), nullptr, nullptr, 0, nullptr,
+                                                      nullptr);
+                           }))};
 }
 
 RawClient::RawClient(int port, int receive_buffer_bytes)

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "common/file_descriptor.h"
+#include "common/temporary_directory.h"
 #include "http/client.h"
 #include "http/server.h"
 
@@ -24,26 +25,11 @@ namespace perseus::http {
 // Long enough that only what hangs misses it.
 inline constexpr double kPatience = 30;
 
-// A temporary folder, removed with what it holds.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder();
-  const std::string& path() const { return path_; }
-  // Writes a file, and returns its path.
-  std::string Write(const std::string& name, std::string_view text, int mode = 0600) const;
-
- private:
-  std::string path_;
-};
-
 // A certificate for 127.0.0.1 and localhost with its key, signed by itself.
 struct Certificate {
   std::string certificate_file, key_file;
 };
-Certificate MakeCertificate(const TemporaryFolder& folder, const std::string& name = "server",
+Certificate MakeCertificate(const TemporaryDirectory& folder, const std::string& name = "server",
                             int valid_days = 30);
 
 // A socket to a server, with nothing between the test and the bytes.

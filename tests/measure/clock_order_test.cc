@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "measure/clock_order.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -12,6 +10,8 @@
 #include <optional>
 #include <set>
 #include <vector>
+
+#include "measure/sweep.h"
 
 namespace perseus::measure {
 namespace {

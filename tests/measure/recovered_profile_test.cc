@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "measure/simulated_sweep.h"
-#include "measure/sweep_coverage.h"
 
 namespace perseus::measure {
 namespace {

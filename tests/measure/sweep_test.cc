@@ -4,15 +4,23 @@
 #include "measure/sweep.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "measure/curve.h"
+#include "measure/profile_fit.h"
+#include "measure/recorder.h"
+#include "measure/simulated_sweep.h"
 
 namespace perseus::measure {
 namespace {
@@ -356,6 +364,223 @@ TEST_F(SweepTest, DeviceTimesReplaceTheHosts) {
   // The first iteration was taken at its word: it settles.
   EXPECT_NEAR(rows_.begin()->second.seconds, 0.040, 1e-6);
   EXPECT_NEAR(rows_.begin()->second.joules, 10, 0.3);
+}
+
+// Curves that say nothing of each other, one that hangs on all, and zeros within a row.
+TEST(CholeskyTest, ZerosThatAreSkippedChangeNothing) {
+  constexpr std::size_t kSize = 7;
+  SymmetricMatrix matrix(kSize);
+  for (std::size_t i = 0; i < kSize; ++i) matrix.Add(i, i, 2 + static_cast<double>(i));
+  for (const auto& [row, column] :
+       {std::pair<std::size_t, std::size_t>(1, 0), {3, 2}, {4, 2}, {6, 0}, {6, 3}, {6, 5}}) {
+    matrix.Add(row, column, 0.5 + 0.1 * static_cast<double>(row));
+  }
+  const Cholesky factor(matrix);
+  const std::vector<double> right = {2, 1, 5, -2, 3, 7, 4};
+  const std::vector<double> solved = factor.Solve(right);
+  const SymmetricMatrix inverse = factor.Inverse();
+  for (std::size_t i = 0; i < kSize; ++i) {
+    double product = 0;
+    double by_inverse = 0;
+    for (std::size_t j = 0; j < kSize; ++j) {
+      product += matrix.at(i, j) * solved[j];
+      by_inverse += inverse.at(i, j) * right[j];
+    }
+    EXPECT_NEAR(product, right[i], 1e-12) << i;
+    EXPECT_NEAR(by_inverse, solved[i], 1e-12) << i;
+  }
+}
+
+constexpr std::int64_t kMs = 1'000'000;
+
+TEST(CounterReader, AnUnchangedReadIsNoData) {
+  CounterReader counter;
+  EXPECT_FALSE(counter.Add(10, 0, 1 * kMs));
+  for (int i = 1; i < 50; ++i) EXPECT_FALSE(counter.Add(10, i * 2 * kMs, i * 2 * kMs + kMs));
+  const auto tick = counter.Add(13, 100 * kMs, 101 * kMs);
+  ASSERT_TRUE(tick);
+  EXPECT_EQ(tick->after_ns, 98 * kMs);  // Begin of the last read that showed the old value,
+  EXPECT_EQ(tick->by_ns, 101 * kMs);    // end of the first that showed the new one.
+  EXPECT_EQ(tick->joules, 13);
+}
+
+TEST(CounterReader, ACounterThatBeganAnewSaysNothingOnce) {
+  CounterReader counter;
+  counter.Add(10, 0, 1);
+  EXPECT_TRUE(counter.Add(11, 10, 11));
+  EXPECT_FALSE(counter.Add(0.5, 20, 21));  // The driver was loaded anew.
+  const auto tick = counter.Add(0.7, 30, 31);
+  ASSERT_TRUE(tick);
+  EXPECT_FALSE(tick->follows);
+}
+
+TEST(CounterReader, AfterAPauseStepsDoNotFollow) {
+  CounterReader counter;
+  counter.Add(10, 0, 1);
+  counter.Add(11, 10, 11);
+  EXPECT_TRUE(counter.Add(12, 20, 21)->follows);
+  counter.Pause();
+  EXPECT_FALSE(counter.Add(15, 500, 501)->follows);
+  EXPECT_TRUE(counter.Add(16, 510, 511)->follows);
+}
+
+// However often it is read, the steps are those of the counter, each lies where it says, and the
+// period is found.
+RC_GTEST_PROP(CounterReader, FindsTheStepsOfAnyCounter, ()) {
+  const std::int64_t period = *rc::gen::inRange<std::int64_t>(20, 101) * kMs;
+  const std::int64_t phase = *rc::gen::inRange<std::int64_t>(0, period);
+  CounterReader counter;
+  std::int64_t now = 0;
+  std::int64_t steps = -1;
+  while (steps < 40) {
+    now += *rc::gen::inRange<std::int64_t>(kMs / 2, 4 * kMs);
+    const std::int64_t passed = (now + period - phase) / period;
+    const auto tick = counter.Add(static_cast<double>(passed) * 3, now, now);
+    RC_ASSERT(!tick || passed != steps);
+    if (tick) {
+      const std::int64_t at = phase + (passed - 1) * period;
+      RC_ASSERT(tick->after_ns <= at);
+      RC_ASSERT(at <= tick->by_ns);
+    }
+    steps = passed;
+  }
+  RC_ASSERT(std::abs(*counter.period_seconds() * 1e9 - static_cast<double>(period)) < 2.0 * kMs);
+}
+
+struct Shape {
+  int time_most_mhz = 5000;   // Times do not fall above this clock,
+  int power_most_mhz = 5000;  // powers do not rise above this one.
+  double noise = 0.001;
+};
+
+std::vector<Estimate> RowsOf(const Shape& shape, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<Estimate> rows;
+  for (int mhz = 900; mhz <= 1410; mhz += 15) {
+    for (const ComputationType type : {ComputationType::kForward, ComputationType::kBackward}) {
+      const double time_x = std::min(mhz, shape.time_most_mhz) / 1410.0;
+      const double power_x = std::min(mhz, shape.power_most_mhz) / 1410.0;
+      Estimate row;
+      row.kind = {type, 0};
+      row.mhz = mhz;
+      row.seconds = (0.2 + 0.8 / time_x) * 0.05 * (1 + shape.noise * normal(random));
+      row.joules =
+          row.seconds * (90 + 330 * std::pow(power_x, 3)) * (1 + 3 * shape.noise * normal(random));
+      rows.push_back(row);
+    }
+  }
+  return rows;
+}
+
+TEST(ThrottledClocks, AreThoseAboveTheClockThatTheCardKeeps) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    const std::vector<int> clocks =
+        ThrottledClocks(RowsOf({.time_most_mhz = 1320, .power_most_mhz = 1320}, seed));
+    ASSERT_FALSE(clocks.empty()) << seed;
+    EXPECT_EQ(clocks.front(), 1410);
+    EXPECT_NEAR(clocks.back(), 1335, 30) << seed;
+  }
+}
+
+TEST(ThrottledClocks, NoneWhereTheCardFollows) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    EXPECT_TRUE(ThrottledClocks(RowsOf({}, seed)).empty()) << seed;
+    EXPECT_TRUE(ThrottledClocks(RowsOf({.noise = 0.01}, seed)).empty()) << seed;
+  }
+}
+
+// It waits for its memory, at more and more watts.
+TEST(ThrottledClocks, NoneWhereOnlyTimesAreAlike) {
+  EXPECT_TRUE(ThrottledClocks(RowsOf({.time_most_mhz = 1250})).empty());
+}
+
+TEST(ThrottledClocks, NoneOfTooFewClocks) {
+  EXPECT_TRUE(ThrottledClocks({}).empty());
+  std::vector<Estimate> rows = RowsOf({.time_most_mhz = 1320, .power_most_mhz = 1320});
+  std::erase_if(rows, [](const Estimate& row) { return row.mhz < 1350; });
+  EXPECT_TRUE(ThrottledClocks(rows).empty());
+}
+
+// What sweeps say of waiting.
+struct Told {
+  Coverage coverage;
+  double errors = 0;  // Sum over the rows of waiting, relative.
+  double rows = 0;
+  double curves = 0;  // Ranks that found a curve, and those that found one number alone.
+  double numbers = 0;
+
+  void AddSweep(const Noise& noise, double share, double power, int seed) {
+    SimulatedPipeline pipeline = Modelled(seed % 2 == 0 ? 0.05 : 0.02, 16);
+    pipeline.counter_seconds = 0.02 + 0.02 * (seed % 4);
+    Disturb(noise, &pipeline);
+    pipeline.waiting_share = share;
+    pipeline.waiting_power = power;
+    pipeline.seed = static_cast<std::uint64_t>(seed);
+    const auto result = SimulateSweep(pipeline);
+    ASSERT_TRUE(result) << result.error().message;
+    CountRows(pipeline, *result, &coverage);
+    for (const SimulatedRank& rank : result->ranks) {
+      if (rank.blocking) ++(rank.waiting.empty() ? numbers : curves);
+      for (const WaitingRow& row : rank.waiting) {
+        errors += std::abs(row.power.watts / WaitingWatts(pipeline, row.mhz) - 1);
+        ++rows;
+      }
+    }
+  }
+};
+
+// Over fixed seeds, of all noises: 24 sweeps of three ranks. Powers between the clock and its cube.
+TEST(WaitingCurveTest, SweepsFindWhatWaitingDrawsAtEachClock) {
+  Told told;
+  const std::vector<Noise> noises = Noises();
+  for (int seed = 1; seed <= 24; ++seed) {
+    told.AddSweep(noises[static_cast<std::size_t>(seed) % noises.size()], 0.4, 1 + seed % 3, seed);
+  }
+  EXPECT_GE(told.curves, 0.9 * (told.curves + told.numbers));
+  EXPECT_GT(told.rows, 900);
+  EXPECT_GE(told.coverage.waiting.percent(), 90);
+  EXPECT_GE(told.coverage.energies.percent(), 90);
+  EXPECT_LT(told.errors, 0.02 * told.rows);
+  EXPECT_LT(static_cast<double>(told.coverage.doubtful_waiting), 0.05 * told.rows);
+}
+
+TEST(WaitingCurveTest, WhatMachinesDoBesidesIsWithinTheErrors) {
+  for (const Noise& noise : Disturbances()) {
+    Told told;
+    for (int seed = 1; seed <= 2; ++seed) told.AddSweep(noise, 0.4, 2, seed);
+    EXPECT_GT(told.rows, 60) << noise.name;
+    EXPECT_GE(told.coverage.waiting.percent(), 85) << noise.name;
+    EXPECT_GE(told.coverage.energies.percent(), 85) << noise.name;
+  }
+}
+
+// Then it stays one number, as it is.
+TEST(WaitingCurveTest, WaitingThatDoesNotDependOnTheClockIsOneNumber) {
+  Told told;
+  const std::vector<Noise> noises = Noises();
+  for (int seed = 1; seed <= 10; ++seed) {
+    told.AddSweep(noises[static_cast<std::size_t>(seed) % noises.size()], 0, 2, seed);
+  }
+  EXPECT_EQ(told.curves, 0);
+  EXPECT_EQ(told.numbers, 30);
+}
+
+TEST(WaitingCurveTest, IsThatOfItsUnknowns) {
+  WaitingCurve curve;
+  curve.highest_mhz = 1400;
+  curve.watts = {100, 40, 0};
+  EXPECT_DOUBLE_EQ(curve.At(1400).watts, 100);
+  EXPECT_DOUBLE_EQ(curve.At(700).watts, 70);
+  EXPECT_DOUBLE_EQ(curve.At(1600).watts, 100);  // The card does not keep such a clock.
+  curve.covariance.at(0, 0) = 4;
+  curve.covariance.at(1, 1) = 100;
+  EXPECT_DOUBLE_EQ(curve.At(1400).watts_std, 2);
+  EXPECT_DOUBLE_EQ(curve.At(700).watts_std, std::hypot(2, 7.5));
+  // 30 W less, by an error of 7.5.
+  EXPECT_TRUE(curve.DependsOnClock(700));
+  curve.watts[1] = 20;
+  EXPECT_FALSE(curve.DependsOnClock(700));
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "metrics/process.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,6 +9,8 @@
 #include <array>
 #include <chrono>
 #include <string>
+
+#include "metrics/families.h"
 
 namespace perseus::metrics {
 namespace {

@@ -1,10 +1,15 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "relay/plan_hub.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <future>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -173,7 +178,7 @@ TEST_F(RelayTest, AServerThatLostAVersionSaysSoToThoseWhoKnowIt) {
 }
 
 TEST_F(RelayTest, WhileTheServerIsAwayTheLastPlanIsServedAndNobodyHangs) {
-  auto server = std::make_unique<ScriptedServer>("unix:" + folder_.path() + "/upstream");
+  auto server = std::make_unique<ScriptedServer>("unix:" + folder_.Path("upstream"));
   const std::string url = server->url();
   StartRelay(url);
   EXPECT_EQ(Plans({0, 1}, -1, 30)[1].status, 200);
@@ -253,6 +258,126 @@ TEST_F(RelayTest, JobsThatAreNoneTakeNoPlace) {
   StartRelay(server.url(), [](RelayOptions* options) { options->plans.max_jobs = 2; });
   for (int i = 0; i < 10; ++i) EXPECT_EQ(Plan(0, -1, 30, "x" + std::to_string(i)).status, 404);
   EXPECT_EQ(relay_->counts().plans.jobs, 0U);
+}
+
+Result<std::shared_ptr<const PlanSet>> Parse(const std::string& text) {
+  return PlanSet::Parse(std::make_shared<const std::string>(text));
+}
+
+TEST(PlanSet, GivesEachRankWhatTheServerWouldHave) {
+  const auto set = Parse(
+      R"({"job":"j","version":12,"plans":[)"
+      R"({"job":"j","version":12,"ranks":[0,3],"pipeline":0,"computations":[["F",0,0,1410,0.10]]},)"
+      R"({"job":"j","version":12,"ranks":[7],"pipeline":1,"sentence":"\"ranks\":[1]"}]})");
+  ASSERT_TRUE(set) << set.error().message;
+  EXPECT_EQ((*set)->version(), 12);
+  EXPECT_EQ((*set)->size(), 3U);
+  EXPECT_TRUE((*set)->Has(3));
+  EXPECT_FALSE((*set)->Has(1));
+  EXPECT_EQ(
+      *(*set)->BodyOf(3),
+      R"({"job":"j","version":12,"rank":3,"pipeline":0,"computations":[["F",0,0,1410,0.10]]})");
+  EXPECT_EQ(*(*set)->BodyOf(7),
+            R"({"job":"j","version":12,"rank":7,"pipeline":1,"sentence":"\"ranks\":[1]"})");
+}
+
+TEST(PlanSet, RefusesWhatIsNoAnswer) {
+  for (const char* const text :
+       {"", "garbage", "[]", "{}", R"({"version":1})", R"({"plans":[]})",
+        R"({"version":"1","plans":[]})", R"({"version":-1,"plans":[]})",
+        R"({"version":1.5,"plans":[]})", R"({"version":1,"plans":{}})",
+        R"({"version":1,"plans":[1]})", R"({"version":1,"plans":[{"rank":1}]})",
+        R"({"version":1,"plans":[{"ranks":["a"]}]})", R"({"version":1,"plans":[{"ranks":[-1]}]})",
+        R"({"version":1,"plans":[{"ranks":[0]}])"}) {
+    EXPECT_FALSE(Parse(text)) << text;
+  }
+  EXPECT_FALSE(PlanSet::Parse(nullptr));
+  EXPECT_TRUE(Parse(R"({"version":1,"plans":[]})"));
+}
+
+using OrderedJson = nlohmann::ordered_json;
+
+TEST(JsonSlices, GivesPartsAsTheyStand) {
+  const std::string text = R"( { "a" : 1.50e+0 , "b\"}" :[ {"c":"]}"} , [ ] ,null ],"d":"x,\\"} )";
+  ASSERT_TRUE(IsJson(text));
+  const auto members = MembersOf(text);
+  ASSERT_TRUE(members);
+  ASSERT_EQ(members->size(), 3U);
+  EXPECT_EQ((*members)[0].key, "a");
+  EXPECT_EQ((*members)[0].value, "1.50e+0");
+  EXPECT_EQ((*members)[1].key, R"(b\"})");
+  const auto elements = ElementsOf((*members)[1].value);
+  ASSERT_TRUE(elements);
+  ASSERT_EQ(elements->size(), 3U);
+  EXPECT_EQ((*elements)[0], R"({"c":"]}"})");
+  EXPECT_EQ((*elements)[1], "[ ]");
+  EXPECT_EQ((*elements)[2], "null");
+  EXPECT_EQ((*members)[2].value, R"("x,\\")");
+  EXPECT_FALSE(MembersOf("[]"));
+  EXPECT_FALSE(ElementsOf("{}"));
+  EXPECT_TRUE(MembersOf("{ }")->empty());
+  EXPECT_TRUE(ElementsOf("[]")->empty());
+}
+
+TEST(JsonSlices, AnyDepthIsSafe) {
+  const std::string deep = std::string(1 << 20, '[') + std::string(1 << 20, ']');
+  ASSERT_TRUE(IsJson(deep));
+  EXPECT_EQ(ElementsOf(deep)->size(), 1U);
+  EXPECT_FALSE(IsJson(std::string(1 << 20, '[')));
+}
+
+OrderedJson AnyJson(int depth) {
+  switch (*rc::gen::inRange(0, depth > 0 ? 6 : 4)) {
+    case 0:
+      return *rc::gen::arbitrary<int>();
+    case 1:
+      return *rc::gen::container<std::string>(rc::gen::elementOf(std::string("a\"\\{}[],: \n")));
+    case 2:
+      return *rc::gen::arbitrary<bool>();
+    case 3:
+      return {};
+    case 4: {
+      OrderedJson list = OrderedJson::array();
+      for (int i = *rc::gen::inRange(0, 4); i > 0; --i) list.push_back(AnyJson(depth - 1));
+      return list;
+    }
+    default: {
+      OrderedJson object = OrderedJson::object();
+      for (int i = *rc::gen::inRange(0, 4); i > 0; --i) {
+        object["k" + std::to_string(i)] = AnyJson(depth - 1);
+      }
+      return object;
+    }
+  }
+}
+
+RC_GTEST_PROP(JsonSlices, PartsAreThoseOfAParser, ()) {
+  const OrderedJson json = AnyJson(4);
+  const std::string text = json.dump(*rc::gen::elementOf(std::vector<int>{-1, 0, 2}));
+  RC_ASSERT(IsJson(text));
+  const auto members = MembersOf(text);
+  const auto elements = ElementsOf(text);
+  RC_ASSERT(members.has_value() == json.is_object());
+  RC_ASSERT(elements.has_value() == json.is_array());
+  if (members) {
+    RC_ASSERT(members->size() == json.size());
+    for (const JsonMember& member : *members) {
+      RC_ASSERT(OrderedJson::parse(member.value) == json[std::string(member.key)]);
+    }
+  }
+  if (elements) {
+    RC_ASSERT(elements->size() == json.size());
+    for (std::size_t i = 0; i < elements->size(); ++i) {
+      RC_ASSERT(OrderedJson::parse((*elements)[i]) == json[i]);
+    }
+  }
+}
+
+RC_GTEST_PROP(JsonSlices, AnyBytesAreSafe, ()) {
+  const auto text =
+      *rc::gen::container<std::string>(rc::gen::elementOf(std::string("\"\\{}[],: \n1a")));
+  static_cast<void>(MembersOf(text));
+  static_cast<void>(ElementsOf(text));
 }
 
 }  // namespace

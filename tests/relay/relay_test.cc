@@ -101,7 +101,7 @@ TEST_F(RelayTest, TheTokenIsTheRelaysAndNeverReachesARank) {
   const std::string first = "first-token-first-token";
   const std::string second = "second-token-second-token";
   ScriptedServer server;
-  const std::string file = folder_.Write("token", first + "\n");
+  const std::string file = folder_.PutSecret("token", first + "\n");
   StartRelay(server.url(), [&](RelayOptions* options) { options->server.token_file = file; });
   http::ClientOptions options;
   options.url = RelayUrl();
@@ -128,7 +128,7 @@ TEST_F(RelayTest, TheTokenIsTheRelaysAndNeverReachesARank) {
   answers.push_back(Call(&rank, "POST", "/api/v1/jobs/j/ranks", "{}"));
   EXPECT_EQ(answers.back().status, 503);
   EXPECT_THAT(answers.back().body, Mentions("--token-file"));
-  folder_.Write("token", second);
+  folder_.PutSecret("token", second);
   EXPECT_TRUE(http::Eventually([&] {
     answers.push_back(Call(&rank, "POST", "/api/v1/jobs/j/ranks", "{}"));
     return answers.back().status == 200;
@@ -285,7 +285,7 @@ TEST_F(RelayTest, ASlowServerIsAnAnswerInTime) {
 
 TEST_F(RelayTest, AServerThatClosesMidAnswerIsNoAnswer) {
   // A listener that sends half of an answer, then closes.
-  const std::string path = folder_.path() + "/upstream";
+  const std::string path = folder_.Path("upstream");
   const FileDescriptor listening = ListenAt(path, 64);
   std::atomic<bool> is_done = false;
   std::thread server([&] {
@@ -352,7 +352,7 @@ TEST(JobOwnersTest, AJobIsItsFirstUsersUntilHeHasTooMany) {
 TEST_F(RelayTest, AJobOfAnotherUserIsNotThere) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   ScriptedServer server;
-  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(folder_.Path().c_str(), 0755), 0);
   StartRelay(server.url(), [&](RelayOptions* options) {
     options->may_use = [](const UnixPeer&) { return true; };
   });
@@ -367,7 +367,7 @@ TEST_F(RelayTest, AJobOfAnotherUserIsNotThere) {
         "setpriv --reuid={0} --regid={0} --clear-groups -- curl -s -o /dev/null -w "
         "'%{{http_code}}' -X {1} -d '{{}}' --unix-socket {2}/relay/server.sock "
         "http://localhost/api/v1/jobs{3}",
-        user, method, folder_.path(), path);
+        user, method, folder_.Path(), path);
     std::FILE* const pipe = ::popen(command.c_str(), "r");
     std::array<char, 16> code{};
     const std::size_t size = std::fread(code.data(), 1, code.size(), pipe);
@@ -407,7 +407,7 @@ TEST_F(RelayTest, AnotherUserIsRefusedUnlessAllowed) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   constexpr uid_t kNobody = 65534;
   ScriptedServer server;
-  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(folder_.Path().c_str(), 0755), 0);
   for (const bool is_allowed : {false, true}) {
     StartRelay(server.url(), [&](RelayOptions* options) {
       if (is_allowed) {
@@ -415,10 +415,10 @@ TEST_F(RelayTest, AnotherUserIsRefusedUnlessAllowed) {
       }
     });
     struct stat status {};
-    ASSERT_EQ(::stat((folder_.path() + "/relay/server.sock").c_str(), &status), 0);
+    ASSERT_EQ(::stat((folder_.Path("relay/server.sock")).c_str(), &status), 0);
     EXPECT_EQ(status.st_mode & 0777, 0666U);
     const std::string command = "curl -s -o /dev/null -w '%{http_code}' --unix-socket " +
-                                folder_.path() + "/relay/server.sock http://localhost/healthz";
+                                folder_.Path("relay/server.sock http://localhost/healthz");
     const std::string as_nobody =
         "setpriv --reuid=65534 --regid=65534 --clear-groups -- sh -c \"" + command + "\"";
     std::FILE* const pipe = ::popen(as_nobody.c_str(), "r");
@@ -449,26 +449,26 @@ TEST_F(RelayTest, StoppingAnswersWhoWaits) {
   EXPECT_EQ(join.get().status, 503);
   // Sent, or told to come again.
   EXPECT_THAT(report.get().status, ::testing::AnyOf(202, 503));
-  EXPECT_NE(::access((folder_.path() + "/relay/server.sock").c_str(), F_OK), 0);
+  EXPECT_NE(::access((folder_.Path("relay/server.sock")).c_str(), F_OK), 0);
   relay_.reset();
 }
 
 TEST_F(RelayTest, OptionsThatCannotBeAreRefused) {
   RelayOptions options;
-  options.socket_path = folder_.path() + "/s";
+  options.socket_path = folder_.Path("s");
   options.server.url = "nonsense";
   auto relay = Relay::Start(options);
   ASSERT_FALSE(relay);
   EXPECT_EQ(relay.error().code, ErrorCode::kInvalidInput);
   options.server.url = "http://127.0.0.1:1";
-  options.server.token_file = folder_.path() + "/none";
+  options.server.token_file = folder_.Path("none");
   EXPECT_FALSE(Relay::Start(options));
-  options.server.token_file = folder_.Write("two", "two tokens");
+  options.server.token_file = folder_.PutSecret("two", "two tokens");
   relay = Relay::Start(options);
   ASSERT_FALSE(relay);
   EXPECT_THAT(relay.error().message, Mentions("token"));
   options.server.token_file = "";
-  options.socket_path = folder_.Write("file", "x") + "/s";
+  options.socket_path = folder_.PutSecret("file", "x") + "/s";
   EXPECT_FALSE(Relay::Start(options));
 }
 

@@ -173,7 +173,7 @@ void RelayTest::StartRelay(const std::string& url, const Change& change) {
   relay_.reset();
   RelayOptions options;
   options.server.url = url;
-  options.socket_path = folder_.path() + "/relay/server.sock";
+  options.socket_path = folder_.Path("relay/server.sock");
   options.linger_seconds = 0.05;
   if (change) change(&options);
   auto relay = Relay::Start(std::move(options));

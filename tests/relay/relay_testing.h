@@ -106,7 +106,7 @@ class RelayTest : public ::testing::Test {
   // Many at once, each on a connection of its own.
   std::vector<Answer> Plans(const std::vector<int>& ranks, std::int64_t after, int wait) const;
 
-  http::TemporaryFolder folder_;
+  TemporaryDirectory folder_;
   std::unique_ptr<Relay> relay_;
 };
 

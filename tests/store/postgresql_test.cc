@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/boot_clock.h"
+#include "common/clocks.h"
 #include "server/store/store.h"
 #include "store/facts_testing.h"
 #include "store/testing_stores.h"

@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/boot_clock.h"
+#include "common/clocks.h"
 #include "common/temporary_directory.h"
 #include "server/store/cells.h"
 #include "store/facts_testing.h"

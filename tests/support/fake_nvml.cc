@@ -21,7 +21,6 @@
 
 #include "common/mutex.h"
 #include "device/nvml/nvml.h"
-#include "device/simulated/simulated_file.h"
 #include "device/simulated/simulated_gpu.h"
 
 #define PERSEUS_FAKE_NVML_API extern "C" __attribute__((visibility("default")))

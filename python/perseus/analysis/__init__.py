@@ -31,7 +31,7 @@ class Command(NamedTuple):
     sentence: str
 
 
-# src/cli/package_commands.h has the same names, for the program where it runs alone.
+# src/cli/command_line.cc has the same names, for the program where it runs alone.
 COMMANDS: tuple[Command, ...] = (
     Command(
         "fleet emulate",

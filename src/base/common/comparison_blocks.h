@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "common/word_hash.h"
+
 namespace perseus {
 
 // Decides which iterations of a job run at default clocks, to measure what its plan saves. It
@@ -49,12 +51,8 @@ struct ComparisonBlocks {
   friend bool operator==(const ComparisonBlocks&, const ComparisonBlocks&) = default;
 
  private:
-  // One bit of a SplitMix64 hash.
   static bool IsFirst(std::int64_t cycle) {
-    std::uint64_t bits = static_cast<std::uint64_t>(cycle) + 0x9e3779b97f4a7c15U;
-    bits = (bits ^ (bits >> 30U)) * 0xbf58476d1ce4e5b9U;
-    bits = (bits ^ (bits >> 27U)) * 0x94d049bb133111ebU;
-    return ((bits ^ (bits >> 31U)) & 1U) != 0;
+    return (WordHash(0).With(static_cast<std::uint64_t>(cycle)).value() & 1U) != 0;
   }
 };
 

@@ -11,6 +11,8 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "common/numbers.h"
+
 namespace perseus {
 
 // A fault in a text, and its byte offset. Parsers use offsets; PositionOf() turns one into line and
@@ -70,6 +72,14 @@ class CsvRecords {
   BlankLines blank_lines_;
   std::deque<std::string> unescaped_;  // Cells with doubled quotes.
 };
+
+enum class Minimum { kZero, kAboveZero };
+
+// A time, energy or spread. `name` is the column's.
+Parsed<double> ParseQuantity(const CsvCell& cell, std::string_view name, Minimum minimum);
+
+// A whole number from 0 to `highest`.
+Parsed<int> ParseIndex(const CsvCell& cell, std::string_view name, int highest);
 
 }  // namespace perseus
 

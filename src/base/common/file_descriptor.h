@@ -5,6 +5,7 @@
 #define PERSEUS_COMMON_FILE_DESCRIPTOR_H_
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -47,6 +48,15 @@ inline FileDescriptor OpenFile(const std::string& path, int flags, int mode = 0)
     fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
   } while (fd < 0 && errno == EINTR);
   return FileDescriptor(fd);
+}
+
+// Whether `path` still leads to the open file. Another process may have removed or renamed it
+// before it was locked.
+inline bool LeadsTo(const std::string& path, int descriptor) {
+  struct stat by_path {};
+  struct stat by_descriptor {};
+  return ::lstat(path.c_str(), &by_path) == 0 && ::fstat(descriptor, &by_descriptor) == 0 &&
+         by_path.st_ino == by_descriptor.st_ino && by_path.st_dev == by_descriptor.st_dev;
 }
 
 // "Permission denied"; thread-safe, unlike strerror.

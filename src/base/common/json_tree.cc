@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/nearest_name.h"
+#include "common/printable.h"
 #include "common/tree.h"
 
 namespace perseus {
@@ -297,10 +298,7 @@ bool TreeBuilder::parse_error(std::size_t offset, const std::string& /*last_toke
 
 Result<TreeNode> ParseJsonTree(std::string_view text, const std::string& name,
                                ListConsumer* consumer, int max_nodes) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
-    text.remove_prefix(kByteOrderMark.size());
-  }
+  text = WithoutByteOrderMark(text);
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
     return tl::unexpected(TreeError(name, {}, "the file is empty; expected a JSON object"));
   }

@@ -6,10 +6,35 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
 
-#include "common/enum_names.h"
+#include "common/belief.h"
+#include "common/nearest_name.h"
+#include "perseus/result.h"
 
 namespace perseus {
+
+void AcceptImplausible(std::vector<Note>* notes) {
+  for (Note& note : *notes) {
+    if (note.severity == Severity::kImplausible) note.severity = Severity::kOdd;
+  }
+}
+
+Result<void> RefuseUnbelievable(const std::vector<Note>& notes, std::string_view accepting) {
+  std::vector<Note> worst;
+  for (const Note& note : notes) {
+    if (note.severity != Severity::kOdd) worst.push_back(note);
+  }
+  auto refused = RefuseNotes(worst, true);
+  if (refused) return refused;
+  std::string& text = refused.error().message;
+  text +=
+      fmt::format("{} Correct it, or {} if it is meant", text.ends_with('?') ? "" : ".", accepting);
+  return refused;
+}
+
 inline namespace v0 {
 namespace {
 

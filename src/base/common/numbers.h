@@ -4,12 +4,16 @@
 #ifndef PERSEUS_COMMON_NUMBERS_H_
 #define PERSEUS_COMMON_NUMBERS_H_
 
+#include <algorithm>
 #include <charconv>
 #include <concepts>
+#include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 // Numbers in text, the same in every locale. The number must be the whole text.
 namespace perseus {
@@ -60,6 +64,47 @@ inline constexpr UnitScale kFactorUnits[] = {{"x", 1}};
 // Parses a finite number with or without one of `units`. Up to 15 digits are exact: "1.005GHz" is
 // 1005 MHz, and not 1004.9999999999999 as from a multiplication.
 std::optional<double> ParseWithUnit(std::string_view text, std::span<const UnitScale> units);
+
+}  // namespace perseus
+
+// Numbers for messages, with as few digits as possible.
+namespace perseus {
+
+// Whether a and b differ only by rounding errors.
+bool SameButRounding(double a, double b);
+
+// `value` > 0 with six digits, or more if it would otherwise become less than `value`. For advice
+// in messages, which must work when followed.
+std::string RoundedUp(double value);
+
+// `value` with six digits, or more if it would otherwise look equal to `limit`, which is greater.
+std::string RoundedBelow(double value, double limit);
+
+// The value in the middle; of an even number the upper one of the two there, so that it is always
+// one of the values. 0: there are none.
+inline double UpperMedianOf(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// The median: of an even number, halfway between the two in the middle. 0: there are none. Reorders
+// `values`.
+template <typename T>
+double MedianOf(std::span<T> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  const double upper = *middle;
+  if (values.size() % 2 == 1) return upper;
+  const double lower = *std::max_element(values.begin(), middle);
+  return (lower + upper) / 2;
+}
+template <typename T>
+double MedianOf(std::vector<T>& values) {
+  return MedianOf(std::span<T>(values));
+}
 
 }  // namespace perseus
 

@@ -5,6 +5,7 @@
 #define PERSEUS_COMMON_PRINTABLE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -26,6 +27,26 @@ std::string PrintableJson(std::string_view json);
 
 // At most `most` characters of `text`. If it was longer, it ends with `mark` ("…").
 std::string CutTo(std::size_t most, std::string_view text, std::string_view mark);
+
+// Size in bytes of the well-formed UTF-8 character at the start of `text` (Unicode, Table 3-7); 0:
+// there is none.
+std::size_t Utf8CharacterSize(std::string_view text);
+
+// The code point of a well-formed UTF-8 character.
+std::uint32_t CodePointOf(std::string_view character);
+
+// Without the UTF-8 mark that some editors put before a text.
+std::string_view WithoutByteOrderMark(std::string_view text);
+
+// Size in bytes of the longest well-formed beginning of `text`.
+std::size_t ValidUtf8Prefix(std::string_view text);
+
+// Number of characters in `text`; a malformed byte counts as one.
+std::size_t CountCodePoints(std::string_view text);
+
+// `text` for HTML text or a quoted attribute: & < > " ' escaped, bytes that
+// are not UTF-8 replaced, control characters made spaces.
+std::string EscapeHtml(std::string_view text);
 
 }  // namespace perseus
 

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <utility>
 
+#include "common/printable.h"
 #include "common/tree.h"
-#include "common/utf8.h"
 
 // Compiled in rather than linked, without exceptions: errors are values, and
 // the library of Perseus depends on no shared library of the parser. Some
@@ -35,15 +35,6 @@ namespace {
 constexpr int kMaxKeyParts = 8;
 
 bool IsAscii(char c) { return static_cast<unsigned char>(c) < 0x80; }
-
-// The code point of a well-formed character of two to four bytes.
-std::uint32_t CodePoint(std::string_view character) {
-  auto code = static_cast<std::uint32_t>(static_cast<unsigned char>(character[0]));
-  code &= 0x7FU >> character.size();
-  for (const char c : character.substr(1))
-    code = (code << 6) | (static_cast<unsigned char>(c) & 0x3FU);
-  return code;
-}
 
 class AsciiWriter {
  public:
@@ -130,7 +121,7 @@ class AsciiWriter {
       }
       const std::size_t size = Utf8CharacterSize(content);
       if (size == 0) return Fail(at_, "the string is not valid UTF-8; save the file as UTF-8");
-      fmt::format_to(std::back_inserter(ascii_), "\\U{:08X}", CodePoint(content.substr(0, size)));
+      fmt::format_to(std::back_inserter(ascii_), "\\U{:08X}", CodePointOf(content.substr(0, size)));
       content.remove_prefix(size);
     }
     ascii_ += '"';
@@ -150,11 +141,7 @@ class AsciiWriter {
 // than eight parts (`a.b.c = 1`), because it destroys its tree recursively without a limit of
 // depth. Messages use `name` for the path.
 Result<std::string> TomlToAscii(std::string_view text, const std::string& name) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
-    text.remove_prefix(kByteOrderMark.size());
-  }
-  return AsciiWriter(text, name).Write();
+  return AsciiWriter(WithoutByteOrderMark(text), name).Write();
 }
 
 Position PositionOf(const toml::source_region& region) {

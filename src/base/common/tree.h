@@ -4,6 +4,11 @@
 #ifndef PERSEUS_COMMON_TREE_H_
 #define PERSEUS_COMMON_TREE_H_
 
+#include <cstddef>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -79,6 +84,91 @@ std::string TreePath(const TreeNode& root, const TreeNode& node);
 
 // The error "name:line:column: message".
 Error TreeError(const std::string& name, Position position, const std::string& message);
+
+class TreeCursor;
+
+// Reads typed values from a tree and keeps the first error, with its position
+// ("plan.json:12:40: ranks[3].computations[7].knob: expected ..."). After an error, every value
+// reads as the default of its type, so callers need to check for errors only at the end.
+class TreeReader {
+ public:
+  // All arguments must outlive the reader. `place` returns the path of the root if that is an
+  // element of a larger tree.
+  TreeReader(const TreeNode& root, const std::string& name,
+             const std::function<std::string()>* place = nullptr)
+      : root_(root), name_(name), place_(place) {}
+
+  TreeCursor Root();
+  bool failed() const { return error_.has_value(); }
+  const std::optional<Error>& error() const { return error_; }
+
+  // FailExpected(): "expected ..., found ..." at a node. The others: any message.
+  void FailExpected(const TreeNode& node, std::string_view expected);
+  void Fail(const TreeNode& node, std::string_view message);
+  void FailAt(Position position, const std::string& message);
+  void FailWith(Error error);
+
+ private:
+  const TreeNode& root_;
+  const std::string& name_;
+  const std::function<std::string()>* place_;
+  std::optional<Error> error_;
+};
+
+// The bounds of a number, inclusive unless said otherwise.
+struct NumberRange {
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  bool above_least = false;  // `least` itself is excluded.
+  bool below_most = false;   // `most` itself is excluded.
+};
+inline constexpr NumberRange kAnyNumber = {};
+inline constexpr NumberRange kNotNegative = {.least = 0};
+inline constexpr NumberRange kPositive = {.least = 0, .above_least = true};
+
+inline constexpr int kMaxCount = 1'000'000;  // Limit for counts of stages, microbatches, GPUs.
+
+// A node of the tree, with its reader. Cheap to copy; must not outlive its reader.
+class TreeCursor {
+ public:
+  TreeCursor(TreeReader* reader, const TreeNode* node) : reader_(reader), node_(node) {}
+
+  const TreeNode& node() const { return *node_; }
+  bool IsNumber() const { return std::holds_alternative<double>(node_->value); }
+  bool IsString() const { return std::holds_alternative<std::string>(node_->value); }
+  bool IsList() const { return std::holds_alternative<TreeNode::List>(node_->value); }
+
+  // Typed values.
+  double Number(NumberRange range = kAnyNumber) const;
+  int Integer(int least, int most = kMaxCount) const;
+  bool Bool() const;
+  std::string String() const;
+  // A number, or an array of them.
+  std::vector<double> Numbers(NumberRange range) const;
+
+  // Containers.
+  TreeCursor Get(std::string_view key) const;  // Fails if the key is missing.
+  std::optional<TreeCursor> Find(std::string_view key) const;
+  std::size_t Size() const;  // Fails if the value is not an array.
+  TreeCursor At(std::size_t index) const;
+
+  // Fails at the first key that is not one of `known`, and names the nearest.
+  void AllowOnly(std::span<const std::string_view> known) const;
+
+  // "expected `expected`, found ...".
+  void FailExpected(std::string_view expected) const { reader_->FailExpected(*node_, expected); }
+  void Fail(std::string_view message) const { reader_->Fail(*node_, message); }
+
+ private:
+  TreeCursor Nothing() const;
+  // FailExpected() for a number. Also says so if the number stands in quotes.
+  void FailNumber(std::string_view expected) const;
+
+  TreeReader* reader_;
+  const TreeNode* node_;
+};
+
+inline TreeCursor TreeReader::Root() { return {this, &root_}; }
 
 }  // namespace perseus
 

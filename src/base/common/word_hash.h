@@ -6,8 +6,16 @@
 
 #include <cstdint>
 #include <numbers>
+#include <string_view>
 
 namespace perseus {
+
+// FNV-1a, to notice damage.
+constexpr std::uint64_t Fnv1a(std::string_view bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
+  return hash;
+}
 
 // A hash of a seed and a list of words (docs/explanation/emulation.md). It is the same on every
 // machine. With() continues it cheaply with one more word.

@@ -20,10 +20,9 @@
 #include "common/nearest_name.h"
 #include "common/numbers.h"
 #include "http/client_wire.h"
-#include "http/event_parser.h"
 #include "http/listener.h"
+#include "http/message.h"
 #include "http/message_parser.h"
-#include "http/text.h"
 
 namespace perseus::http {
 

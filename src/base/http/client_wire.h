@@ -7,25 +7,21 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "common/file_descriptor.h"
+#include "http/client.h"
 #include "http/message_parser.h"
-#include "http/tls.h"
 #include "http/transport.h"
 #include "perseus/result.h"
 
 // Blocking connections for clients. Each wait ends with an answer, at a deadline, or by
 // cancellation.
 namespace perseus::http {
-
-using Deadline = std::chrono::steady_clock::time_point;
-
-// `seconds` from now.
-Deadline DeadlineIn(double seconds);
 
 // Wakes all threads that wait, permanently. Set() may be called from any thread.
 class CancelSignal {
@@ -94,6 +90,36 @@ class ClientWire {
   std::string unread_;
   std::size_t received_bytes_ = 0;
   bool deadline_passed_ = false;
+};
+
+// Opens a non-blocking socket to an endpoint, trying each address of its name in turn.
+// A name is looked up by a thread that may outlive a deadline, as the system's resolver
+// cannot be interrupted; numbers and Unix sockets need none.
+Result<FileDescriptor> ConnectSocket(const Endpoint& endpoint, Deadline deadline,
+                                     const CancelSignal& cancel);
+
+// Reads server-sent events (the HTML standard, 9.2.6) from the pieces in which they
+// arrive. `retry` fields are skipped: the caller decides when it connects again.
+class EventParser {
+ public:
+  // False: an event is longer than 16 MiB; the stream cannot be read any further.
+  bool Feed(std::string_view bytes);
+
+  // Sets the id that events have until the server sends one.
+  void set_last_id(std::string_view id) { next_.id = id; }
+
+  // The complete events; take them from the front.
+  std::deque<Event>& events() { return events_; }
+
+ private:
+  void EndLine();
+
+  std::string line_;
+  bool after_return_ = false;  // The last byte was a '\r', whose '\n' may follow.
+  bool is_first_line_ = true;
+  Event next_;
+  bool has_data_ = false;
+  std::deque<Event> events_;
 };
 
 }  // namespace perseus::http

@@ -11,9 +11,180 @@
 #include <exception>
 #include <utility>
 
-#include "http/exchange.h"
+#include "http/server.h"
+#include "http/server_core.h"
 
 namespace perseus::http {
+namespace {
+
+// Calls `f` with the connection, on its thread; with null where it closed meanwhile.
+// False: it is known to be closed, and `f` is not called.
+template <typename F>
+bool PostTo(const std::weak_ptr<ServerCore>& weak_core,
+            const std::weak_ptr<Connection>& weak_connection, F f) {
+  // In this order: the connection is within the core.
+  const std::shared_ptr<ServerCore> core = weak_core.lock();
+  if (!core) return false;
+  const std::shared_ptr<Connection> connection = weak_connection.lock();
+  if (!connection) return false;
+  boost::asio::post(connection->context(), [weak_connection, f = std::move(f)]() mutable {
+    const std::shared_ptr<Connection> self = weak_connection.lock();
+    f(self.get());
+  });
+  return true;
+}
+
+void PostGone(const std::weak_ptr<ServerCore>& weak_core, std::function<void()> gone) {
+  if (const std::shared_ptr<ServerCore> core = weak_core.lock()) {
+    core->workers.Post(std::move(gone));
+  }
+}
+
+}  // namespace
+
+Exchange::Exchange(std::weak_ptr<ServerCore> core, std::weak_ptr<Connection> connection,
+                   Origin origin)
+    : core_(std::move(core)),
+      connection_(std::move(connection)),
+      serial_(origin.serial),
+      stops_before_(origin.stops_before),
+      socket_(origin.socket) {}
+
+void Exchange::MarkGone() {
+  alive_.store(false, std::memory_order_relaxed);
+  const MutexLock lock(mutex_);
+  socket_ = -1;
+}
+
+void Exchange::MarkAnswered() {
+  answered_.store(true);
+  const MutexLock lock(mutex_);
+  socket_ = -1;
+}
+
+bool Exchange::wanted() {
+  const std::shared_ptr<ServerCore> core = core_.lock();
+  // One that never had a server, as in a fuzzer, has nobody who could leave.
+  const std::weak_ptr<ServerCore> none;
+  if (!core_.owner_before(none) && !none.owner_before(core_)) return alive();
+  if (!core || core->stops.Count() != stops_before_) return false;
+  const MutexLock lock(mutex_);
+  return socket_ >= 0 && !IsClosedByPeer(socket_);
+}
+
+Exchange::~Exchange() {
+  if (answered_.load()) return;
+  Send(ErrorResponse(500, "internal", "The server gave no answer."));
+}
+
+bool Exchange::Send(Response response) {
+  if (answered_.exchange(true) || !alive()) return false;
+  return PostTo(core_, connection_,
+                [serial = serial_, response = std::move(response)](Connection* connection) mutable {
+                  if (connection != nullptr) connection->Answer(serial, std::move(response));
+                });
+}
+
+void Exchange::AnswerAfter(double seconds, Response response) {
+  if (answered_.load() || !alive()) return;
+  PostTo(core_, connection_,
+         [serial = serial_, deadline = DeadlineIn(seconds),
+          response = std::move(response)](Connection* connection) mutable {
+           if (connection != nullptr) connection->Park(serial, deadline, std::move(response));
+         });
+}
+
+std::shared_ptr<EventStream> Exchange::StartEvents() {
+  const std::shared_ptr<ServerCore> core = core_.lock();
+  if (!core || answered_.exchange(true) || !alive()) return nullptr;
+  auto stream = std::make_shared<EventStream>(core_, connection_, core->options.max_stream_bytes);
+  const bool posted =
+      PostTo(core_, connection_, [serial = serial_, stream](Connection* connection) {
+        if (connection != nullptr) connection->StartEvents(serial, stream);
+      });
+  return posted ? stream : nullptr;
+}
+
+void Exchange::OnGone(std::function<void()> gone) {
+  if (answered_.load()) return;
+  auto shared = std::make_shared<std::function<void()>>(std::move(gone));
+  const bool posted = PostTo(
+      core_, connection_,
+      [weak = weak_from_this(), core = core_, serial = serial_, shared](Connection* connection) {
+        if (connection != nullptr) {
+          connection->SetGone(serial, std::move(*shared));
+        } else if (const std::shared_ptr<Exchange> self = weak.lock();
+                   self && !self->answered_.load()) {
+          PostGone(core, std::move(*shared));
+        }
+      });
+  if (!posted) PostGone(core_, std::move(*shared));
+}
+
+EventStream::EventStream(std::weak_ptr<ServerCore> core, std::weak_ptr<Connection> connection,
+                         std::size_t max_queued_bytes)
+    : core_(std::move(core)),
+      connection_(std::move(connection)),
+      max_queued_bytes_(max_queued_bytes) {}
+
+bool EventStream::Send(std::string_view event_name, std::string_view data, std::string_view id) {
+  return Send(std::make_shared<const std::string>(Format(event_name, data, id)));
+}
+
+bool EventStream::Send(std::shared_ptr<const std::string> formatted) {
+  if (!alive()) return false;
+  const std::size_t size = formatted->size();
+  if (queued_bytes_.fetch_add(size, std::memory_order_relaxed) + size > max_queued_bytes_) {
+    if (alive_.exchange(false)) {
+      PostTo(core_, connection_, [](Connection* connection) {
+        if (connection != nullptr) connection->DropStream();
+      });
+    }
+    return false;
+  }
+  return PostTo(core_, connection_,
+                [formatted = std::move(formatted)](Connection* connection) mutable {
+                  if (connection != nullptr) connection->QueueEvent(std::move(formatted));
+                });
+}
+
+bool EventStream::SendFirst(std::string_view event_name, std::string_view data,
+                            std::string_view id) {
+  auto formatted = std::make_shared<const std::string>(Format(event_name, data, id));
+  max_queued_bytes_.fetch_add(formatted->size(), std::memory_order_relaxed);
+  return Send(std::move(formatted));
+}
+
+void EventStream::Close() {
+  if (!alive_.exchange(false)) return;
+  PostTo(core_, connection_, [](Connection* connection) {
+    if (connection != nullptr) connection->EndStream();
+  });
+}
+
+void EventStream::OnGone(std::function<void()> gone) {
+  auto shared = std::make_shared<std::function<void()>>(std::move(gone));
+  const bool posted = PostTo(core_, connection_, [core = core_, shared](Connection* connection) {
+    if (connection != nullptr) {
+      connection->SetStreamGone(std::move(*shared));
+    } else {
+      PostGone(core, std::move(*shared));
+    }
+  });
+  if (!posted) PostGone(core_, std::move(*shared));
+}
+
+Responder::Responder(std::shared_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
+
+bool Responder::Send(Response response) const { return exchange_->Send(std::move(response)); }
+void Responder::AnswerAfter(double seconds, Response response) const {
+  exchange_->AnswerAfter(seconds, std::move(response));
+}
+std::shared_ptr<EventStream> Responder::StartEvents() const { return exchange_->StartEvents(); }
+bool Responder::alive() const { return exchange_->alive(); }
+bool Responder::wanted() const { return exchange_->wanted(); }
+void Responder::OnGone(std::function<void()> gone) const { exchange_->OnGone(std::move(gone)); }
+
 namespace {
 
 // Reads of one connection before others have their turn.
@@ -61,12 +232,6 @@ Connection::~Connection() {
   if (state_ != State::kClosed) waiter_.release();  // The transport owns the socket.
 }
 
-void Connection::SetDeadline(double seconds) {
-  deadline_ =
-      SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(
-                               std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e6)));
-}
-
 void Connection::Start() {
   index_ = loop_->connections.size();
   loop_->connections.push_back(shared_from_this());
@@ -110,9 +275,8 @@ void Connection::Close() {
 void Connection::EndExchange(bool client_is_gone) {
   if (parked_answer_) --core_->counters.parked_now;
   parked_answer_.reset();
-  if (stream_) {
-    stream_->MarkGone();
-    stream_.reset();
+  if (std::exchange(has_stream_, false)) {
+    if (const std::shared_ptr<EventStream> stream = stream_.lock()) stream->MarkGone();
     --core_->counters.streams_now;
   }
   if (const std::shared_ptr<Exchange> exchange = exchange_.lock()) {
@@ -470,7 +634,8 @@ void Connection::OnWritten() {
   out_body_.reset();
   out_offset_ = 0;
   if (state_ == State::kStreaming) {
-    if (stream_) stream_->MarkSent(std::exchange(batch_bytes_, 0));
+    const std::size_t sent = std::exchange(batch_bytes_, 0);
+    if (const std::shared_ptr<EventStream> stream = stream_.lock()) stream->MarkSent(sent);
     return WriteEvents();
   }
   FinishAnswer();
@@ -515,7 +680,7 @@ void Connection::Linger() {
   ReadSoon();
 }
 
-void Connection::StartEvents(std::uint64_t serial, std::shared_ptr<EventStreamCore> stream) {
+void Connection::StartEvents(std::uint64_t serial, const std::shared_ptr<EventStream>& stream) {
   if (state_ != State::kWorking || serial != serial_ || core_->is_stopping()) {
     stream->MarkGone();
     if (state_ == State::kWorking && serial == serial_) {
@@ -526,7 +691,8 @@ void Connection::StartEvents(std::uint64_t serial, std::shared_ptr<EventStreamCo
   EndExchange(/*client_is_gone=*/false);
   state_ = State::kStreaming;
   keep_alive_ = false;
-  stream_ = std::move(stream);
+  stream_ = stream;
+  has_stream_ = true;
   ++core_->counters.streams_now;
   Response response;
   response.content_type = "text/event-stream";
@@ -559,7 +725,7 @@ void Connection::QueueEvent(std::shared_ptr<const std::string> formatted) {
 void Connection::EndStream() {
   if (state_ != State::kStreaming || stream_ends_) return;
   stream_ends_ = true;
-  if (stream_) stream_->MarkGone();
+  if (const std::shared_ptr<EventStream> stream = stream_.lock()) stream->MarkGone();
   if (out_head_.empty()) WriteEvents();
 }
 
@@ -573,9 +739,7 @@ void Connection::DropStream() {
 void Connection::WriteEvents() {
   if (events_.empty()) {
     if (!stream_ends_) {
-      heartbeat_ =
-          SteadyClock::now() + std::chrono::duration_cast<SteadyClock::duration>(
-                                   std::chrono::duration<double>(core_->options.heartbeat_seconds));
+      heartbeat_ = DeadlineIn(core_->options.heartbeat_seconds);
       return ArmRead();
     }
     if (!is_chunked_ || is_head_) return FinishAnswer();

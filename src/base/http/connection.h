@@ -4,6 +4,7 @@
 #ifndef PERSEUS_HTTP_CONNECTION_H_
 #define PERSEUS_HTTP_CONNECTION_H_
 
+#include <atomic>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -15,16 +16,55 @@
 #include <string_view>
 #include <vector>
 
+#include "common/mutex.h"
 #include "http/admission.h"
+#include "http/message.h"
 #include "http/message_parser.h"
-#include "http/response_head.h"
 #include "http/server_core.h"
 #include "http/transport.h"
 
 namespace perseus::http {
 
-class Exchange;
-class EventStreamCore;
+class Connection;
+class EventStream;
+class ServerCore;
+
+// Passes the answer to one request from other threads to the IO thread of its connection. Answers
+// 500 if it is destroyed without an answer. Thread-safe.
+class Exchange : public std::enable_shared_from_this<Exchange> {
+ public:
+  struct Origin {
+    std::uint64_t serial;  // Of the request on its connection.
+    int socket;
+    std::uint64_t stops_before;  // Count of stops of the process before the request was sent.
+  };
+  Exchange(std::weak_ptr<ServerCore> core, std::weak_ptr<Connection> connection, Origin origin);
+  ~Exchange();
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  bool Send(Response response);
+  void AnswerAfter(double seconds, Response response);
+  std::shared_ptr<EventStream> StartEvents();
+  void OnGone(std::function<void()> gone);
+
+  bool alive() const { return alive_.load(std::memory_order_relaxed); }
+  bool wanted();
+  // To be called by the connection. MarkGone(): the client has disconnected. MarkAnswered(): the
+  // connection has answered without this object. The socket may be closed after that.
+  void MarkGone();
+  void MarkAnswered();
+
+ private:
+  std::weak_ptr<ServerCore> core_;
+  std::weak_ptr<Connection> connection_;
+  const std::uint64_t serial_;
+  const std::uint64_t stops_before_;
+  Mutex mutex_;                            // The socket is open while it is held.
+  int socket_ PERSEUS_GUARDED_BY(mutex_);  // -1: no longer known.
+  std::atomic<bool> answered_ = false;
+  std::atomic<bool> alive_ = true;
+};
 
 // One client's connection. It reads a request, passes it to a worker, writes the answer, and reads
 // the next. All this runs on the thread of its loop. A waiting connection needs little memory: it
@@ -57,10 +97,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // To be called by an Exchange. No effect unless `serial` is that of the present request.
   void Answer(std::uint64_t serial, Response response);
   void Park(std::uint64_t serial, SteadyClock::time_point deadline, Response response);
-  void StartEvents(std::uint64_t serial, std::shared_ptr<EventStreamCore> stream);
+  void StartEvents(std::uint64_t serial, const std::shared_ptr<EventStream>& stream);
   void SetGone(std::uint64_t serial, std::function<void()> gone);
 
-  // To be called by an EventStreamCore.
+  // To be called by an EventStream.
   void QueueEvent(std::shared_ptr<const std::string> formatted);
   void EndStream();
   void DropStream();
@@ -97,7 +137,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   };
   struct Job;
 
-  // Reading: connection.cc.
   void OnHandshake();
   void OnReadable();
   void ArmRead();
@@ -112,7 +151,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   static void Run(ServerCore* core, const Job& job);
   void Refuse(int status, std::string_view message);
 
-  // Writing: connection_write.cc.
   void ArmWrite();
   void OnWritable();
   void Respond(Response response, bool keep_alive);
@@ -125,7 +163,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void LogAnswer();
   void EndExchange(bool client_is_gone);
 
-  void SetDeadline(double seconds);
+  void SetDeadline(double seconds) { deadline_ = DeadlineIn(seconds); }
 
   ServerCore* core_;
   IoLoop* loop_;
@@ -166,7 +204,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   int status_ = 0;
   std::uint64_t sent_bytes_ = 0;
 
-  std::shared_ptr<EventStreamCore> stream_;
+  std::weak_ptr<EventStream> stream_;
+  bool has_stream_ = false;
   std::deque<std::shared_ptr<const std::string>> events_;
   std::size_t batch_bytes_ = 0;
   bool is_chunked_ = false, stream_ends_ = false;

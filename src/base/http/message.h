@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,16 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+// Helpers for header texts. They treat only ASCII letters as letters.
+namespace perseus::http {
+
+bool SameIgnoringCase(std::string_view a, std::string_view b);
+
+// '0' to '9', 'a' to 'f', 'A' to 'F': 0 to 15; -1 for others.
+int HexDigit(char c);
+
+}  // namespace perseus::http
 
 // Requests and responses of HTTP (RFC 9110). Plain values.
 namespace perseus::http {
@@ -88,6 +99,25 @@ std::string_view ErrorCodeOf(int status);
 
 // "Not Found" for 404; "" for unknown statuses.
 std::string_view ReasonPhrase(int status);
+
+// How the end of a body is marked.
+enum class BodyFraming : std::uint8_t { kLength, kChunked, kUntilClose };
+
+struct ResponseFraming {
+  BodyFraming body = BodyFraming::kLength;
+  bool keep_alive = true;
+  bool is_http_1_1 = true;  // Version of the request.
+};
+
+// Whether a response of this status may have a body.
+bool MayHaveBody(int status);
+
+// Status line and headers, with the empty line. `date` is HttpDate()'s.
+std::string FormatHead(const Response& response, const ResponseFraming& framing,
+                       const std::string& date);
+
+// "Sun, 06 Nov 1994 08:49:37 GMT".
+std::string HttpDate(std::time_t time);
 
 }  // namespace perseus::http
 

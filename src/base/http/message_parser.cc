@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-#include "http/text.h"
+#include "http/message.h"
 
 // Not without a name: MessageParser::Impl is made of these.
 namespace perseus::http::grammar {

@@ -4,6 +4,7 @@
 #ifndef PERSEUS_HTTP_SERVER_H_
 #define PERSEUS_HTTP_SERVER_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -22,16 +23,17 @@
 // occupies no thread. docs/reference/http.md explains the limits.
 namespace perseus::http {
 
-class Exchange;         // One request and its answer; private to the engine.
-class EventStreamCore;  // Likewise, of a stream.
+class Connection;
+class Exchange;  // One request and its answer; private to the engine.
 class ServerCore;
 
 // Server-sent events (the HTML standard, 9.2) to one client. The stream ends when the last pointer
 // to it is destroyed, on Close(), and when the server stops; clients then reconnect. Thread-safe.
 class EventStream {
  public:
-  explicit EventStream(std::shared_ptr<EventStreamCore> core);
-  ~EventStream();
+  EventStream(std::weak_ptr<ServerCore> core, std::weak_ptr<Connection> connection,
+              std::size_t max_queued_bytes);
+  ~EventStream() { Close(); }
   EventStream(const EventStream&) = delete;
   EventStream& operator=(const EventStream&) = delete;
 
@@ -49,12 +51,21 @@ class EventStream {
                             std::string_view id = {});
 
   void Close();
-  bool alive() const;
+  bool alive() const { return alive_.load(std::memory_order_relaxed); }
   // As Responder::OnGone.
   void OnGone(std::function<void()> gone);
 
  private:
-  std::shared_ptr<EventStreamCore> core_;
+  friend class Connection;
+  // To be called by the connection: the stream has ended; `bytes` were sent.
+  void MarkGone() { alive_.store(false, std::memory_order_relaxed); }
+  void MarkSent(std::size_t bytes) { queued_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+  std::weak_ptr<ServerCore> core_;
+  std::weak_ptr<Connection> connection_;
+  std::atomic<std::size_t> max_queued_bytes_;
+  std::atomic<std::size_t> queued_bytes_ = 0;
+  std::atomic<bool> alive_ = true;
 };
 
 // Answers one request, from any thread, at once or (for a long poll) later. Copies answer the same

@@ -13,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,19 +22,84 @@
 #include <thread>
 #include <vector>
 
+#include "common/clocks.h"
 #include "common/mutex.h"
+#include "http/admission.h"
 #include "http/listener.h"
-#include "http/router.h"
-#include "http/server.h"
-#include "http/stop_detector.h"
-#include "http/tls.h"
-#include "http/tokens.h"
-#include "http/worker_pool.h"
+#include "http/transport.h"
 
 namespace perseus::http {
 
+// Starts a thread that blocks all signals, so that the program's other threads receive them.
+std::thread QuietThread(std::function<void()> run);
+
+// Runs functions in the order in which they came, several at a time. Thread-safe.
+class WorkerPool {
+ public:
+  explicit WorkerPool(int threads);
+  ~WorkerPool();  // Calls Stop().
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  // Never blocks. After Stop() `f` is dropped. `f` must not throw.
+  void Post(std::function<void()> f);
+
+  // Drops waiting functions and waits for running ones. Must not be called from one of them.
+  void Stop();
+
+ private:
+  void Run();
+
+  Mutex mutex_;
+  ConditionVariable filled_;
+  std::deque<std::function<void()>> queue_ PERSEUS_GUARDED_BY(mutex_);
+  bool stopped_ PERSEUS_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_;
+};
+
+// Detects stops: times in which this process did not run because of SIGSTOP, or because the machine
+// stalled or slept. After a stop, clients may have given up on requests that they sent before it. A
+// thread notes the time several times a second; a gap between two notes is a stop. Thread-safe,
+// except Start() and Stop().
+class StopDetector {
+ public:
+  // Shorter gaps do not count: they also occur on a busy machine.
+  static constexpr std::int64_t kShortestNs = 2'000'000'000;
+
+  // Advances also while the process is stopped or the machine sleeps.
+  static std::int64_t BootTimeNs() { return BootClock::now().time_since_epoch().count(); }
+
+  explicit StopDetector(std::function<std::int64_t()> now_ns = BootTimeNs);
+  ~StopDetector() { Stop(); }
+  StopDetector(const StopDetector&) = delete;
+  StopDetector& operator=(const StopDetector&) = delete;
+
+  void Start();
+  void Stop();
+
+  // Number of stops until now, including one that the thread has not noticed yet.
+  std::uint64_t Count();
+  // Length of the latest stop.
+  double last_seconds() const { return 1e-9 * static_cast<double>(last_ns_.load()); }
+
+  // Notes the time; the thread calls this.
+  void Beat();
+
+ private:
+  void Note(std::int64_t now_ns);
+
+  const std::function<std::int64_t()> now_ns_;
+  std::atomic<std::int64_t> beat_ns_;
+  std::atomic<std::int64_t> last_ns_ = 0;
+  std::atomic<std::uint64_t> count_ = 0;
+
+  Mutex mutex_;
+  ConditionVariable stop_;
+  bool stopping_ PERSEUS_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
 class Connection;
-using SteadyClock = std::chrono::steady_clock;
 
 // How often the deadlines of connections are checked.
 inline constexpr std::chrono::milliseconds kTick{250};

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "common/nearest_name.h"
-#include "common/utf8.h"
-#include "http/text.h"
+#include "common/printable.h"
+#include "http/message.h"
 
 namespace perseus::http {
 namespace {

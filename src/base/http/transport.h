@@ -4,15 +4,26 @@
 #ifndef PERSEUS_HTTP_TRANSPORT_H_
 #define PERSEUS_HTTP_TRANSPORT_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/file_descriptor.h"
+#include "perseus/result.h"
 
 namespace perseus::http {
+
+using SteadyClock = std::chrono::steady_clock;
+using Deadline = SteadyClock::time_point;
+
+// Beyond 1e6 s nothing is waited for anyway, and what is no number becomes 0.
+SteadyClock::duration ToDuration(double seconds);
+// `seconds` from now.
+inline Deadline DeadlineIn(double seconds) { return SteadyClock::now() + ToDuration(seconds); }
 
 struct IoResult {
   enum class What : std::uint8_t {
@@ -50,6 +61,43 @@ bool IsClosedByPeer(int socket);
 
 // `socket` must be non-blocking.
 std::unique_ptr<Transport> PlainTransport(FileDescriptor socket);
+
+// Reads a file that holds a secret. Refuses a file that users other than its owner and group may
+// read, or that users other than its owner may write. (Group access is needed for systemd's
+// credentials and for files of root:perseus with mode 0640.) Messages begin with `what`: "The token
+// file".
+Result<std::string> ReadSecretFile(const std::string& path, const std::string& what,
+                                   std::size_t max_bytes);
+
+}  // namespace perseus::http
+
+struct ssl_ctx_st;
+
+namespace perseus::http {
+
+// The TLS settings that connections of a server or client share: TLS 1.2 or later, by OpenSSL.
+// Immutable, so thread-safe. Connections may outlive it.
+class TlsContext {
+ public:
+  // Loads PEM files: the certificate with its chain, and its key, which only owner and group may
+  // read. Refuses a key that does not fit the certificate or needs a passphrase, and a certificate
+  // that is not valid today.
+  static Result<TlsContext> ForServer(const std::string& certificate_file,
+                                      const std::string& key_file);
+  // "": the system's certificates.
+  static Result<TlsContext> ForClient(const std::string& ca_file);
+
+  // When the server's certificate expires, in seconds since 1970. Only of ForServer().
+  double expires_at_seconds() const;
+  // Null: out of memory.
+  std::unique_ptr<Transport> Accept(FileDescriptor socket) const;
+  // The handshake fails unless the server's certificate is for `host`, a name or an IP address.
+  std::unique_ptr<Transport> Connect(FileDescriptor socket, const std::string& host) const;
+
+ private:
+  explicit TlsContext(std::shared_ptr<ssl_ctx_st> context) : context_(std::move(context)) {}
+  std::shared_ptr<ssl_ctx_st> context_;
+};
 
 }  // namespace perseus::http
 

@@ -30,6 +30,11 @@ prometheus::MetricFamily BuildInfo(const char* name, Labels labels = {});
 // Prometheus' text format, version 0.0.4. Families without values are left out.
 std::string Text(Families families);
 
+// The figures of this process under the names of Prometheus' own libraries
+// (process_cpu_seconds_total and others), of which prometheus-cpp has none. Figures that /proc
+// lacks are left out.
+Families ProcessFamilies();
+
 }  // namespace perseus::metrics
 
 #endif  // PERSEUS_METRICS_FAMILIES_H_

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/framework/server_flags.h"
+#include "cli/framework/value_parsers.h"
 #include "common/labels.h"
 #include "perseus/result.h"
 #include "server/ops/serve.h"

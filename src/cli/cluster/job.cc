@@ -21,7 +21,6 @@
 #include "cli/cluster/job_text.h"
 #include "cli/cluster/json_values.h"
 #include "cli/cluster/server_client.h"
-#include "cli/command_options.h"
 #include "cli/commands.h"
 #include "cli/framework/table.h"
 #include "cli/framework/terminal.h"
@@ -190,7 +189,7 @@ void AddServerOptions(CommandParser* parser, ServerFlags* flags, const std::stri
 void AddJobCommand(CommandParser* parser, Invocation* invocation) {
   JobClientFlags* flags = &invocation->job_client;
   parser->AddCommand(
-      Command::kJob, "job",
+      "job",
       "Manage the jobs of a server.\n\nJOB is the id, the name or the client key of a job. The "
       "server is that of --server, else of PERSEUS_SERVER, else http://127.0.0.1:7787. The token "
       "is in the file of --token-file, else of PERSEUS_TOKEN_FILE.",

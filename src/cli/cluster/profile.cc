@@ -22,7 +22,6 @@
 #include "cli/cluster/json_values.h"
 #include "cli/cluster/profile_comparison.h"
 #include "cli/cluster/server_client.h"
-#include "cli/command_options.h"
 #include "cli/commands.h"
 #include "cli/framework/table.h"
 #include "common/file.h"
@@ -33,7 +32,7 @@ namespace perseus::cli {
 
 void AddProfileCommand(CommandParser* parser, Invocation* invocation) {
   ProfileFlags* flags = &invocation->profile;
-  parser->AddCommand(Command::kProfile, "profile",
+  parser->AddCommand("profile",
                      "Manage the profiles that jobs measured and a server keeps.\n\nA job with a "
                      "label for its model (perseus job create --model) takes over the profile of "
                      "an earlier job with the same label, layout and GPUs. The server is that of "

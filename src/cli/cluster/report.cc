@@ -19,7 +19,6 @@
 #include "cli/cluster/job_text.h"
 #include "cli/cluster/json_values.h"
 #include "cli/cluster/server_client.h"
-#include "cli/command_options.h"
 #include "cli/commands.h"
 #include "cli/framework/table.h"
 #include "cli/framework/terminal.h"
@@ -93,7 +92,7 @@ Result<When> ParseWhen(std::string_view text) {
 
 void AddReportCommand(CommandParser* parser, Invocation* invocation) {
   ReportFlags* flags = &invocation->report;
-  parser->AddCommand(Command::kReport, "report",
+  parser->AddCommand("report",
                      "Report what the jobs of a server used.\n\nThe server is that of --server, "
                      "else of PERSEUS_SERVER, else http://127.0.0.1:7787. The token is in the file "
                      "of --token-file, else of PERSEUS_TOKEN_FILE.",

@@ -20,21 +20,19 @@
 #include <vector>
 
 #include "cli/cluster/flags.h"
-#include "cli/command_options.h"
 #include "cli/commands.h"
 #include "cli/framework/terminal.h"
 #include "cli/framework/value_parsers.h"
 #include "common/file.h"
 #include "common/numbers.h"
 #include "common/tree.h"
-#include "common/tree_reader.h"
 #include "server/api/api.h"
 
 namespace perseus::cli {
 
 void AddServeCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
-      Command::kServe, "serve",
+      "serve",
       "Run the server: jobs, ranks, plans, stragglers.\n\nRanks join a job and get its plan, and "
       "every new version of the plan. If the job has no profile, the ranks measure one first. If "
       "one pipeline becomes slow, the others get slower plans, which save energy. If the server is "

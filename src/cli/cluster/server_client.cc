@@ -17,7 +17,7 @@
 #include <thread>
 #include <utility>
 
-#include "cli/framework/option_data.h"
+#include "cli/framework/command_parser.h"
 #include "cli/framework/table.h"
 #include "cli/framework/terminal.h"
 #include "common/json_text.h"

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/framework/server_flags.h"
+#include "cli/framework/value_parsers.h"
 #include "http/client.h"
 #include "perseus/result.h"
 

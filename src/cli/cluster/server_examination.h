@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/framework/findings.h"
-#include "cli/framework/server_flags.h"
+#include "cli/framework/table.h"
 #include "cli/framework/terminal.h"
+#include "cli/framework/value_parsers.h"
 #include "perseus/result.h"
 
 namespace perseus::cli {

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "cli/cluster/flags.h"
-#include "cli/command_options.h"
 #include "cli/commands.h"
 #include "cli/framework/table.h"
 #include "cli/framework/terminal.h"
@@ -20,7 +19,7 @@ namespace perseus::cli {
 void AddStoreCommand(CommandParser* parser, Invocation* invocation) {
   StoreFlags* flags = &invocation->store;
   parser->AddCommand(
-      Command::kStore, "store",
+      "store",
       "Copy what a server stores.\n\nA store is named as 'perseus serve --store' names it: "
       "sqlite:FILE or postgresql://USER@HOST/DATABASE.",
       {{"move from a file to PostgreSQL",

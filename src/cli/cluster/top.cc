@@ -25,7 +25,6 @@
 #include "cli/cluster/job_text.h"
 #include "cli/cluster/json_values.h"
 #include "cli/cluster/server_client.h"
-#include "cli/command_options.h"
 #include "cli/commands.h"
 #include "cli/framework/table.h"
 #include "cli/framework/terminal.h"
@@ -49,7 +48,7 @@ std::string TopTable(const nlohmann::ordered_json& jobs, const Style& style, dou
 void AddTopCommand(CommandParser* parser, Invocation* invocation) {
   TopFlags* flags = &invocation->top;
   parser->AddCommand(
-      Command::kTop, "top",
+      "top",
       "Show all jobs of a server in one table: what they draw, and what they save.\n\nOn a "
       "terminal the table is drawn anew every two seconds, until Ctrl-C. Elsewhere it is printed "
       "once. Time and watts are those of the last iterations that the ranks reported; they are "

@@ -29,10 +29,10 @@
 
 #include "cli/demo/modelled_profile.h"
 #include "cli/demo/trainer.h"
+#include "common/clocks.h"
 #include "common/file.h"
 #include "common/file_descriptor.h"
 #include "common/json_text.h"
-#include "common/monotonic_clock.h"
 #include "common/unix_socket.h"
 #include "device/simulated/simulated_gpu.h"
 #include "http/client.h"

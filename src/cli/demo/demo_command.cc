@@ -1,6 +1,8 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "cli/demo/demo_command.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -14,13 +16,10 @@
 #include <string_view>
 #include <system_error>
 
-#include "cli/command_options.h"
 #include "cli/commands.h"
 #include "cli/demo/demo.h"
-#include "cli/demo/demo_text.h"
 #include "cli/framework/table.h"
 #include "cli/framework/value_parsers.h"
-#include "common/median.h"
 #include "common/numbers.h"
 #include "common/printable.h"
 #include "common/signal_hold.h"
@@ -29,7 +28,7 @@ namespace perseus::cli {
 
 void AddDemoCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
-      Command::kDemo, "demo",
+      "demo",
       "Show the whole system at work on this machine, without a GPU.\n\n"
       "Starts a server, an agent on eight simulated GPUs, and a modelled GPT-3 job of 2 pipelines "
       "x "

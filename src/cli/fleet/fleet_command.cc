@@ -20,10 +20,9 @@
 
 #include "cli/cluster/json_values.h"
 #include "cli/cluster/server_client.h"
-#include "cli/command_options.h"
 #include "cli/commands.h"
 #include "cli/fleet/fleet_summary.h"
-#include "cli/framework/outputs.h"
+#include "cli/framework/terminal.h"
 #include "cli/framework/value_parsers.h"
 #include "cli/planning/plan.h"
 #include "common/belief.h"
@@ -357,7 +356,7 @@ Result<Printout> RunFleet(const FleetFlags& flags, const Style& style) {
 }
 
 void AddFleetCommand(CommandParser* parser, Invocation* invocation) {
-  parser->AddCommand(Command::kFleet, "fleet",
+  parser->AddCommand("fleet",
                      "Divide the power of a site among its jobs, simulated: no GPU is touched.",
                      {{"what each job gets of a budget", "perseus fleet plan site.toml"},
                       {"what each job can do", "perseus fleet curves site.toml"}});

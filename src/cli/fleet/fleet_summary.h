@@ -4,6 +4,7 @@
 #ifndef PERSEUS_CLI_FLEET_FLEET_SUMMARY_H_
 #define PERSEUS_CLI_FLEET_FLEET_SUMMARY_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 

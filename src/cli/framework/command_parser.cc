@@ -15,8 +15,8 @@
 namespace perseus::cli {
 
 struct CommandParser::Node {
-  std::string title;  // As it is typed: "perseus job straggler set".
-  Command command{};
+  std::string title;    // As it is typed: "perseus job straggler set".
+  std::string command;  // The first word of the title after the program.
   CLI::App app;
   std::function<void()> chosen;  // Empty: nobody asks.
   std::vector<ExampleData> examples;
@@ -124,10 +124,10 @@ CommandParser::Node* CommandParser::AddNode(Node* parent, const std::string& nam
   return newest_;
 }
 
-void CommandParser::AddCommand(Command command, const std::string& name,
-                               const std::string& description, std::vector<ExampleData> examples) {
+void CommandParser::AddCommand(const std::string& name, const std::string& description,
+                               std::vector<ExampleData> examples) {
   newest_command_ = AddNode(root_.get(), name, description, std::move(examples));
-  newest_command_->command = command;
+  newest_command_->command = name;
 }
 
 void CommandParser::AddAction(std::string* target, const std::string& name,

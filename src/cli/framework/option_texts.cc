@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/framework/option_data.h"
+#include "cli/framework/command_parser.h"
 #include "cli/framework/table.h"
 
 namespace perseus::cli {

@@ -6,9 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "cli/framework/terminal.h"
 
 namespace perseus::cli {
 
@@ -54,6 +57,28 @@ std::string FormatJoules(double joules);                        // 20,332.1 J, 1
 std::string FormatWatts(double watts);                          // 1,286.4 W
 std::string FormatPercent(double percent, int decimals);        // 13.32 %
 std::string FormatSignedPercent(double percent, int decimals);  // +1.00 %
+
+enum class FindingLevel : std::uint8_t {
+  kOk,
+  kNote,     // Good to know.
+  kWarning,  // It works, but less well.
+  kFault,    // Why it does not.
+};
+
+// One thing that was looked at.
+struct Finding {
+  FindingLevel level = FindingLevel::kOk;
+  std::string about;    // "driver", "GPU 3", ...
+  std::string message;  // A sentence.
+  std::string fix;      // What to do; empty where nothing is to be done.
+};
+
+long long CountOfLevel(const std::vector<Finding>& findings, FindingLevel level);
+
+// For people: a paragraph each.
+std::string FormatFindings(const std::vector<Finding>& findings, const Style& style);
+// For programs: objects with level, about, message and fix.
+nlohmann::ordered_json FindingsJson(const std::vector<Finding>& findings);
 
 }  // namespace perseus::cli
 

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <string>
 
@@ -121,6 +122,22 @@ Result<std::vector<double>> ParseWatts(std::string_view text) {
 
 Result<std::vector<double>> ParseDurations(std::string_view text) {
   return ParseList<double>(text, ParseDuration);
+}
+
+namespace {
+
+void FillFromEnvironment(std::string* text, const char* name) {
+  const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread.
+  if (text->empty() && value != nullptr) *text = value;
+}
+
+}  // namespace
+
+ServerFlags WithEnvironment(ServerFlags flags) {
+  FillFromEnvironment(&flags.server, "PERSEUS_SERVER");
+  FillFromEnvironment(&flags.token_file, "PERSEUS_TOKEN_FILE");
+  FillFromEnvironment(&flags.ca_file, "PERSEUS_CA_FILE");
+  return flags;
 }
 
 }  // namespace perseus::cli

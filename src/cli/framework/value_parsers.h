@@ -53,6 +53,16 @@ Result<double> ParseCarbon(std::string_view text);
 Result<std::vector<double>> ParseWatts(std::string_view text);
 Result<std::vector<double>> ParseDurations(std::string_view text);
 
+// Which server, and as whom; what is empty comes from the environment.
+struct ServerFlags {
+  std::string server;      // URL; or PERSEUS_SERVER, or this machine.
+  std::string token_file;  // Holds one token; or PERSEUS_TOKEN_FILE, or none.
+  std::string ca_file;     // To trust; or PERSEUS_CA_FILE, or the system's.
+};
+
+// Fills empty flags from the environment.
+ServerFlags WithEnvironment(ServerFlags flags);
+
 }  // namespace perseus::cli
 
 #endif  // PERSEUS_CLI_FRAMEWORK_VALUE_PARSERS_H_

@@ -22,7 +22,6 @@
 
 #include "agent/protocol.h"
 #include "agent/release.h"
-#include "cli/command_options.h"
 #include "cli/commands.h"
 #include "cli/framework/table.h"
 #include "cli/framework/value_parsers.h"
@@ -458,7 +457,7 @@ Result<Printout> RunAgent(const AgentFlags& flags, const Style& style) {
 }
 void AddAgentCommand(CommandParser* parser, Invocation* invocation) {
   AgentFlags* flags = &invocation->agent;
-  parser->AddCommand(Command::kAgent, "agent",
+  parser->AddCommand("agent",
                      "Set the clocks of a node's GPUs for its trainers.\n\nThe agent runs as root, "
                      "so that trainers need no privilege. The relay passes requests of ranks to "
                      "the server and needs no privilege, either.",

@@ -22,9 +22,7 @@
 
 #include "agent/protocol.h"
 #include "cli/cluster/server_examination.h"
-#include "cli/command_options.h"
 #include "cli/commands.h"
-#include "cli/framework/findings.h"
 #include "cli/framework/table.h"
 #include "cli/framework/value_parsers.h"
 #include "common/json_text.h"
@@ -434,7 +432,7 @@ void AddNodeOptions(CommandParser* parser, std::string* driver, std::string* age
 
 void AddDoctorCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
-      Command::kDoctor, "doctor",
+      "doctor",
       "Check whether this node's GPUs can follow a plan, or whether a server is well.\n\nOn a "
       "node: looks for the driver, the right to set clocks, an agent, and whatever else changes "
       "the GPUs' clocks (power limits, power profiles, throttling). Measures how often their "

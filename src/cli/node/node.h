@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/framework/server_flags.h"
+#include "cli/framework/value_parsers.h"
 #include "perseus/result.h"
 
 namespace perseus::agent {

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/command_options.h"
 #include "cli/commands.h"
 #include "cli/framework/table.h"
 #include "cli/planning/job.h"
@@ -25,7 +24,7 @@ namespace perseus::cli {
 
 void AddCheckCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
-      Command::kCheck, "check",
+      "check",
       "Find wrong units and odd figures in a profile or a job, without planning.\n\nFinds, for "
       "example, times in milliseconds, energies in millijoules or of several GPUs, and clocks in "
       "GHz. Every other command prints the same notes before its figures. If you give a schedule, "

@@ -21,9 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/command_options.h"
 #include "cli/commands.h"
-#include "cli/framework/outputs.h"
 #include "cli/framework/table.h"
 #include "cli/framework/terminal.h"
 #include "cli/planning/checked_plan.h"
@@ -708,7 +706,7 @@ std::string FrontiersHtml(const std::vector<NamedFrontier>& frontiers) {
 
 void AddDiffCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
-      Command::kDiff, "diff",
+      "diff",
       "Show what changes from one plan of a job to another one.\n\nReads two plan.json files that "
       "`perseus plan -o` wrote (or their folders), and shows iteration time, energy, saving and "
       "changes of clock of both, the stages and ranks whose clocks differ, and whether profile, "

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/command_options.h"
 #include "cli/commands.h"
 #include "cli/framework/table.h"
 #include "cli/planning/checked_plan.h"
@@ -27,7 +26,7 @@ namespace perseus::cli {
 
 void AddExplainCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
-      Command::kExplain, "explain",
+      "explain",
       "Show which stages the others wait for, and where a plan saves energy.\n\nReads a plan.json "
       "that `perseus plan -o` wrote, and shows its saving for each stage, each type of "
       "computation, and each phase (warm-up, steady state, cool-down).",

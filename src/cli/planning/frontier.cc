@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/command_options.h"
 #include "cli/commands.h"
 #include "cli/framework/table.h"
 #include "cli/planning/job.h"
@@ -20,7 +19,7 @@ namespace perseus::cli {
 
 void AddFrontierCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
-      Command::kFrontier, "frontier",
+      "frontier",
       "Compute only the frontier: the least energy for every iteration time.\n\nThe frontier is an "
       "exact lower bound: no plan of one pipeline uses less energy in that time. Prints about "
       "twenty of its rows as a table, or all its corners (breakpoints) as CSV "

@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "cli/command_options.h"
+#include "cli/commands.h"
 #include "cli/framework/table.h"
 #include "cli/framework/value_parsers.h"
 #include "common/belief.h"

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "cli/command_line.h"
-#include "cli/framework/outputs.h"
 #include "cli/framework/terminal.h"
 #include "perseus/job.h"
 #include "perseus/plan.h"

@@ -23,11 +23,10 @@
 
 #include "cli/cluster/json_values.h"
 #include "cli/cluster/server_client.h"
-#include "cli/command_options.h"
 #include "cli/commands.h"
-#include "cli/framework/outputs.h"
-#include "cli/framework/server_flags.h"
 #include "cli/framework/table.h"
+#include "cli/framework/terminal.h"
+#include "cli/framework/value_parsers.h"
 #include "cli/planning/job.h"
 #include "cli/planning/summary.h"
 #include "common/file.h"
@@ -333,7 +332,7 @@ Result<void> TakeConditionsFrom(const std::string& path, JobFile* settings) {
 
 void AddPlanCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
-      Command::kPlan, "plan",
+      "plan",
       "Show what can be saved, and write a plan of clocks.\n\nReads a profile, computes the least "
       "energy for every iteration time (the frontier), and makes plans for some of these times: no "
       "slowdown, +1 %, +2 % and so on. Each plan has a gap: the best plan of the same time uses "

@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 
-#include "cli/command_options.h"
 #include "cli/commands.h"
 #include "cli/framework/table.h"
 #include "cli/framework/value_parsers.h"
@@ -23,7 +22,7 @@ namespace perseus::cli {
 
 void AddScheduleCommand(CommandParser* parser, Invocation* invocation) {
   parser->AddCommand(
-      Command::kSchedule, "schedule",
+      "schedule",
       "Print, validate, convert or draw a pipeline schedule.\n\nTakes the name of a schedule and "
       "its shape, or a file in PyTorch's CSV text (compute_only, compute_comms, and old files with "
       "B and W). Perseus first runs a schedule to its end, and refuses it if it deadlocks.",

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/framework/outputs.h"
 #include "cli/framework/terminal.h"
 #include "perseus/conditions.h"
 #include "perseus/costed_pipeline.h"

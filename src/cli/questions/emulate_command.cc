@@ -17,10 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/command_options.h"
 #include "cli/commands.h"
-#include "cli/framework/option_data.h"
-#include "cli/framework/outputs.h"
+#include "cli/framework/command_parser.h"
 #include "cli/framework/table.h"
 #include "cli/framework/terminal.h"
 #include "cli/framework/value_parsers.h"
@@ -798,7 +796,7 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
 void AddEmulateCommand(CommandParser* parser, Invocation* invocation) {
   EmulateFlags* flags = &invocation->emulate;
   parser->AddCommand(
-      Command::kEmulate, "emulate",
+      "emulate",
       "Simulate a whole job with a plan: its time, energy and power.\n\nSimulates all pipelines of "
       "the job for many iterations, with a plan or with the one that 'perseus plan' makes. Noise, "
       "late clocks and stragglers "

@@ -21,9 +21,7 @@
 #include "agent/protocol.h"
 #include "cli/cluster/server_client.h"
 #include "cli/cluster/server_examination.h"
-#include "cli/command_options.h"
 #include "cli/commands.h"
-#include "cli/framework/outputs.h"
 #include "cli/framework/table.h"
 #include "cli/framework/terminal.h"
 #include "cli/node/node.h"
@@ -192,7 +190,7 @@ void AddServer(const SupportBundleFlags& flags, Bundle* bundle) {
 void AddSupportBundleCommand(CommandParser* parser, Invocation* invocation) {
   SupportBundleFlags* flags = &invocation->support_bundle;
   parser->AddCommand(
-      Command::kSupportBundle, "support-bundle",
+      "support-bundle",
       "Write a file with what a maintainer needs to help you.\n\nIt is one JSON document: "
       "versions, "
       "figures of this machine and its GPUs, what 'perseus doctor' finds of it and of the server, "

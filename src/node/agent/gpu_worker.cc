@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/monotonic_clock.h"
+#include "common/clocks.h"
 #include "common/mutex.h"
 
 namespace perseus::agent {

@@ -19,6 +19,7 @@
 
 #include "common/file.h"
 #include "common/numbers.h"
+#include "common/word_hash.h"
 
 namespace perseus::agent {
 namespace {
@@ -38,15 +39,6 @@ std::string WhyNotOurs(const FileDescriptor& file) {
 
 constexpr std::string_view kHeader = "perseus-agent-journal 1";
 constexpr std::size_t kMaxJournalBytes = std::size_t{1} << 20;
-
-// FNV-1a: tells torn and edited files, not attackers; only root can write here.
-std::uint64_t ChecksumOf(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  }
-  return hash;
-}
 
 std::string_view NextLine(std::string_view* text) {
   const std::size_t end = text->find('\n');
@@ -115,14 +107,6 @@ tl::unexpected<Error> HasAnother(const std::string& path, const std::string& uui
                                process, uuid, path));
 }
 
-// Whether the name still leads to the file that is open: who had it before may have removed it.
-bool IsStillAt(const std::string& path, const FileDescriptor& file) {
-  struct stat at {};
-  struct stat open {};
-  return ::lstat(path.c_str(), &at) == 0 && ::fstat(file.get(), &open) == 0 &&
-         at.st_ino == open.st_ino && at.st_dev == open.st_dev;
-}
-
 }  // namespace
 
 Result<void> MakeFolderFor(const std::string& path) {
@@ -152,7 +136,8 @@ Result<void> MakeFolderFor(const std::string& path) {
 std::string FormatJournal(const JournalText& journal) {
   std::string text = fmt::format("{}\nboot {}\n", kHeader, journal.boot);
   for (const std::string& uuid : journal.gpus) text += fmt::format("locked {}\n", uuid);
-  return text + fmt::format("sum {:016x}\n", ChecksumOf(text));
+  // It tells torn and edited files, not attackers; only root can write here.
+  return text + fmt::format("sum {:016x}\n", Fnv1a(text));
 }
 
 Result<JournalText> ParseJournal(std::string_view text, const std::string& name) {
@@ -299,7 +284,8 @@ Result<GpuClaim> GpuClaim::Take(const std::string& folder, const std::string& uu
       if (errno == EWOULDBLOCK) return HasAnother(path, uuid, file);
       return NoClaim(path, SystemMessage(errno));
     }
-    if (!IsStillAt(path, file)) continue;
+    // Who had it before may have removed it.
+    if (!LeadsTo(path, file.get())) continue;
     if (const std::string fault = WhyNotOurs(file); !fault.empty()) return NoClaim(path, fault);
     GpuClaim claim(path, std::move(file));
     claim.Mark(TextOf(claim.file_).starts_with(kMayBeLocked));

@@ -19,7 +19,6 @@
 #include <variant>
 
 #include "common/tree.h"
-#include "common/tree_reader.h"
 #include "common/unix_socket.h"
 #include "wire/message.h"
 

@@ -20,7 +20,6 @@
 #include "common/located_error.h"
 #include "common/nearest_name.h"
 #include "common/tree.h"
-#include "common/tree_reader.h"
 #include "emulate/straggler_text.h"
 #include "fleet/site.h"
 #include "job/job_fields.h"

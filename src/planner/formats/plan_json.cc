@@ -26,7 +26,6 @@
 #include "common/input_limits.h"
 #include "common/json_text.h"
 #include "common/tree.h"
-#include "common/tree_reader.h"
 #include "model/noise.h"
 #include "model/plan_figures.h"
 #include "perseus/computation.h"

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/tree_reader.h"
+#include "common/tree.h"
 #include "model/plan_figures.h"
 #include "perseus/conditions.h"
 #include "perseus/note.h"

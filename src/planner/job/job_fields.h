@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "common/tree.h"
-#include "common/tree_reader.h"
 #include "job/setting_text.h"
 #include "perseus/job_file.h"
 #include "perseus/result.h"

@@ -20,7 +20,6 @@
 #include "common/nearest_name.h"
 #include "common/numbers.h"
 #include "common/tree.h"
-#include "common/tree_reader.h"
 #include "job/job_fields.h"
 #include "job/setting_text.h"
 #include "perseus/schedule.h"

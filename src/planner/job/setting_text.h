@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/numbers.h"
-#include "common/tree_reader.h"
+#include "common/tree.h"
 #include "perseus/conditions.h"
 #include "perseus/job_file.h"
 #include "perseus/result.h"

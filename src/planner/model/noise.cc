@@ -12,7 +12,7 @@
 #include <set>
 #include <utility>
 
-#include "common/enum_names.h"
+#include "common/nearest_name.h"
 #include "perseus/conditions.h"
 
 namespace perseus::model {

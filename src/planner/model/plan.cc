@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/enum_names.h"
+#include "common/nearest_name.h"
 #include "common/numbers.h"
 #include "perseus/costed_pipeline.h"
 

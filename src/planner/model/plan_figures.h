@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "common/tree_reader.h"
+#include "common/tree.h"
 #include "perseus/plan.h"
 #include "perseus/plan_document.h"
 #include "perseus/result.h"

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "common/mutex.h"
-#include "common/rounded_numbers.h"
+#include "common/numbers.h"
 #include "model/iteration_energy.h"
 #include "model/plan_figures.h"
 #include "perseus/costed_pipeline.h"

@@ -18,7 +18,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/cells.h"
 #include "common/csv_records.h"
 #include "common/file.h"
 #include "common/located_error.h"

@@ -15,8 +15,8 @@
 #include <tuple>
 #include <utility>
 
-#include "common/median.h"
 #include "common/nearest_name.h"
+#include "common/numbers.h"
 #include "profile/rows.h"
 
 // Finds cells that are probably wrong: a digit lost, a unit mistaken, another

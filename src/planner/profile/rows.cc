@@ -15,7 +15,7 @@
 #include <tuple>
 #include <utility>
 
-#include "common/cells.h"
+#include "common/csv_records.h"
 #include "common/nearest_name.h"
 #include "common/numbers.h"
 #include "profile/profile_checks.h"

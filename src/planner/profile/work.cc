@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/cells.h"
 #include "common/csv_records.h"
 #include "common/file.h"
 #include "common/input_limits.h"

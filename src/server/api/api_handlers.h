@@ -14,7 +14,6 @@
 
 #include "common/labels.h"
 #include "common/tree.h"
-#include "common/tree_reader.h"
 #include "http/message.h"
 #include "http/server.h"
 #include "server/base/failure.h"

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/report_limits.h"
+#include "common/input_limits.h"
 #include "server/api/api_handlers.h"
 #include "server/api/messages.h"
 #include "server/runtime/rank_trouble.h"

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "common/input_limits.h"
-#include "common/report_limits.h"
 #include "model/noise.h"
 
 namespace perseus::server {

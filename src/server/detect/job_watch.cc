@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/median.h"
+#include "common/numbers.h"
 #include "perseus/computation.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/pipeline.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/comparison_blocks.h"
-#include "common/enum_names.h"
+#include "common/nearest_name.h"
 
 namespace perseus::server {
 

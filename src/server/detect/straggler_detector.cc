@@ -9,7 +9,7 @@
 #include <numbers>
 #include <utility>
 
-#include "common/median.h"
+#include "common/numbers.h"
 
 namespace perseus::server {
 namespace {

@@ -13,7 +13,6 @@
 
 #include "common/json_text.h"
 #include "common/tree.h"
-#include "common/tree_reader.h"
 #include "server/domain/reading.h"
 #include "server/domain/watch_settings.h"
 #include "server/planning/job_spec.h"

@@ -21,7 +21,6 @@
 
 #include "common/belief.h"
 #include "metrics/families.h"
-#include "metrics/process.h"
 #include "server/store/facts.h"
 
 namespace perseus::server {

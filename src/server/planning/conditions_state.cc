@@ -11,7 +11,6 @@
 #include "common/input_limits.h"
 #include "common/json_text.h"
 #include "common/tree.h"
-#include "common/tree_reader.h"
 
 namespace perseus::server {
 namespace {

@@ -23,7 +23,6 @@
 #include "common/belief.h"
 #include "common/json_text.h"
 #include "common/tree.h"
-#include "common/tree_reader.h"
 #include "model/iteration_energy.h"
 #include "model/saving_interval.h"
 #include "perseus/computation.h"

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "common/median.h"
+#include "common/numbers.h"
 
 namespace perseus::server {
 namespace {

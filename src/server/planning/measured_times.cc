@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/median.h"
+#include "common/numbers.h"
 #include "model/saving_interval.h"
 
 namespace perseus::server {

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/boot_clock.h"
+#include "common/clocks.h"
 #include "common/json_text.h"
 #include "server/base/without_throwing.h"
 #include "server/planning/characterize.h"

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/boot_clock.h"
+#include "common/clocks.h"
 #include "common/file_descriptor.h"
 #include "common/mutex.h"
 #include "server/store/backend.h"

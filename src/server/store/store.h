@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "common/boot_clock.h"
+#include "common/clocks.h"
 #include "perseus/result.h"
 #include "server/store/facts.h"
 

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/boot_clock.h"
+#include "common/clocks.h"
 #include "perseus/result.h"
 #include "server/store/backend.h"
 #include "server/store/facts.h"

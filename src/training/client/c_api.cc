@@ -27,7 +27,6 @@
 #include "client/clock_caller.h"
 #include "client/rank_plan.h"
 #include "client/shared_state.h"
-#include "client/threads.h"
 #include "common/c_boundary.h"
 #include "common/signal_hold.h"
 #include "common/tree.h"

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "agent/protocol.h"
+#include "common/clocks.h"
 #include "common/mutex.h"
 #include "common/numbers.h"
 
@@ -130,15 +131,19 @@ class Connection {
   std::set<std::string> lost_ PERSEUS_GUARDED_BY(mutex_);
 };
 
-Result<agent::ConditionsAnswer> ConditionsIn(const Result<agent::Answer>& answer) {
+// The answer of the kind that was asked for.
+template <typename Body>
+Result<Body> BodyIn(const Result<agent::Answer>& answer) {
   if (!answer) return tl::unexpected(answer.error());
-  if (const auto* conditions = std::get_if<agent::ConditionsAnswer>(&answer->body)) {
-    return *conditions;
-  }
-  if (const auto* refused = std::get_if<agent::Refused>(&answer->body)) {
-    return MakeError(ErrorCode::kIo, refused->message);
-  }
-  return MakeError(ErrorCode::kIo, "the agent did not say the conditions");
+  if (const auto* body = std::get_if<Body>(&answer->body)) return *body;
+  const auto* refused = std::get_if<agent::Refused>(&answer->body);
+  return MakeError(ErrorCode::kIo,
+                   refused != nullptr ? refused->message : "the agent gave another answer");
+}
+
+Result<void> Succeeded(const Result<agent::Answer>& answer) {
+  if (!answer) return tl::unexpected(answer.error());
+  return {};
 }
 
 agent::Request RequestAbout(agent::Operation operation, const std::string& gpu) {
@@ -158,31 +163,21 @@ class AgentGpu : public device::Gpu {
   Result<void> LockClock(int mhz) override {
     agent::Request request = About(agent::Operation::kSet);
     request.mhz = mhz;
-    const Result<agent::Answer> answer = connection_->OfOwner(std::move(request));
-    if (!answer) return tl::unexpected(answer.error());
-    return {};
+    return Succeeded(connection_->OfOwner(std::move(request)));
   }
 
   Result<void> ReleaseClock() override {
-    const Result<agent::Answer> answer = connection_->OfOwner(About(agent::Operation::kRelease));
-    if (!answer) return tl::unexpected(answer.error());
-    return {};
+    return Succeeded(connection_->OfOwner(About(agent::Operation::kRelease)));
   }
 
   Result<int> ClockMhz() override {
-    const Result<agent::Answer> answer = connection_->Read(About(agent::Operation::kClock));
-    if (!answer) return tl::unexpected(answer.error());
-    const auto* clock = std::get_if<agent::ClockAnswer>(&answer->body);
-    if (clock == nullptr) return MakeError(ErrorCode::kIo, "the agent did not say the clock");
-    return clock->mhz;
+    return BodyIn<agent::ClockAnswer>(connection_->Read(About(agent::Operation::kClock)))
+        .map([](const agent::ClockAnswer& clock) { return clock.mhz; });
   }
 
   Result<double> EnergyJoules() override {
-    const Result<agent::Answer> answer = connection_->Read(About(agent::Operation::kEnergy));
-    if (!answer) return tl::unexpected(answer.error());
-    const auto* energy = std::get_if<agent::EnergyAnswer>(&answer->body);
-    if (energy == nullptr) return MakeError(ErrorCode::kIo, "the agent did not say the energy");
-    return energy->joules;
+    return BodyIn<agent::EnergyAnswer>(connection_->Read(About(agent::Operation::kEnergy)))
+        .map([](const agent::EnergyAnswer& energy) { return energy.joules; });
   }
 
   Result<double> PowerWatts() override {
@@ -190,10 +185,8 @@ class AgentGpu : public device::Gpu {
   }
 
   Result<device::GpuConditions> Conditions() override {
-    Result<agent::ConditionsAnswer> answer =
-        ConditionsIn(connection_->Read(About(agent::Operation::kConditions)));
-    if (!answer) return tl::unexpected(answer.error());
-    return std::move(answer->conditions);
+    return BodyIn<agent::ConditionsAnswer>(connection_->Read(About(agent::Operation::kConditions)))
+        .map([](agent::ConditionsAnswer answer) { return std::move(answer.conditions); });
   }
 
  private:
@@ -232,9 +225,7 @@ class ConnectedDriver : public AgentDriver {
   Result<void> Renew() override {
     agent::Request request;
     request.operation = agent::Operation::kRenew;
-    const Result<agent::Answer> answer = connection_.Read(std::move(request));
-    if (!answer) return tl::unexpected(answer.error());
-    return {};
+    return Succeeded(connection_.Read(std::move(request)));
   }
 
  private:
@@ -265,7 +256,8 @@ Result<AgentWord> AskAgent(const std::string& socket, const std::string& name,
                            const std::string& gpu) {
   auto control = agent::Control::Connect(socket, name.substr(0, agent::kMaxNameBytes), kTaken);
   if (!control) return tl::unexpected(control.error());
-  auto answer = ConditionsIn(control->Ask(RequestAbout(agent::Operation::kConditions, gpu)));
+  auto answer = BodyIn<agent::ConditionsAnswer>(
+      control->Ask(RequestAbout(agent::Operation::kConditions, gpu)));
   if (!answer) return tl::unexpected(answer.error());
   return AgentWord{control->hello().program_version, std::move(answer->conflicts)};
 }

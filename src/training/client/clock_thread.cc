@@ -17,7 +17,6 @@
 #include "client/clock_caller.h"
 #include "client/follower.h"
 #include "client/shared_state.h"
-#include "client/threads.h"
 #include "measure/sweep.h"
 
 namespace perseus::client {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <utility>
 
-#include "common/report_limits.h"
+#include "common/input_limits.h"
 
 namespace perseus::client {
 

@@ -16,7 +16,7 @@
 #include <x86intrin.h>
 #endif
 
-#include "common/monotonic_clock.h"
+#include "common/clocks.h"
 #include "perseus/computation.h"
 #include "perseus/result.h"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "common/median.h"
+#include "common/numbers.h"
 #include "switching/look_ahead.h"
 
 namespace perseus::client {

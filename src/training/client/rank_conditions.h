@@ -13,13 +13,11 @@
 #include <vector>
 
 #include "perseus/client.h"
+#include "wire/reports.h"
 
 namespace perseus::client {
 
-struct Estimated {
-  double value = 0;
-  double error = 0;  // Standard error.
-};
+using Estimated = wire::RankFigure;
 
 // How long one clock took to come into effect.
 struct ClockLatencyFigures {

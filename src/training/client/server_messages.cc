@@ -7,17 +7,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <utility>
 
-#include "common/report_limits.h"
+#include "common/input_limits.h"
 #include "common/tree.h"
-#include "common/tree_reader.h"
 #include "perseus/version.h"
 #include "wire/message.h"
+#include "wire/reports.h"
 
 namespace perseus::client {
 namespace {
@@ -25,319 +24,136 @@ namespace {
 using wire::Field;
 using wire::Message;
 using wire::Object;
-using wire::RawJson;
 using wire::Value;
 
 constexpr int kMostMhz = 100'000;
 constexpr std::size_t kQuoted = 200;  // Bytes of an answer that a sentence shows.
 constexpr std::size_t kMostSentenceBytes = 65'536;
 
-// Messages to the server.
+// Messages to the server, in the words of its tables.
 
-struct RankMessage {
-  ClientSettings settings;
-  device::GpuInfo gpu;
-};
-constexpr Field kSettingsFields[] = {
-    Value<&ClientSettings::rank>("rank"), Value<&ClientSettings::dp_rank>("dp_rank"),
-    Value<&ClientSettings::pp_rank>("pp_rank"), Value<&ClientSettings::tp_rank>("tp_rank"),
-    Value<&ClientSettings::node>("node")};
-constexpr Message<ClientSettings> kSettings = {"Rank", kSettingsFields};
-constexpr Field kGpuFields[] = {Value<&device::GpuInfo::uuid>("uuid"),
-                                Value<&device::GpuInfo::name>("name")};
-constexpr Message<device::GpuInfo> kGpu = {"Gpu", kGpuFields};
-constexpr Field kRankFields[] = {
-    wire::Inline<&RankMessage::settings>(kSettings), Object<&RankMessage::gpu>("gpu", kGpu),
-    Value<&RankMessage::gpu, &device::GpuInfo::clocks_mhz>("clocks_mhz")};
-constexpr Message<RankMessage> kRankWithGpu = {"RankWithGpu", kRankFields};
-
-using measure::Estimate;
-constexpr Field kEstimateFields[] = {
-    Value<&Estimate::kind, &measure::Kind::stage>("stage"),
-    Value("instruction", [](const Estimate& row) { return ComputationTypeName(row.kind.type); }),
-    Value<&Estimate::mhz>("frequency").UnlessEmpty().Sometimes(),
-    Value<&Estimate::seconds>("time"),
-    Value<&Estimate::joules>("energy"),
-    Value<&Estimate::samples>("samples").UnlessEmpty().Sometimes(),
-    Value("predicted", [](const Estimate& row) { return row.samples == 0; })
-        .UnlessEmpty()
-        .Sometimes(),
-    Value<&Estimate::seconds_std>("time_std"),
-    Value<&Estimate::joules_std>("energy_std"),
-    Value<&Estimate::time_errors>("time_errors").UnlessEmpty().Sometimes(),
-    Value<&Estimate::power_errors>("power_errors").UnlessEmpty().Sometimes(),
-    Value<&Estimate::seconds_residual_std>("time_residual_std"),
-    Value<&Estimate::joules_residual_std>("energy_residual_std"),
-    Value<&Estimate::temperature_celsius>("temperature_c").Sometimes(),
-    Value<&Estimate::throttled>("throttled"),
-    Value<&Estimate::work>("work").UnlessEmpty().Sometimes(),
-    Value<&Estimate::seconds_per_work>("time_per_work").Sometimes(),
-    Value<&Estimate::joules_per_work>("energy_per_work").Sometimes()};
-constexpr Message<Estimate> kEstimate = {"MeasuredRow", kEstimateFields};
-constexpr Field kWaitingFields[] = {
-    Value<&measure::WaitingRow::mhz>("frequency"),
-    Value<&measure::WaitingRow::power, &measure::BlockingPower::watts>("power_w"),
-    Value<&measure::WaitingRow::power, &measure::BlockingPower::watts_std>("power_std_w")};
-constexpr Message<measure::WaitingRow> kWaiting = {"WaitingRow", kWaitingFields};
-constexpr Field kSweepFields[] = {
-    Value<&measure::SweepCost::iterations>("iterations"),
-    Value<&measure::SweepCost::seconds>("seconds"), Value<&measure::SweepCost::joules>("joules"),
-    Value<&measure::SweepCost::extra_seconds>("extra_seconds").Sometimes(),
-    Value<&measure::SweepCost::extra_joules>("extra_joules").Sometimes()};
-constexpr Message<measure::SweepCost> kSweep = {"Sweep", kSweepFields};
-
-struct MeasurementsMessage {
-  int rank = 0;
-  ProfileReport report;  // Its rows are those of clocks.
-  std::vector<Estimate> default_clocks;
-};
-using Measured = MeasurementsMessage;
-constexpr Field kMeasurementsFields[] = {
-    Value<&Measured::rank>("rank"),
-    Object<&Measured::report, &ProfileReport::rows>("rows", kEstimate),
-    Object<&Measured::default_clocks>("default_clocks", kEstimate).UnlessEmpty().Sometimes(),
-    Value("blocking_power_w",
-          [](const Measured& measured) -> std::optional<double> {
-            if (!measured.report.blocking) return std::nullopt;
-            return measured.report.blocking->watts;
-          })
-        .Nullable(),
-    Value("blocking_power_std_w",
-          [](const Measured& measured) -> std::optional<double> {
-            if (!measured.report.blocking) return std::nullopt;
-            return measured.report.blocking->watts_std;
-          })
-        .Sometimes(),
-    Object<&Measured::report, &ProfileReport::waiting>("waiting", kWaiting)
-        .UnlessEmpty()
-        .Sometimes(),
-    Value<&Measured::report, &ProfileReport::counter_period_seconds>("counter_period_s")
-        .Sometimes(),
-    Object<&Measured::report, &ProfileReport::cost>("sweep", kSweep),
-    Value<&Measured::report, &ProfileReport::notes>("notes").UnlessEmpty().Sometimes(),
-    Value<&Measured::report, &ProfileReport::done>("done")};
-constexpr Message<Measured> kMeasurements = {"Measurements", kMeasurementsFields};
-
-constexpr Field kKindFields[] = {
-    Value<&KindTimes::stage>("stage"),
-    Value("instruction", [](const KindTimes& kind) { return ComputationTypeName(kind.type); }),
-    Value<&KindTimes::mhz>("frequency"),
-    Value<&KindTimes::count>("count"),
-    Value("time",
-          [](const KindTimes& kind) { return kind.seconds / static_cast<double>(kind.count); }),
-    Value<&KindTimes::is_steady>("steady")};
-constexpr Message<KindTimes> kKind = {"KindTimes", kKindFields};
-
-template <std::int64_t DeviceSpan::*kEnd>
-std::vector<std::int64_t> TimesOf(const RankTimeline& timeline) {
-  std::vector<std::int64_t> times;
-  for (const DeviceSpan& row : timeline.rows) times.push_back(row.*kEnd);
-  return times;
+wire::MeasuredRow RowOf(const measure::Estimate& row) {
+  return {.stage = row.kind.stage,
+          .type = row.kind.type,
+          .clock_mhz = row.mhz,
+          .time_seconds = row.seconds,
+          .energy_joules = row.joules,
+          .samples = static_cast<int>(std::clamp<std::int64_t>(row.samples, 1, wire::kMostNumber)),
+          .time_std_seconds = row.seconds_std,
+          .energy_std_joules = row.joules_std,
+          .time_sources = row.time_errors,
+          .power_sources = row.power_errors,
+          .throttled = row.throttled,
+          .temperature_celsius = row.temperature_celsius,
+          .work = row.work,
+          .seconds_per_work = row.seconds_per_work,
+          .joules_per_work = row.joules_per_work,
+          .time_residual_std_seconds = row.seconds_residual_std,
+          .energy_residual_std_joules = row.joules_residual_std};
 }
-constexpr Field kTimelineFields[] = {
-    Value("begin_ns",
-          [](const RankTimeline& line) { return TimesOf<&DeviceSpan::begin_ns>(line); }),
-    Value("end_ns", [](const RankTimeline& line) { return TimesOf<&DeviceSpan::end_ns>(line); }),
-    Value<&RankTimeline::changes>("changes")};
-constexpr Message<RankTimeline> kTimeline = {"Timeline", kTimelineFields};
 
-template <ComputationType kType>
-constexpr Field BusyWith(std::string_view name) {
-  return Value(name,
-               [](const IterationRecord& record) {
-                 return record.busy_by_type[static_cast<std::size_t>(kType)];
-               })
-      .UnlessEmpty()
-      .Sometimes();
+wire::KindReport KindOf(const KindTimes& kind) {
+  return {.key = {kind.stage, kind.type, kind.mhz},
+          .count = kind.count,
+          .time_seconds = kind.seconds / static_cast<double>(kind.count),
+          .is_steady = kind.is_steady};
 }
-constexpr Field kBusyFields[] = {BusyWith<ComputationType::kForward>("forward"),
-                                 BusyWith<ComputationType::kBackward>("backward"),
-                                 BusyWith<ComputationType::kBackwardInput>("backward_input"),
-                                 BusyWith<ComputationType::kBackwardWeight>("backward_weight"),
-                                 BusyWith<ComputationType::kRecompute>("recompute")};
-constexpr Message<IterationRecord> kBusy = {"BusyByType", kBusyFields};
 
-struct IterationMessage {
-  int rank = 0;
-  IterationReport report;
-  std::optional<std::string_view> clocks;  // None: not known.
-};
-using Iterated = IterationMessage;
-constexpr Field kIterationFields[] = {
-    Value<&Iterated::rank>("rank"),
-    Value<&Iterated::report, &IterationReport::record, &IterationRecord::iteration>("iteration"),
-    Value("plan_version",
-          [](const Iterated& each) -> std::optional<std::int64_t> {
-            if (each.report.record.plan_version < 0) return std::nullopt;
-            return each.report.record.plan_version;
-          })
-        .Nullable(),
-    Value<&Iterated::report, &IterationReport::record, &IterationRecord::seconds>("time_s"),
-    Value<&Iterated::report, &IterationReport::joules>("energy_j").Nullable(),
-    Value("tokens",
-          [](const Iterated& each) -> std::optional<std::int64_t> {
-            if (each.report.record.tokens <= 0) return std::nullopt;
-            return each.report.record.tokens;
-          })
-        .Nullable(),
-    Value<&Iterated::report, &IterationReport::record, &IterationRecord::busy_seconds>("busy_s"),
-    Object<&Iterated::report, &IterationReport::record>("busy_by_type_s", kBusy),
-    Value<&Iterated::clocks>("clocks").Nullable(),
-    Object<&Iterated::report, &IterationReport::kinds>("kinds", kKind).UnlessEmpty().Sometimes(),
-    Object<&Iterated::report, &IterationReport::timeline>("timeline", kTimeline).Sometimes()};
-constexpr Message<Iterated> kIteration = {"Iteration", kIterationFields};
-
-constexpr Field kNoiseFields[] = {
-    Value<&NoiseFigures::variance, &Estimated::value>("noise_variance"),
-    Value<&NoiseFigures::variance, &Estimated::error>("noise_variance_std"),
-    Value<&NoiseFigures::rank_variance, &Estimated::value>("rank_noise_variance"),
-    Value<&NoiseFigures::rank_variance, &Estimated::error>("rank_noise_variance_std"),
-    Value("noise_correlation",
-          [](const NoiseFigures& noise) -> std::optional<double> {
-            if (!noise.correlation) return std::nullopt;
-            return noise.correlation->value;
-          })
-        .Sometimes(),
-    Value("noise_correlation_std",
-          [](const NoiseFigures& noise) -> std::optional<double> {
-            if (!noise.correlation) return std::nullopt;
-            return noise.correlation->error;
-          })
-        .Sometimes(),
-    Value<&NoiseFigures::rare_variance, &Estimated::value>("rare_noise_variance"),
-    Value<&NoiseFigures::rare_variance, &Estimated::error>("rare_noise_variance_std"),
-    Value<&NoiseFigures::rare_share, &Estimated::value>("rare_noise_share"),
-    Value<&NoiseFigures::rare_share, &Estimated::error>("rare_noise_share_std"),
-    Value<&NoiseFigures::iterations>("iterations"),
-    Value<&NoiseFigures::computations>("computations")};
-constexpr Message<NoiseFigures> kNoise = {"Noise", kNoiseFields};
-constexpr Field kClockLatencyFields[] = {
-    Value<&ClockLatencyFigures::mhz>("clock_mhz"), Value<&ClockLatencyFigures::calls>("calls"),
-    Value<&ClockLatencyFigures::seconds, &Estimated::value>("switch_latency_s"),
-    Value<&ClockLatencyFigures::seconds, &Estimated::error>("switch_latency_s_std")};
-constexpr Message<ClockLatencyFigures> kClockLatency = {"ClockLatency", kClockLatencyFields};
-constexpr Field kLatencyFields[] = {
-    Value<&LatencyFigures::seconds, &Estimated::value>("switch_latency_s"),
-    Value<&LatencyFigures::seconds, &Estimated::error>("switch_latency_s_std"),
-    Value<&LatencyFigures::spread_seconds, &Estimated::value>("switch_latency_spread_s"),
-    Value<&LatencyFigures::spread_seconds, &Estimated::error>("switch_latency_spread_s_std"),
-    Value<&LatencyFigures::calls>("calls"),
-    Object<&LatencyFigures::of_clock>("switch_latency_at", kClockLatency)
-        .UnlessEmpty()
-        .Sometimes()};
-constexpr Message<LatencyFigures> kLatency = {"Latency", kLatencyFields};
-struct NoiseAndLatency {
-  NoiseFigures noise;
-  LatencyFigures latency;
-};
-constexpr Field kNoiseAndLatencyFields[] = {wire::Inline<&NoiseAndLatency::noise>(kNoise),
-                                            wire::Inline<&NoiseAndLatency::latency>(kLatency)};
-constexpr Message<NoiseAndLatency> kNoiseAndLatency = {"Conditions", kNoiseAndLatencyFields};
-
-RawJson ConditionsJson(const RankConditions& conditions) {
-  if (conditions.noise && conditions.latency) {
-    return {Write(kNoiseAndLatency, {*conditions.noise, *conditions.latency})};
+wire::RankTimeline TimelineOf(const RankTimeline& timeline) {
+  wire::RankTimeline told = {.changes = timeline.changes};
+  for (const DeviceSpan& row : timeline.rows) {
+    told.begin_ns.push_back(static_cast<double>(row.begin_ns));
+    told.end_ns.push_back(static_cast<double>(row.end_ns));
   }
-  if (conditions.noise) return {Write(kNoise, *conditions.noise)};
-  return {conditions.latency ? Write(kLatency, *conditions.latency) : "{}"};
+  return told;
 }
 
-constexpr Field kAgentFields[] = {
-    Value("version",
-          [](const AgentWord& agent) { return agent.version.substr(0, kMostVersionBytes); }),
-    Value("clock_conflicts", [](const AgentWord& agent) {
-      std::vector<std::string> conflicts;
-      for (const std::string& conflict : agent.conflicts) {
-        if (conflicts.size() < kMostConflicts)
-          conflicts.push_back(conflict.substr(0, kMostConflictBytes));
-      }
-      return conflicts;
-    })};
-constexpr Message<AgentWord> kAgent = {"Agent", kAgentFields};
-
-using Count = ComputationCounts::value_type;
-constexpr Field kCountFields[] = {
-    Value("stage", [](const Count& count) { return count.first.second; }),
-    Value("instruction", [](const Count& count) { return ComputationTypeName(count.first.first); }),
-    Value<&Count::second>("count")};
-constexpr Message<Count> kCount = {"Ran", kCountFields};
-
-RawJson CountsJson(const ComputationCounts& counts) {
-  RawJson list = {"["};
-  for (const Count& count : counts) {
-    if (list.text.size() > 1) list.text += ',';
-    Append(kCount, count, &list.text);
+wire::ReportedClocks ClocksOf(Clocks clocks, const ClientSettings& settings) {
+  if (settings.shadow) return wire::ReportedClocks::kMaximum;
+  switch (clocks) {
+    case Clocks::kUnknown:
+      break;
+    case Clocks::kPlanned:
+      return wire::ReportedClocks::kPlan;
+    case Clocks::kCoarse:
+      return wire::ReportedClocks::kCoarse;
+    case Clocks::kDrivers:
+      return wire::ReportedClocks::kMaximum;
   }
-  list.text += ']';
-  return list;
+  return wire::ReportedClocks::kUnknown;
 }
 
-struct ClientMessage {
-  ClientSettings settings;
-  perseus_client_stats stats = {};
-  std::string error;
-  std::optional<AgentWord> agent;
-  RawJson ran;
-  RawJson conditions;
-};
-using Client = ClientMessage;
-using Stats = perseus_client_stats;
-constexpr Field kClientFields[] = {
-    Value<&Client::settings, &ClientSettings::rank>("rank"),
-    Value<&Client::settings, &ClientSettings::client_id>("client"),
-    Value<&Client::settings, &ClientSettings::process>("process"),
-    Value("version", [](const Client&) { return std::string_view(PERSEUS_VERSION_STRING); }),
-    Value("state",
-          [](const Client& client) { return std::string_view(StateName(client.stats.state)); }),
-    Value<&Client::settings, &ClientSettings::shadow>("shadow"),
-    Value("level",
-          [](const Client& client) { return std::string_view(LevelName(client.stats.level)); }),
-    Value<&Client::stats, &Stats::plan_version>("plan_version"),
-    Value<&Client::stats, &Stats::calls>("calls"),
-    Value<&Client::stats, &Stats::coalesced>("coalesced"),
-    Value<&Client::stats, &Stats::refused>("refused"),
-    Value<&Client::stats, &Stats::early>("early"),
-    Value<&Client::stats, &Stats::on_time>("on_time"),
-    Value<&Client::stats, &Stats::late>("late"),
-    Value<&Client::stats, &Stats::missed>("missed"),
-    Value<&Client::stats, &Stats::latency_seconds>("latency_s"),
-    Value<&Client::stats, &Stats::overhead_share>("overhead_share"),
-    Value<&Client::stats, &Stats::order_mismatches>("order_mismatches"),
-    Value<&Client::stats, &Stats::lost_events>("lost_events"),
-    Value<&Client::error>("error"),
-    Object<&Client::agent>("agent", kAgent).Sometimes(),
-    Value<&Client::ran>("ran").UnlessEmpty().Sometimes(),
-    Value<&Client::conditions>("conditions").UnlessEmpty().Sometimes()};
-constexpr Message<Client> kClient = {"Client", kClientFields};
+wire::IterationReport ReportOf(const IterationReport& report, const ClientSettings& settings) {
+  const IterationRecord& record = report.record;
+  wire::IterationReport told = {
+      .rank = settings.rank,
+      .iteration = record.iteration,
+      .plan_version = std::max<std::int64_t>(record.plan_version, 0),  // 0: none.
+      .time_seconds = record.seconds,
+      .energy_joules = report.joules,
+      .clocks = ClocksOf(record.clocks, settings),
+      .busy_seconds = record.busy_seconds,
+      .busy_by_type = record.busy_by_type,
+      .tokens = static_cast<double>(std::max<std::int64_t>(record.tokens, 0))};
+  for (const KindTimes& kind : report.kinds) told.kinds.push_back(KindOf(kind));
+  if (report.timeline) told.timeline = TimelineOf(*report.timeline);
+  return told;
+}
 
-struct IterationsMessage {
-  std::vector<Iterated> reports;
-  std::vector<Client> clients;
-};
-constexpr Field kIterationsFields[] = {Object<&IterationsMessage::reports>("reports", kIteration),
-                                       Object<&IterationsMessage::clients>("clients", kClient)};
-constexpr Message<IterationsMessage> kIterations = {"Iterations", kIterationsFields};
+wire::RankConditions ConditionsOf(const RankConditions& conditions) {
+  wire::RankConditions told;
+  if (const auto& noise = conditions.noise) {
+    told.noise_variance = noise->variance;
+    told.rank_noise_variance = noise->rank_variance;
+    told.noise_correlation = noise->correlation;
+    told.rare_noise_variance = noise->rare_variance;
+    told.rare_noise_share = noise->rare_share;
+    told.iterations = noise->iterations;
+    told.computations = noise->computations;
+  }
+  if (const auto& latency = conditions.latency) {
+    told.latency_seconds = latency->seconds;
+    told.latency_spread_seconds = latency->spread_seconds;
+    told.calls = latency->calls;
+    for (const ClockLatencyFigures& each : latency->of_clock) {
+      told.latency_at.push_back({each.mhz, each.seconds, each.calls});
+    }
+  }
+  return told;
+}
+
+wire::AgentReport AgentOf(const AgentWord& agent) {
+  wire::AgentReport told = {.version = agent.version.substr(0, kMostVersionBytes)};
+  for (const std::string& conflict : agent.conflicts) {
+    if (told.clock_conflicts.size() == kMostConflicts) break;
+    told.clock_conflicts.push_back(conflict.substr(0, kMostConflictBytes));
+  }
+  return told;
+}
+
+wire::ClientReport ClientOf(const ClientSettings& settings, const perseus_client_stats& stats) {
+  return {.rank = settings.rank,
+          .client = settings.client_id,
+          .process = settings.process,
+          .state = StateName(stats.state),
+          .plan_version = stats.plan_version,
+          .shadow = settings.shadow,
+          .counts = {{"calls", stats.calls},
+                     {"coalesced", stats.coalesced},
+                     {"refused", stats.refused},
+                     {"early", stats.early},
+                     {"on_time", stats.on_time},
+                     {"late", stats.late},
+                     {"missed", stats.missed},
+                     {"order_mismatches", stats.order_mismatches},
+                     {"lost_events", stats.lost_events}},
+          .version = PERSEUS_VERSION_STRING};
+}
 
 constexpr Field kStragglerFields[] = {
     Value<&StragglerNotice::rank>("rank"), Value<&StragglerNotice::degree>("factor"),
     Value<&StragglerNotice::delay_seconds>("starts_s").UnlessEmpty().Sometimes()};
 constexpr Message<StragglerNotice> kStraggler = {"Straggler", kStragglerFields};
-
-// None: not known.
-std::optional<std::string_view> ClocksName(Clocks clocks, const ClientSettings& settings) {
-  if (settings.shadow) return "maximum";
-  switch (clocks) {
-    case Clocks::kUnknown:
-      break;
-    case Clocks::kPlanned:
-      return "plan";
-    case Clocks::kCoarse:
-      return "coarse";
-    case Clocks::kDrivers:
-      return "maximum";
-  }
-  return std::nullopt;
-}
 
 // Answers of the server.
 
@@ -389,7 +205,16 @@ constexpr Message<Troubles> kTroubles = {"Troubles", kTroublesFields};
 }  // namespace
 
 std::string FormatRank(const ClientSettings& settings, const std::optional<device::GpuInfo>& gpu) {
-  return gpu ? Write(kRankWithGpu, {settings, *gpu}) : Write(kSettings, settings);
+  wire::Rank rank = {.rank = settings.rank,
+                     .dp_rank = settings.dp_rank,
+                     .pp_rank = settings.pp_rank,
+                     .tp_rank = settings.tp_rank,
+                     .node = settings.node};
+  if (gpu) {
+    rank.gpu = wire::Gpu{gpu->uuid, gpu->name};
+    rank.clocks_mhz = gpu->clocks_mhz;
+  }
+  return Write(wire::kRank, rank);
 }
 
 Result<JobAnswer> ParseJob(std::string_view json) {
@@ -414,34 +239,46 @@ Result<ReportedRows> ParseReportedRows(std::string_view json) {
   return Parse(kReported, json, "the server's measurements");
 }
 
-std::string FormatMeasurements(int rank, ProfileReport report) {
-  Measured measured = {rank, std::move(report), {}};
-  std::vector<Estimate>& rows = measured.report.rows;
-  const auto is_of_clock = [](const Estimate& row) { return row.mhz != measure::kDefaultClockMhz; };
-  const auto default_clocks = std::stable_partition(rows.begin(), rows.end(), is_of_clock);
-  measured.default_clocks.assign(default_clocks, rows.end());
-  rows.erase(default_clocks, rows.end());
-  std::vector<std::string>& notes = measured.report.notes;
-  if (notes.size() > kMostReportedNotes) notes.resize(kMostReportedNotes);
-  for (std::string& note : notes) note.resize(std::min(note.size(), kMostReportedNoteBytes));
-  return Write(kMeasurements, measured);
+std::string FormatMeasurements(int rank, const ProfileReport& report) {
+  const measure::SweepCost& cost = report.cost;
+  wire::Measurements told = {
+      .rank = rank,
+      .counter_period_seconds = report.counter_period_seconds.value_or(0),
+      .sweep = wire::SweepCost{cost.iterations, cost.seconds, cost.joules,
+                               cost.extra_seconds.value_or(0), cost.extra_joules.value_or(0)},
+      .done = report.done};
+  for (const measure::Estimate& row : report.rows) {
+    (row.mhz == measure::kDefaultClockMhz ? told.default_clocks : told.rows).push_back(RowOf(row));
+  }
+  if (report.blocking) {
+    told.blocking_power_watts = report.blocking->watts;
+    told.blocking_power_std_watts = report.blocking->watts_std;
+  }
+  for (const auto& [mhz, power] : report.waiting) {
+    told.waiting.push_back({mhz, power.watts, power.watts_std});
+  }
+  for (const std::string& note : report.notes) {
+    if (told.notes.size() == kMostReportedNotes) break;
+    told.notes.push_back(note.substr(0, kMostReportedNoteBytes));
+  }
+  return Write(wire::kMeasurements, told);
 }
 
 std::string FormatIterations(const ClientSettings& settings,
                              const std::vector<IterationReport>& reports,
                              const perseus_client_stats& stats, const std::string& error,
                              const std::optional<AgentWord>& agent) {
-  IterationsMessage message;
-  for (const IterationReport& report : reports) {
-    message.reports.push_back({settings.rank, report, ClocksName(report.record.clocks, settings)});
-  }
-  Client& client = message.clients.emplace_back(Client{settings, stats, error, agent, {}, {}});
-  if (!reports.empty() && reports.back().ran) client.ran = CountsJson(*reports.back().ran);
-  const auto told = std::find_if(reports.rbegin(), reports.rend(), [](const IterationReport& each) {
+  wire::Reports told;
+  for (const IterationReport& report : reports) told.reports.push_back(ReportOf(report, settings));
+  wire::ClientReport& client = told.clients.emplace_back(ClientOf(settings, stats));
+  client.error = error;
+  if (agent) client.agent = AgentOf(*agent);
+  if (!reports.empty()) client.ran = reports.back().ran;
+  const auto last = std::find_if(reports.rbegin(), reports.rend(), [](const IterationReport& each) {
     return each.conditions.has_value();
   });
-  if (told != reports.rend()) client.conditions = ConditionsJson(*told->conditions);
-  return Write(kIterations, message);
+  if (last != reports.rend()) client.conditions = ConditionsOf(*last->conditions);
+  return Write(wire::kReports, told);
 }
 
 std::string ParseTrouble(std::string_view json, const std::string& client_id) {
@@ -488,11 +325,6 @@ const char* StateName(int state) {
   constexpr std::array kNames = {"connecting", "profiling", "waiting",
                                  "following",  "released",  "closed"};
   return kNames.at(static_cast<std::size_t>(state));
-}
-
-const char* LevelName(int level) {
-  constexpr std::array kNames = {"computation", "phase", "stage", "off"};
-  return kNames.at(static_cast<std::size_t>(level));
 }
 
 }  // namespace perseus::client

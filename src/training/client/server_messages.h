@@ -41,7 +41,7 @@ struct ReportedRows {
 };
 Result<ReportedRows> ParseReportedRows(std::string_view json);
 
-std::string FormatMeasurements(int rank, ProfileReport report);
+std::string FormatMeasurements(int rank, const ProfileReport& report);
 
 // `agent`: what the node's agent said; none: there is no agent, or it does not answer.
 std::string FormatIterations(const ClientSettings& settings,
@@ -61,7 +61,6 @@ Result<std::vector<std::string>> ParseStragglerIds(std::string_view json, int ra
 std::string ErrorSentence(int status, std::string_view body);
 
 const char* StateName(int state);  // "following"
-const char* LevelName(int level);  // "computation"
 
 }  // namespace perseus::client
 

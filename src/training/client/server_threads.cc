@@ -15,7 +15,6 @@
 
 #include "client/server_messages.h"
 #include "client/shared_state.h"
-#include "client/threads.h"
 #include "common/printable.h"
 #include "http/client.h"
 #include "http/target.h"

@@ -24,11 +24,15 @@
 #include "measure/sweep.h"
 #include "perseus/client.h"
 #include "perseus/computation.h"
+#include "wire/reports.h"
+
+namespace perseus::http {
+class Client;
+}  // namespace perseus::http
 
 namespace perseus::client {
 
-// How many computations an iteration runs: [type and stage; -1: not said].
-using ComputationCounts = std::map<std::pair<ComputationType, int>, std::int64_t>;
+using wire::ComputationCounts;
 
 // Counts what the iterations of a rank without a plan run, so that the server can compare it with
 // the job's schedule. Two iterations in a row must run the same: one may be odd. For one thread.
@@ -275,6 +279,13 @@ class SharedState {
   Progress device_ PERSEUS_GUARDED_BY(mutex_) = Progress::kPending;
   Progress registration_ PERSEUS_GUARDED_BY(mutex_) = Progress::kPending;
 };
+
+// The background threads of a client. Each runs until the client ends; what they are given must
+// outlive them. The first sets clocks, and in the end gives them back. The second gets plans from
+// the server, the third reports to it.
+void RunClockThread(SharedState* state);
+void RunPlanPoller(SharedState* state, http::Client* http);
+void RunReporter(SharedState* state, http::Client* http);
 
 }  // namespace perseus::client
 

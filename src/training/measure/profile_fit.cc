@@ -15,7 +15,7 @@
 #include <set>
 #include <utility>
 
-#include "common/median.h"
+#include "common/numbers.h"
 #include "measure/curve.h"
 
 namespace perseus::measure {

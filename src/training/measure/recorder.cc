@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/median.h"
+#include "common/numbers.h"
 
 namespace perseus::measure {
 

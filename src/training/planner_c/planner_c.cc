@@ -59,12 +59,39 @@ perseus_status Give(const char* name, const Struct& from, Struct* to, char** mes
   return given ? PERSEUS_OK : Fail(given.error(), message);
 }
 
-// A new object that the caller frees.
-template <typename Object>
-perseus_status Give(Result<std::unique_ptr<Object>> made, Object** to, char** message) {
-  if (!made) return Fail(made.error(), message);
-  *to = made->release();
-  return PERSEUS_OK;
+// What `next` makes of a value, or why there is none.
+template <typename T, typename Next>
+auto Then(const Result<T>& value, const Next& next) -> decltype(next(*value)) {
+  if (!value) return tl::unexpected(value.error());
+  return next(*value);
+}
+
+// Gives a text that `make` makes of the caller's object.
+template <typename Object, typename Make>
+perseus_status GiveText(const Object* object, const char* missing, char** text, char** message,
+                        const Make& make) {
+  return Guarded(message, [&] {
+    if (text != nullptr) *text = nullptr;
+    if (object == nullptr || text == nullptr) return FailInvalid(missing, message);
+    const Result<std::string> made = make(*object);
+    if (!made) return Fail(made.error(), message);
+    *text = NewText(*made);
+    return PERSEUS_OK;
+  });
+}
+
+// Gives a plan, a planner or a solution that `make` makes of the caller's object.
+template <typename From, typename Object, typename Make>
+perseus_status GiveNew(const From* from, const char* missing, Object** to, char** message,
+                       const Make& make) {
+  return Guarded(message, [&] {
+    if (to != nullptr) *to = nullptr;
+    if (from == nullptr || to == nullptr) return FailInvalid(missing, message);
+    Result<std::unique_ptr<Object>> made = make(*from);
+    if (!made) return Fail(made.error(), message);
+    *to = made->release();
+    return PERSEUS_OK;
+  });
 }
 
 // A caller's callback.
@@ -81,10 +108,11 @@ inline ProgressFunction ToldAs(const Progress& progress) {
   return [&progress](const perseus::Progress& now) { return progress(now.share); };
 }
 
-}  // namespace perseus::planner_c
+constexpr const char* kNoPlanner = "there is no planner, or no place for the text";
+constexpr const char* kNoPlaceForPlan = "there is no planner, or no place for the plan";
+constexpr const char* kNoPlan = "there is no plan, or no place for its text";
 
 // The types behind the pointers of perseus/planner_c.h.
-namespace perseus::planner_c {
 
 struct FrontierColumns {
   explicit FrontierColumns(const Planner& planner);
@@ -420,12 +448,9 @@ void perseus_planner_input_init(perseus_planner_input* input, size_t struct_size
 
 perseus_status perseus_planner_create(const perseus_planner_input* input, perseus_planner** planner,
                                       char** message) {
-  return pc::Guarded(message, [&] {
-    if (planner == nullptr) return pc::FailInvalid("there is no place for the planner", message);
-    *planner = nullptr;
-    const auto known = perseus::c_boundary::CopyIn("perseus_planner_input", input);
-    if (!known) return pc::Fail(known.error(), message);
-    return pc::Give(pc::CreatePlanner(*known), planner, message);
+  constexpr const char* kMissing = "there is no place for the planner";
+  return pc::GiveNew(&input, kMissing, planner, message, [](const auto* given) {
+    return pc::Then(perseus::c_boundary::CopyIn("perseus_planner_input", given), pc::CreatePlanner);
   });
 }
 
@@ -441,27 +466,15 @@ perseus_status perseus_planner_frontier(const perseus_planner* planner, perseus_
 
 perseus_status perseus_planner_frontier_csv(const perseus_planner* planner, char** text,
                                             char** message) {
-  return pc::Guarded(message, [&] {
-    if (text != nullptr) *text = nullptr;
-    if (planner == nullptr || text == nullptr) {
-      return pc::FailInvalid("there is no planner, or no place for the text", message);
-    }
-    *text = pc::NewText(perseus::FormatFrontierCsv(planner->job->planner.frontier()));
-    return PERSEUS_OK;
+  return pc::GiveText(planner, pc::kNoPlanner, text, message, [](const perseus_planner& from) {
+    return perseus::FormatFrontierCsv(from.job->planner.frontier());
   });
 }
 
 perseus_status perseus_planner_profile_csv(const perseus_planner* planner, char** text,
                                            char** message) {
-  return pc::Guarded(message, [&] {
-    if (text != nullptr) *text = nullptr;
-    if (planner == nullptr || text == nullptr) {
-      return pc::FailInvalid("there is no planner, or no place for the text", message);
-    }
-    const perseus::Result<std::string> profile = pc::ProfileTextOf(planner->job->job.profile);
-    if (!profile) return pc::Fail(profile.error(), message);
-    *text = pc::NewText(*profile);
-    return PERSEUS_OK;
+  return pc::GiveText(planner, pc::kNoPlanner, text, message, [](const perseus_planner& from) {
+    return pc::ProfileTextOf(from.job->job.profile);
   });
 }
 
@@ -481,6 +494,7 @@ namespace perseus::planner_c {
 namespace {
 
 using SharedJob = std::shared_ptr<const PlannedJob>;
+using NewPlanResult = Result<std::unique_ptr<perseus_plan>>;
 
 std::unique_ptr<perseus_plan> NewPlan(PlanDocument document) {
   PlanColumns columns(document);
@@ -495,9 +509,8 @@ std::unique_ptr<perseus_plan> NewPlan(const SharedJob& planned, JobFile settings
   return plan;
 }
 
-Result<std::unique_ptr<perseus_plan>> NewPlan(const SharedJob& planned, JobFile settings,
-                                              const Planner& planner, Plan plan,
-                                              const PlanConstraints& constraints) {
+NewPlanResult NewPlan(const SharedJob& planned, JobFile settings, const Planner& planner, Plan plan,
+                      const PlanConstraints& constraints) {
   PlanContext context = planned->job.Context();
   context.constraints = constraints;
   context.notes = planned->job.NotesAt(planner.frontier(), plan.requested_time_seconds);
@@ -522,9 +535,8 @@ Result<std::string> ReportText(const perseus_plan& plan) {
   return FormatHtmlReport(ReportOf(job, made));
 }
 
-Result<std::unique_ptr<perseus_plan>> MakePlan(const SharedJob& planned,
-                                               std::string_view settings_json,
-                                               const Progress& progress) {
+NewPlanResult MakePlan(const SharedJob& planned, std::string_view settings_json,
+                       const Progress& progress) {
   Result<JobFile> settings = ReadPlanSettings(settings_json, planned->job.settings);
   if (!settings) return tl::unexpected(settings.error());
   JobPlanSpec spec = {.settings = *settings, .with_bound = false};
@@ -535,11 +547,9 @@ Result<std::unique_ptr<perseus_plan>> MakePlan(const SharedJob& planned,
 }
 
 // `others`: as many factors as `work` has for each of the pipelines that this one waits for.
-Result<std::unique_ptr<perseus_plan>> MakePlanForWork(const SharedJob& planned, const double* work,
-                                                      std::size_t work_count, const double* others,
-                                                      std::size_t num_others,
-                                                      std::string_view settings_json,
-                                                      const Progress& progress) {
+NewPlanResult MakePlanForWork(const SharedJob& planned, const double* work, std::size_t work_count,
+                              const double* others, std::size_t num_others,
+                              std::string_view settings_json, const Progress& progress) {
   const Result<JobFile> settings = ReadPlanSettings(settings_json, planned->job.settings);
   if (!settings) return tl::unexpected(settings.error());
   // The job's conditions are for its one plan.
@@ -679,20 +689,14 @@ perseus_plan_columns PlanColumns::Columns() const {
 
 }  // namespace perseus::planner_c
 
-namespace pc = perseus::planner_c;
-
 perseus_status perseus_planner_plan(const perseus_planner* planner, const char* settings_json,
                                     size_t settings_json_size, perseus_planner_progress progress,
                                     void* user, perseus_plan** plan, char** message) {
-  return pc::Guarded(message, [&] {
-    if (plan != nullptr) *plan = nullptr;
-    if (planner == nullptr || plan == nullptr) {
-      return pc::FailInvalid("there is no planner, or no place for the plan", message);
-    }
-    const auto json =
-        perseus::c_boundary::TextOf("settings_json", settings_json, settings_json_size);
-    if (!json) return pc::Fail(json.error(), message);
-    return pc::Give(pc::MakePlan(planner->job, *json, {progress, user}), plan, message);
+  return pc::GiveNew(planner, pc::kNoPlaceForPlan, plan, message, [&](const perseus_planner& from) {
+    return pc::Then(perseus::c_boundary::TextOf("settings_json", settings_json, settings_json_size),
+                    [&](std::string_view json) {
+                      return pc::MakePlan(from.job, json, {progress, user});
+                    });
   });
 }
 
@@ -711,50 +715,37 @@ perseus_status perseus_planner_plan_work_among(const perseus_planner* planner, c
                                                size_t settings_json_size,
                                                perseus_planner_progress progress, void* user,
                                                perseus_plan** plan, char** message) {
-  return pc::Guarded(message, [&] {
-    if (plan != nullptr) *plan = nullptr;
-    if (planner == nullptr || plan == nullptr || work == nullptr) {
-      return pc::FailInvalid("there is no planner, no work, or no place for the plan", message);
-    }
+  constexpr const char* kMissing = "there is no planner, no work, or no place for the plan";
+  const perseus_planner* const from = work == nullptr ? nullptr : planner;
+  return pc::GiveNew(from, kMissing, plan, message, [&](const auto&) -> pc::NewPlanResult {
     if (others == nullptr && num_others > 0) {
-      return pc::FailInvalid("the work of other pipelines is not given", message);
+      return perseus::InvalidInput("the work of other pipelines is not given");
     }
-    const auto json =
-        perseus::c_boundary::TextOf("settings_json", settings_json, settings_json_size);
-    if (!json) return pc::Fail(json.error(), message);
-    return pc::Give(pc::MakePlanForWork(planner->job, work, work_count, others, num_others, *json,
-                                        {progress, user}),
-                    plan, message);
+    return pc::Then(perseus::c_boundary::TextOf("settings_json", settings_json, settings_json_size),
+                    [&](std::string_view json) {
+                      return pc::MakePlanForWork(planner->job, work, work_count, others, num_others,
+                                                 json, {progress, user});
+                    });
   });
 }
 
 perseus_status perseus_planner_baseline(const perseus_planner* planner, perseus_plan** plan,
                                         char** message) {
-  return pc::Guarded(message, [&] {
-    if (plan != nullptr) *plan = nullptr;
-    if (planner == nullptr || plan == nullptr) {
-      return pc::FailInvalid("there is no planner, or no place for the plan", message);
-    }
-    const pc::PlannedJob& planned = *planner->job;
-    return pc::Give(pc::NewPlan(planner->job, planned.job.settings, planned.planner,
-                                planned.planner.baseline(), {}),
-                    plan, message);
+  return pc::GiveNew(planner, pc::kNoPlaceForPlan, plan, message, [](const perseus_planner& from) {
+    const perseus::Planner& made = from.job->planner;
+    return pc::NewPlan(from.job, from.job->job.settings, made, made.baseline(), {});
   });
 }
 
 perseus_status perseus_plan_read(const char* json, size_t json_size, const char* name,
                                  perseus_plan** plan, char** message) {
-  return pc::Guarded(message, [&] {
-    if (plan != nullptr) *plan = nullptr;
-    if (json == nullptr || plan == nullptr) {
-      return pc::FailInvalid("there is no text of a plan, or no place for the plan", message);
-    }
+  constexpr const char* kMissing = "there is no text of a plan, or no place for the plan";
+  return pc::GiveNew(json, kMissing, plan, message, [&](const char&) -> pc::NewPlanResult {
     const auto text = perseus::c_boundary::TextOf("json", json, json_size);
-    if (!text) return pc::Fail(text.error(), message);
+    if (!text) return tl::unexpected(text.error());
     auto document = perseus::ParsePlanJson(*text, name == nullptr ? "plan.json" : name);
-    if (!document) return pc::Fail(document.error(), message);
-    *plan = pc::NewPlan(*std::move(document)).release();
-    return PERSEUS_OK;
+    if (!document) return tl::unexpected(document.error());
+    return pc::NewPlan(*std::move(document));
   });
 }
 
@@ -807,40 +798,20 @@ perseus_status perseus_plan_get_note(const perseus_plan* plan, size_t index, per
 }
 
 perseus_status perseus_plan_json(const perseus_plan* plan, char** text, char** message) {
-  return pc::Guarded(message, [&] {
-    if (text != nullptr) *text = nullptr;
-    if (plan == nullptr || text == nullptr) {
-      return pc::FailInvalid("there is no plan, or no place for its text", message);
-    }
-    *text = pc::NewText(perseus::FormatPlanJson(plan->document));
-    return PERSEUS_OK;
+  return pc::GiveText(plan, pc::kNoPlan, text, message, [](const perseus_plan& from) {
+    return perseus::FormatPlanJson(from.document);
   });
 }
 
 perseus_status perseus_plan_zeus(const perseus_plan* plan, char** text, char** message) {
-  return pc::Guarded(message, [&] {
-    if (text != nullptr) *text = nullptr;
-    if (plan == nullptr || text == nullptr) {
-      return pc::FailInvalid("there is no plan, or no place for its text", message);
-    }
-    const perseus::Result<std::string> zeus = perseus::FormatZeusPlan(plan->document);
-    if (!zeus) return pc::Fail(zeus.error(), message);
-    *text = pc::NewText(*zeus);
-    return PERSEUS_OK;
+  return pc::GiveText(plan, pc::kNoPlan, text, message, [](const perseus_plan& from) {
+    return perseus::FormatZeusPlan(from.document);
   });
 }
 
 perseus_status perseus_plan_report(const perseus_plan* plan, char** text, char** message) {
-  return pc::Guarded(message, [&] {
-    if (text != nullptr) *text = nullptr;
-    if (plan == nullptr || text == nullptr) {
-      return pc::FailInvalid("there is no plan, or no place for its report", message);
-    }
-    const perseus::Result<std::string> report = pc::ReportText(*plan);
-    if (!report) return pc::Fail(report.error(), message);
-    *text = pc::NewText(*report);
-    return PERSEUS_OK;
-  });
+  constexpr const char* kMissing = "there is no plan, or no place for its report";
+  return pc::GiveText(plan, kMissing, text, message, pc::ReportText);
 }
 
 namespace perseus::planner_c {
@@ -1151,16 +1122,14 @@ Result<Plan> Choose(const perseus_dag_solution& solution, double deadline, doubl
 }  // namespace
 }  // namespace perseus::planner_c
 
-namespace pc = perseus::planner_c;
-
 perseus_status perseus_dag_solve(const perseus_dag* dag, perseus_planner_progress progress,
                                  void* user, perseus_dag_solution** solution, char** message) {
-  return pc::Guarded(message, [&] {
-    if (solution == nullptr) return pc::FailInvalid("there is no place for the solution", message);
-    *solution = nullptr;
-    const auto known = perseus::c_boundary::CopyIn("perseus_dag", dag);
-    if (!known) return pc::Fail(known.error(), message);
-    return pc::Give(pc::SolveDag(*known, {progress, user}), solution, message);
+  constexpr const char* kMissing = "there is no place for the solution";
+  return pc::GiveNew(&dag, kMissing, solution, message, [&](const perseus_dag* given) {
+    return pc::Then(perseus::c_boundary::CopyIn("perseus_dag", given),
+                    [&](const perseus_dag& known) {
+                      return pc::SolveDag(known, {progress, user});
+                    });
   });
 }
 

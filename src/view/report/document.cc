@@ -9,7 +9,7 @@
 #include <iterator>
 
 #include "common/belief.h"
-#include "common/html_text.h"
+#include "common/printable.h"
 #include "report/assets.h"
 #include "report/text.h"
 

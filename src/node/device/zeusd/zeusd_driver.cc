@@ -24,7 +24,6 @@
 #include "common/nearest_name.h"
 #include "common/numbers.h"
 #include "common/tree.h"
-#include "common/tree_reader.h"
 #include "common/unix_socket.h"
 #include "device/nvml/nvml.h"
 

@@ -1,9 +1,10 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PERSEUS_CLI_DEMO_TEXT_H_
-#define PERSEUS_CLI_DEMO_TEXT_H_
+#ifndef PERSEUS_CLI_DEMO_DEMO_COMMAND_H_
+#define PERSEUS_CLI_DEMO_DEMO_COMMAND_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,4 +44,4 @@ std::string DemoFindings(const demo::DemoResult& result, const demo::DemoPlan& p
 
 }  // namespace perseus::cli
 
-#endif  // PERSEUS_CLI_DEMO_TEXT_H_
+#endif  // PERSEUS_CLI_DEMO_DEMO_COMMAND_H_

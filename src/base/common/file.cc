@@ -1,18 +1,11 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// How a set of files appears whole. All of them are written and flushed into a
-// staging folder. Where the target folder is new, the staging folder gets its
-// name, in one rename. Where it exists, the staging folder is moved into it
-// under the name kCommitName, also in one rename: from then on the new set counts,
-// and whoever comes by (the writer itself, or, if it was killed, the next run)
-// moves the files from there to their places. Before that rename nothing has
-// changed, so that a reader after the next run sees the old set or the new one. Files and folders
-// under temporary names (".plan.json.perseus-123-0.new") are locked by their writer. If one is not
-// locked, its writer was killed, and the next writer removes it.
+#include "common/file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,6 +24,134 @@
 #include "common/file.h"
 #include "common/file_descriptor.h"
 #include "common/signal_hold.h"
+
+namespace perseus {
+namespace {
+
+tl::unexpected<Error> CannotRead(const std::string& path, const std::string& reason) {
+  return MakeError(ErrorCode::kIo, fmt::format("{}: cannot read: {}", path, reason));
+}
+
+std::string OpenFailure(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return "there is no such file; check the path";
+    case EACCES:
+    case EPERM:
+      return "permission denied; make the file readable for this user";
+    case ELOOP:
+      return "its symbolic links lead in a circle";
+    case ENXIO:
+      return "it is a socket or a device without a driver; expected a regular file";
+    default:
+      return SystemMessage(error);
+  }
+}
+
+// The kind of a path that is no regular file.
+std::string KindOf(mode_t mode) {
+  if (S_ISDIR(mode)) return "it is a directory; name a file in it";
+  if (S_ISFIFO(mode)) return "it is a pipe; save its contents to a file first";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "it is a device; expected a regular file";
+  return "it is not a regular file";
+}
+
+constexpr int kWriterMilliseconds = 2'000;
+
+enum class Pipes { kRefused, kRead };
+
+// Waits until a pipe that was opened without waiting can be read: for as long
+// as its writer takes, but for the writer itself only a while. False: nobody
+// opened it for writing, or poll(2) failed (then errno is not 0).
+bool WaitForPipe(int fd, bool has_writer) {
+  pollfd waiting = {.fd = fd, .events = POLLIN, .revents = 0};
+  int ready = -1;
+  do {
+    errno = 0;
+    ready = ::poll(&waiting, 1, has_writer ? -1 : kWriterMilliseconds);
+  } while (ready < 0 && errno == EINTR);
+  return ready > 0;
+}
+
+std::string Size(std::size_t bytes) {
+  constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+  if (bytes % kMebibyte == 0) return fmt::format("{} MiB", bytes / kMebibyte);
+  return fmt::format("{} bytes", bytes);
+}
+
+Result<std::string> Read(const std::string& path, std::size_t max_bytes, Pipes pipes) {
+  if (path.empty()) return InvalidInput("the name of the file to read is empty");
+  // Without O_NONBLOCK the opening of a pipe would wait for its writer.
+  const FileDescriptor file = OpenFile(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!file.valid()) return CannotRead(path, OpenFailure(errno));
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return CannotRead(path, SystemMessage(errno));
+  const bool is_pipe = S_ISFIFO(status.st_mode) && pipes == Pipes::kRead;
+  if (!S_ISREG(status.st_mode) && !is_pipe) return CannotRead(path, KindOf(status.st_mode));
+
+  const auto too_large = [&] {
+    return InvalidInput(
+        fmt::format("{}: is larger than the {} that such a file may have; is it the right file?",
+                    path, Size(max_bytes)));
+  };
+  const auto stated_size = static_cast<std::size_t>(std::max<off_t>(status.st_size, 0));
+  if (stated_size > max_bytes) return too_large();
+
+  // The stated size is a hint only: the file may grow, and /proc states 0.
+  constexpr std::size_t kChunk = std::size_t{64} << 10;
+  std::string bytes;
+  std::size_t used = 0;
+  bool had_writer = !is_pipe;
+  while (true) {
+    if (used == bytes.size()) {
+      bytes.resize(std::min(std::max({used + used / 2, stated_size + 1, kChunk}), max_bytes + 1));
+    }
+    const ssize_t count = ::read(file.get(), bytes.data() + used, bytes.size() - used);
+    if (count < 0 && errno == EINTR) continue;
+    // Without a writer a pipe ends at once; with one that has nothing to say
+    // yet, it would block.
+    const bool would_block = count < 0 && errno == EAGAIN && is_pipe;
+    if (would_block || (count == 0 && !had_writer)) {
+      if (!WaitForPipe(file.get(), would_block)) {
+        return CannotRead(path, errno != 0 ? SystemMessage(errno)
+                                           : "it is a pipe into which nobody writes; does the "
+                                             "program that should start, and without an error?");
+      }
+      had_writer = true;
+      continue;
+    }
+    had_writer = true;
+    if (count < 0) return CannotRead(path, SystemMessage(errno));
+    if (count == 0) break;
+    used += static_cast<std::size_t>(count);
+    if (used > max_bytes) return too_large();
+  }
+  bytes.resize(used);
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::string> ReadWholeFile(const std::string& path, std::size_t max_bytes) {
+  return Read(path, max_bytes, Pipes::kRefused);
+}
+
+Result<std::string> ReadWholeFileOrPipe(const std::string& path, std::size_t max_bytes) {
+  return Read(path, max_bytes, Pipes::kRead);
+}
+
+}  // namespace perseus
+
+// How a set of files appears whole. All of them are written and flushed into a
+// staging folder. Where the target folder is new, the staging folder gets its
+// name, in one rename. Where it exists, the staging folder is moved into it
+// under the name kCommitName, also in one rename: from then on the new set counts,
+// and whoever comes by (the writer itself, or, if it was killed, the next run)
+// moves the files from there to their places. Before that rename nothing has
+// changed, so that a reader after the next run sees the old set or the new one. Files and folders
+// under temporary names (".plan.json.perseus-123-0.new") are locked by their writer. If one is not
+// locked, its writer was killed, and the next writer removes it.
 
 namespace perseus {
 namespace {
@@ -118,15 +239,6 @@ void RemoveFolder(const std::string& folder) {
   ::rmdir(folder.c_str());
 }
 
-// Whether `name` still refers to the open file. Another process may have removed or renamed it
-// before it was locked.
-bool IsStillThere(const std::string& name, int descriptor) {
-  struct stat by_name {};
-  struct stat by_descriptor {};
-  return ::lstat(name.c_str(), &by_name) == 0 && ::fstat(descriptor, &by_descriptor) == 0 &&
-         by_name.st_ino == by_descriptor.st_ino && by_name.st_dev == by_descriptor.st_dev;
-}
-
 // A file or folder under a temporary name; removed unless it is renamed.
 class Staged {
  public:
@@ -180,7 +292,7 @@ Result<Staged> Staged::Make(const std::string& folder, const std::string& stem,
       }
       continue;
     }
-    if (MayBeOurs(descriptor.get()) && IsStillThere(name, descriptor.get())) {
+    if (MayBeOurs(descriptor.get()) && LeadsTo(name, descriptor.get())) {
       return Staged(name, std::move(descriptor), is_folder);
     }
   }
@@ -211,7 +323,7 @@ void SweepStaged(const std::string& folder, const std::string& stem) {
     if (!left.valid() || ::flock(left.get(), LOCK_EX | LOCK_NB) != 0) continue;
     // Its writer may have renamed it and let go of it, and the name may by now be another's.
     struct stat status {};
-    if (!IsStillThere(path, left.get()) || ::fstat(left.get(), &status) != 0) continue;
+    if (!LeadsTo(path, left.get()) || ::fstat(left.get(), &status) != 0) continue;
     if (S_ISDIR(status.st_mode)) {
       RemoveFolder(path);
     } else if (S_ISREG(status.st_mode)) {
@@ -340,7 +452,7 @@ Result<void> FinishCommit(const std::string& directory, int owned) {
   if (!target.valid()) return CannotWrite(directory, WriteFailure(errno));
   const std::string path = Join(directory, kCommitName);
   const int commit = owned < 0 ? folder->get() : owned;
-  if (!IsStillThere(path, commit)) return {};  // Finished meanwhile.
+  if (!LeadsTo(path, commit)) return {};  // Finished meanwhile.
   const std::vector<std::string> there = NamesIn(path);
   std::vector<std::string> moved = MovedBefore(there);
   const Finisher finisher(commit, target.get(), there);

@@ -1,10 +1,11 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#ifndef PERSEUS_COMMON_BOOT_CLOCK_H_
-#define PERSEUS_COMMON_BOOT_CLOCK_H_
+#ifndef PERSEUS_COMMON_CLOCKS_H_
+#define PERSEUS_COMMON_CLOCKS_H_
 
 #include <chrono>
+#include <cstdint>
 #include <ctime>
 
 namespace perseus {
@@ -27,6 +28,13 @@ struct BootClock {
   }
 };
 
+// CLOCK_MONOTONIC in nanoseconds: what all processes of a machine agree on.
+inline std::int64_t MonotonicNs() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
 }  // namespace perseus
 
-#endif  // PERSEUS_COMMON_BOOT_CLOCK_H_
+#endif  // PERSEUS_COMMON_CLOCKS_H_
