@@ -18,7 +18,7 @@
 namespace perseus::bench {
 namespace {
 
-// One direction on an A100 SXM; docs/evidence/synth.md has the model and its constants.
+// One direction on an A100 SXM; docs/evidence/evidence.md has the model and its constants.
 struct Direction {
   const char* name;
   double times_forward;  // Operations.

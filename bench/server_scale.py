@@ -10,7 +10,7 @@ straggles and is cleared, several times. Times are taken when the first bytes of
 answer arrive here, so they hold this program's own work, too.
 
 --agents 1024: the ranks are on so many nodes, and each node reaches the server through
-a relay (docs/explanation/relay.md), over its Unix socket; needs bench/relay_fleet, built with
+a relay (docs/explanation/agent.md), over its Unix socket; needs bench/relay_fleet, built with
 -DPERSEUS_BUILD_BENCHMARKS=ON. --agents 0 1024 measures both, one after the other.
 
 --store postgresql --servers 2: that many servers on one PostgreSQL, which this program

@@ -28,7 +28,7 @@
 //   if (!frontier) return Fail(frontier.error().message);
 //   for (const auto& p : frontier->breakpoints) std::cout << p.time << ' ' << p.cost << '\n';
 //
-// docs/explanation/solver.md has the algorithm and its guarantees.
+// docs/explanation/planning.md has the algorithm and its guarantees.
 
 PERSEUS_EXPORT_BEGIN
 namespace perseus {
@@ -139,7 +139,7 @@ struct FrontierEstimate {
 Result<FrontierSize> SizeOf(const TimeCostProblem& problem, double slope_quantum);
 
 // The cost of SolveFrontier() for a whole frontier, estimated before it starts. Fitted to pipelines
-// (docs/explanation/solver.md): there the true work is within a factor of 3. For other graphs it
+// (docs/explanation/planning.md): there the true work is within a factor of 3. For other graphs it
 // may be far off.
 FrontierEstimate EstimateFrontier(const FrontierSize& size);
 

@@ -3,7 +3,7 @@
 
 // The wrappers that hooks put around computations, compiled: the module perseus._told.
 // python/perseus/hooks/told.py says what they do, and does the same in Python
-// (docs/adr/0006-optional-extension.md). In Python's stable ABI: one file for each CPython
+// (docs/adr/README.md). In Python's stable ABI: one file for each CPython
 // from 3.9.
 //
 // No error of our own leaves this file: what is wrong is left to `careful`, which is Python, or

@@ -374,7 +374,7 @@ class Plan:
         return self._text("perseus_plan_json")
 
     def zeus(self) -> str:
-        """Return the text of `zeus_plan.py`, for Zeus' client (docs/how-to/applying.md)."""
+        """Return the text of `zeus_plan.py`, for Zeus' client (docs/how-to/hooks.md)."""
         return self._text("perseus_plan_zeus")
 
     def to_frame(self) -> Any:

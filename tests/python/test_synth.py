@@ -211,7 +211,7 @@ WIDE_RESNET = "4,5,4,4,4,4,5,3"
 def test_against_measured_tables(
     file: str, spec: Spec, time: tuple[float, float], energy: tuple[float, float]
 ) -> None:
-    """Median and worst error in percent, as docs/evidence/synth.md states them."""
+    """Median and worst error in percent, as docs/evidence/evidence.md states them."""
     data = Path(os.environ.get("PERSEUS_SHARED_DATA", ROOT.parent / "shared" / "data"))
     found = sorted(data.glob(f"sosp24/**/{file}"))
     if not found:

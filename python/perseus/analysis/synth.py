@@ -3,7 +3,7 @@
 """A modelled profile: time and energy of every stage at every clock, without measuring anything.
 
 From the shape of a transformer or Wide-ResNet and an analytic model of the GPU. The result is
-modelled, not measured, and says so. docs/evidence/synth.md states the model, the source of every
+modelled, not measured, and says so. docs/evidence/evidence.md states the model, the source of every
 constant and the error against measured tables. The same arguments give the same bytes everywhere.
 """
 
@@ -37,7 +37,7 @@ def _sized(layers: int, hidden: int, heads: int, **more: int) -> dict[str, int]:
     return {"layers": layers, "hidden": hidden, "heads": heads, **more}
 
 
-# The numbers of a transformer. Sources: docs/evidence/synth.md. GPT-3's vocabulary of 50,257 is
+# The numbers of a transformer. Sources: docs/evidence/evidence.md. GPT-3's vocabulary of 50,257 is
 # padded to 51,200, as Megatron-LM does.
 TRANSFORMERS: dict[str, dict[str, int]] = {
     "gpt3-1.3b": {**_GPT, **_sized(24, 2048, 16)},
@@ -597,7 +597,7 @@ def synthesize(spec: Spec, profile_path: str = "profile.csv") -> Modelled:
         "classifier."
         if resnet
         else f"# Layers per stage: {listed}; the last stage also has the vocabulary head.",
-        "# Seconds and joules of one GPU; the model and its error: docs/evidence/synth.md.",
+        "# Seconds and joules of one GPU; the model and its error: docs/evidence/evidence.md.",
         "stage,instruction,frequency,time,energy",
     ]
     # Nine digits: the same text whatever the last bits of a machine's doubles.

@@ -136,7 +136,7 @@ class ServerExaminer {
       Add(FindingLevel::kNote, "server",
           fmt::format("answers; its version is {}, that of this program {}",
                       Printable(found_.version), Version()),
-          "versions may differ while a cluster is upgraded (docs/how-to/upgrade.md)");
+          "versions may differ while a cluster is upgraded (docs/how-to/install.md)");
     }
   }
 

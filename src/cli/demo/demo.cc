@@ -199,7 +199,7 @@ constexpr long kLookNs = 20'000'000;
 constexpr int kWaitingRoundsMost = 60;
 constexpr double kThreshold = 0.08;  // Of detection.
 constexpr int kWindow = 6;
-constexpr double kBlockingWatts = 83.64;  // Of the profile's A100, docs/evidence/synth.md.
+constexpr double kBlockingWatts = 83.64;  // Of the profile's A100, docs/evidence/evidence.md.
 
 // A folder that is removed with all that is in it, unless it is to be kept.
 class Folder {

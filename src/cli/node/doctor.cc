@@ -370,7 +370,7 @@ Json GpuJson(const ExaminedGpu& gpu) {
   return json;
 }
 
-// For programs (docs/how-to/doctor.md).
+// For programs (docs/how-to/troubleshoot.md).
 std::string ExaminationJson(const Examination& examination) {
   Json json = {
       {"schema_version", 1},

@@ -21,7 +21,7 @@
 #include "relay/upstream.h"
 
 // The relay passes requests from the ranks of a node to the server. With it, a node needs two
-// connections instead of two per rank, and ranks need no token (docs/explanation/relay.md).
+// connections instead of two per rank, and ranks need no token (docs/explanation/agent.md).
 namespace perseus::relay {
 
 // The local user to whom a job belongs: the first who created it through this relay or named it in

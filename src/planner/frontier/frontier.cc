@@ -200,7 +200,7 @@ Result<std::vector<std::vector<TimeCost>>> QuantisedCurves(const TimeCostProblem
 
 namespace {
 
-// Fitted: see docs/explanation/solver.md.
+// Fitted: see docs/explanation/planning.md.
 constexpr double kBreakpointsPerSegment = 0.95;
 constexpr double kBreakpointsPerSlopePair = 0.09;
 constexpr double kStepsPerActivity = 1.2;

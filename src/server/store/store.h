@@ -52,7 +52,7 @@ struct StoreCounters {
 // Thread-safe. A SQLite store is owned by one process at a time; a second process is refused. Any
 // number of processes can share a PostgreSQL store. While its database is away, calls wait for it
 // for about kWaitSeconds (link.h); once it has been away for longer, they fail at once.
-// docs/explanation/store.md has the rest.
+// docs/explanation/server.md has the rest.
 //
 // Errors are sentences: in use, full, read-only, damaged, from a newer Perseus. Codes:
 //   kInvalidInput  an invalid spec; facts about several jobs in one request;
