@@ -106,7 +106,7 @@ COUNTS = re.compile(
 
 @needs_torch
 def test_pytorchs_pipeline_trains_on_variable_lengths() -> None:
-    """Iterations follow plans of their own, which promise something; none is lost."""
+    """Iterations follow plans of their own, which predict a saving; none is lost."""
     said = torch_pipeline("--variable-lengths", "7")
     predicted = re.search(r"^ +as these plans predict +[0-9.]+ +[0-9.]+ +([-0-9.]+) %", said, re.M)
     assert predicted is not None, said
