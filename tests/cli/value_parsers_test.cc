@@ -45,7 +45,6 @@ TEST(ValueParsersTest, QuantitiesTakeTheirUnits) {
   EXPECT_EQ(ParseQuantity("2kJ", {0, 1e6}, job::kInJoules).value(), 2000);
   EXPECT_EQ(ParseQuantity("5mJ", {0, 1e6}, job::kInJoules).value(), 5 * 1e-3);
   EXPECT_EQ(ParseQuantity("500ms", {0.1, 60}, job::kInSeconds).value(), 500 * 1e-3);
-  EXPECT_EQ(ParseQuantity("100h", {0, 1e12}, job::kInHours).value(), 100);
   EXPECT_EQ(ParseQuantity("1.2x", {1, 1000}, job::kInTimes).value(), 1.2);
   EXPECT_EQ(ParseQuantity("3W", {0, 2}, job::kInWatts).error().message,
             "expected a number of watts from 0 to 2 (75 or 75W), got '3W'");
@@ -135,7 +134,7 @@ TEST(ValueParsersTest, WholeNumbersOf64Bits) {
 
 TEST(ValueParsersTest, TargetsAreReadAsTheTableShowsThem) {
   using Kind = PlanTarget::Kind;
-  for (const char* text : {"min-energy", "Min-Energy", "min energy", "t_min_energy"}) {
+  for (const char* text : {"min-energy", "Economic", "min energy", "t_min_energy"}) {
     EXPECT_EQ(ParseTarget(text).value().kind, Kind::kMinEnergy) << text;
   }
   for (const char* text : {"fastest", "FASTEST", "T_min"}) {

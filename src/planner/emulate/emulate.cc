@@ -1054,57 +1054,7 @@ void JobEmulation::Finish() {
 
 Result<void> CheckSpec(const CostedPipeline& pipeline, const EmulationSpec& spec) {
   if (auto r = CheckSize(pipeline, spec); !r) return r;
-  const TimeNoise& noise = spec.noise;
-  if (auto r = CheckNumber("the noise per computation", noise.per_computation, 0, kMostNoise); !r) {
-    return r;
-  }
-  if (auto r = CheckNumber("the noise per stage", noise.per_stage, 0, kMostNoise); !r) return r;
-  if (auto r = CheckNumber("the noise per GPU", noise.per_gpu, 0, kMostNoise); !r) return r;
-  if (auto r = CheckNumber("the noise per rank", noise.per_rank, 0, kMostNoise); !r) return r;
-  if (auto r = CheckNumber("the length of rare noise", noise.rare_length, 0, kMostNoise); !r)
-    return r;
-  if (auto r = CheckNumber("the share of rare noise", noise.rare_share, 0, kMostNoise); !r)
-    return r;
-  if (model::HasHalfOfRareNoise(noise)) {
-    return InvalidInput(fmt::format(
-        "the length of rare noise is {} and its share is {}; give both above 0, or neither",
-        noise.rare_length, noise.rare_share));
-  }
-  if (!(noise.correlation >= 0 && noise.correlation < 1)) {
-    return InvalidInput(
-        fmt::format("the correlation of the noise is {}; expected a number from 0 to below 1",
-                    noise.correlation));
-  }
-  const ClockSwitching& switching = spec.switching;
-  if (!ParseCallAhead(CallAheadName(switching.call_ahead))) {
-    return InvalidInput("the way to call for clocks is none; expected none, end or predicted");
-  }
-  if (auto r = CheckNumber("the latency of a clock switch in seconds", switching.latency_seconds, 0,
-                           kMostSeconds);
-      !r) {
-    return r;
-  }
-  if (auto r = CheckClockLatencies(switching); !r) return r;
-  if (auto r = CheckNumber("the stall of a clock switch in seconds", switching.stall_seconds, 0,
-                           kMostSeconds);
-      !r) {
-    return r;
-  }
-  if (auto r = CheckNumber("the spread of that latency in seconds",
-                           switching.latency_spread_seconds, 0, switching.latency_seconds);
-      !r) {
-    return r;
-  }
-  if (auto r = CheckNumber("the share of a computation that an early clock may cost",
-                           switching.max_early_loss, 0, 1);
-      !r) {
-    return r;
-  }
-  if (auto r = CheckNumber("the least time between two calls in seconds",
-                           switching.min_interval_seconds, 0, kMostSeconds);
-      !r) {
-    return r;
-  }
+  if (auto r = model::CheckDisturbances(spec.noise, spec.switching); !r) return r;
   for (const Straggler& straggler : spec.stragglers) {
     if (auto r = CheckStraggler(pipeline, spec, straggler); !r) return r;
   }

@@ -26,13 +26,11 @@ struct Quantity {
 };
 
 inline constexpr UnitScale kEnergyUnits[] = {{"kJ", 1e3}, {"mJ", 1e-3}, {"J", 1}};
-inline constexpr UnitScale kHourUnits[] = {{"h", 1}};
 
 inline constexpr Quantity kInWatts = {"watts", "75 or 75W", kPowerUnits};
 inline constexpr Quantity kInWattsOrAuto = {"watts", "2, 2W or auto", kPowerUnits};
 inline constexpr Quantity kInJoules = {"joules", "2 or 2J", kEnergyUnits};
 inline constexpr Quantity kInSeconds = {"seconds", "2 or 500ms", kTimeUnits};
-inline constexpr Quantity kInHours = {"hours", "50000 or 50000h", kHourUnits};
 inline constexpr Quantity kInTimes = {"", "1.2 or 1.2x", kFactorUnits};
 
 // Parses "75", "75W" or "0.3 kW", for job files and flags. `range` must have both ends, in the unit

@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "common/input_limits.h"
 #include "common/nearest_name.h"
 #include "perseus/conditions.h"
 
@@ -70,6 +71,60 @@ double IterationNoise::Follow(int rank, double draw) {
   has_last_[rank] = 1;
   last_[rank] = draw;
   return draw;
+}
+
+Result<void> CheckCondition(std::string_view key, double value, std::string_view what,
+                            double most) {
+  if (value >= 0 && value <= most) return {};
+  return InvalidInput(
+      std::isinf(most)
+          ? fmt::format("'{}' is {}; expected {} >= 0", key, value, what)
+          : fmt::format("'{}' is {}; expected {} from 0 to {}", key, value, what, most));
+}
+
+Result<void> CheckDisturbances(const TimeNoise& noise, const ClockSwitching& switching) {
+  const struct {
+    std::string_view key;
+    double value;
+    std::string_view what;
+    double most;
+  } ranges[] = {
+      {"noise", noise.per_computation, kShareText, kMostNoise},
+      {"stage_noise", noise.per_stage, kShareText, kMostNoise},
+      {"gpu_noise", noise.per_gpu, kShareText, kMostNoise},
+      {"rank_noise", noise.per_rank, kShareText, kMostNoise},
+      {"rare_noise", noise.rare_length, kShareText, kMostNoise},
+      {"rare_noise_share", noise.rare_share, kShareText, kMostNoise},
+      {"switch_latency", switching.latency_seconds, kSecondsText, kMostConditionSeconds},
+      {"switch_latency_spread", switching.latency_spread_seconds, kSecondsText,
+       kMostConditionSeconds},
+      {"switch_stall", switching.stall_seconds, kSecondsText, kMostConditionSeconds},
+      {"min_call_interval", switching.min_interval_seconds, kSecondsText, kMostConditionSeconds},
+      {"max_early_loss", switching.max_early_loss, kShareText, 1},
+  };
+  for (const auto& [key, value, what, most] : ranges) {
+    if (auto checked = CheckCondition(key, value, what, most); !checked) return checked;
+  }
+  if (!(noise.correlation >= 0 && noise.correlation < 1)) {
+    return InvalidInput(
+        fmt::format("'noise_correlation' is {}; expected a share from 0 to below 1 (0.9 is 90 %)",
+                    noise.correlation));
+  }
+  if (HasHalfOfRareNoise(noise)) {
+    return InvalidInput(fmt::format(
+        "'rare_noise' is {} and 'rare_noise_share' is {}; give both above 0, or neither",
+        noise.rare_length, noise.rare_share));
+  }
+  if (!ParseCallAhead(CallAheadName(switching.call_ahead))) {
+    return InvalidInput("'call_ahead' is none; expected none, end or predicted");
+  }
+  if (switching.latency_spread_seconds > switching.latency_seconds) {
+    return InvalidInput(fmt::format(
+        "'switch_latency_spread' is {} s, more than the 'switch_latency' of {} s; expected "
+        "at most as much",
+        switching.latency_spread_seconds, switching.latency_seconds));
+  }
+  return CheckClockLatencies(switching);
 }
 
 }  // namespace perseus::model

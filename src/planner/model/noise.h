@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "common/word_hash.h"
 #include "perseus/conditions.h"
 #include "perseus/costed_pipeline.h"
+#include "perseus/result.h"
 
 namespace perseus::model {
 
@@ -19,6 +21,15 @@ namespace perseus::model {
 inline bool HasHalfOfRareNoise(const TimeNoise& noise) {
   return (noise.rare_length > 0) != (noise.rare_share > 0);
 }
+
+// Whether `value` is from 0 to `most`. `what` follows "expected ": "seconds", "a share".
+Result<void> CheckCondition(std::string_view key, double value, std::string_view what, double most);
+inline constexpr std::string_view kShareText = "a share (0.01 is 1 %)";
+inline constexpr std::string_view kSecondsText = "seconds";
+inline constexpr double kMostConditionSeconds = 1e6;
+
+// Says which number of noise or late clocks is out of range, by its name in a job file.
+Result<void> CheckDisturbances(const TimeNoise& noise, const ClockSwitching& switching);
 
 // Default of `perseus emulate`, and the number behind the figures that `perseus plan` shows.
 inline constexpr std::int64_t kIterationsOfEmulate = 100;

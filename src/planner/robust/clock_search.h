@@ -38,6 +38,7 @@ class Stream {
 // The limits and prices of a search.
 struct SearchGoal {
   double accepted_seconds = 0;  // Mean, by the lanes.
+  double least_seconds = 0;     // An iteration that is shorter waits until then.
   double waiting_watts = 0;     // Of the pipeline: what a second costs anyway.
   double change_joules = 0;
   int most_changes = 0;
@@ -47,7 +48,7 @@ struct SearchGoal {
 
   // Of the iteration, waiting and changes included.
   double Joules(const LaneFigures& figures) const {
-    return figures.effective_joules + waiting_watts * figures.seconds +
+    return figures.effective_joules + waiting_watts * std::max(figures.seconds, least_seconds) +
            change_joules * figures.changes;
   }
   bool Allows(const LaneFigures& figures) const {

@@ -78,14 +78,9 @@ void RunSearch::Propose() {
   if ((bits & 12) == 0) ProposeGroup((bits & 16) != 0 ? 1 : -1);
 }
 
-std::vector<int> RunSearch::Anneal(const RunGoal& goal, std::int64_t work, double hot_joules,
+std::vector<int> RunSearch::Anneal(const SearchGoal& goal, std::int64_t work, double hot_joules,
                                    double cold_joules) {
   knobs_ = replay_->knobs();
-  const auto joules_of = [&](const LaneFigures& figures) {
-    return figures.effective_joules +
-           goal.waiting_watts * std::max(figures.seconds, goal.least_seconds) +
-           goal.change_joules * figures.changes;
-  };
   const auto penalty_of = [&](const LaneFigures& figures) {
     return goal.price_of_time * std::max(0.0, figures.seconds - goal.accepted_seconds);
   };
@@ -95,15 +90,12 @@ std::vector<int> RunSearch::Anneal(const RunGoal& goal, std::int64_t work, doubl
   const auto beyond = [&](const LaneFigures& figures) {
     return kBeyond * std::max(0.0, static_cast<double>(figures.changes - goal.most_changes));
   };
-  const auto holds = [&](const LaneFigures& figures) {
-    return figures.seconds <= goal.accepted_seconds && figures.changes <= goal.most_changes;
-  };
   LaneFigures now = replay_->figures();
   std::vector<int> best;
   double least = std::numeric_limits<double>::infinity();
-  if (holds(now)) {
+  if (goal.Allows(now)) {
     best = knobs_;
-    least = joules_of(now);
+    least = goal.Joules(now);
   }
   constexpr std::int64_t kShare = 2;  // Of a replay, what comes after a change: half.
   const std::int64_t of_one = std::max<std::int64_t>(
@@ -115,15 +107,15 @@ std::vector<int> RunSearch::Anneal(const RunGoal& goal, std::int64_t work, doubl
     Propose();
     if (proposal_.empty()) continue;
     const LaneFigures then = replay_->Try(proposal_);
-    const double worse = joules_of(then) + penalty_of(then) - joules_of(now) - penalty_of(now) +
+    const double worse = goal.Joules(then) + penalty_of(then) - goal.Joules(now) - penalty_of(now) +
                          warmth * (beyond(then) - beyond(now));
     const bool taken = worse <= 0 || stream_.Share() < std::exp(-worse / warmth);
     if (taken) {
       replay_->Commit();
       now = then;
-      if (holds(now) && joules_of(now) < least) {
+      if (goal.Allows(now) && goal.Joules(now) < least) {
         best = knobs_;
-        least = joules_of(now);
+        least = goal.Joules(now);
       }
       continue;
     }
@@ -190,7 +182,7 @@ void ConstrainedSearch::Begin(Rung* rung, const Rung* below) const {
 }
 
 // One part of a rung's walk, corrected by what the trials of the one before say.
-void ConstrainedSearch::Walk(Rung* rung, LaneReplay* replay, RunGoal goal, std::int64_t work,
+void ConstrainedSearch::Walk(Rung* rung, LaneReplay* replay, SearchGoal goal, std::int64_t work,
                              double hot_joules, std::uint64_t seed) {
   constexpr double kLittle = 0.001;
   constexpr double kColdShare = 0.003;
@@ -225,12 +217,7 @@ void ConstrainedSearch::Walk(Rung* rung, LaneReplay* replay, RunGoal goal, std::
 
 // As LadderSearch does: rounds have four times the work of the one before.
 void ConstrainedSearch::Anneal(const Progress& progress) {
-  const bool has_second_round = spec_.effort >= kSecondRoundEffort * (1 - 1e-9);
-  const auto has_begin = [&] {
-    return WalksOnce() ? search_->best() != nullptr : !on_paper_.empty();
-  };
-  if (!has_begin() && has_second_round) TryMoreOnPaper();
-  if (!has_begin()) return;
+  if (WalksOnce() ? search_->best() == nullptr : on_paper_.empty()) return;
   const bool noisy = spec_.conditions.noise.any();
   const Samples samples = DrawSamples(pipeline_, spec_.conditions.noise, spec_.pipelines,
                                       LanesFor(pipeline_.dag.size()), kConstrainedSeed);
@@ -242,7 +229,7 @@ void ConstrainedSearch::Anneal(const Progress& progress) {
   constexpr double kTooLate = 3;
   constexpr double kHot = 0.3;
   constexpr double kWarm = 0.03;
-  RunGoal goal;
+  SearchGoal goal;
   goal.accepted_seconds = baseline_seconds;  // Of which Walk() makes what it accepts.
   goal.least_seconds =
       least_seconds_ / planner_.baseline().iteration_time_seconds * baseline_seconds;
@@ -256,9 +243,6 @@ void ConstrainedSearch::Anneal(const Progress& progress) {
   for (int round = 0; round == 0 || done < spec_.effort * (1 - 1e-9); ++round) {
     const double share = round == 0 ? 1.0 / 64 : 3.0 / 64 * std::pow(4.0, round - 1);
     if (round > 0 && done + share > spec_.effort * (1 + 1e-9)) break;
-    if (round == 1 && TryMoreOnPaper() && WalksOnce()) {
-      rungs[0].knobs = KnobsOf(better_on_paper_);
-    }
     for (std::size_t k = 0; k < rungs.size(); ++k) {
       Rung& rung = rungs[k];
       Begin(&rung, k == 0 ? nullptr : &rungs[k - 1]);
@@ -275,14 +259,6 @@ void ConstrainedSearch::Anneal(const Progress& progress) {
     done += share;
   }
 }
-
-namespace {
-
-constexpr double kLeastEffort = 1.0 / 64;
-// Of plans that know no conditions, where there is a second round.
-constexpr double kPaperEffort = 0.2;
-
-}  // namespace
 
 ConstrainedSearch::ConstrainedSearch(const Planner& planner, double seconds,
                                      const RobustPlanSpec& spec, const plan::KeptConstraints& kept,
@@ -412,34 +388,17 @@ void ConstrainedSearch::AllKnobs(const Progress& progress) {
   });
 }
 
-// Plans that know no conditions.
-void ConstrainedSearch::TryOnPaper(double effort, bool all) {
+// Plans that know no conditions, of the coarsest granularity, too.
+void ConstrainedSearch::TryOnPaper(double effort) {
   const PlanConstraints& asked = spec_.constraints;
   paper_effort_ = effort;
   JudgePlan(seconds_, asked);
   HalveTheTime(asked);
   HalveTheMargin(asked);
-  // In this order each is coarser than the one before.
-  for (const Granularity coarser :
-       {Granularity::kPhase, Granularity::kStageType, Granularity::kStage}) {
-    if (coarser <= asked.granularity) continue;
-    if (coarser != Granularity::kStage && !all) continue;
-    PlanConstraints constraints = asked;
-    constraints.granularity = coarser;
-    HalveTheTime(constraints);
-  }
-}
-
-// Tries plans too dear for the least effort. Returns whether one was better than all before.
-bool ConstrainedSearch::TryMoreOnPaper() {
-  const auto saving = [&] {
-    return search_->best() == nullptr ? -1e300 : search_->best()->saving_percent;
-  };
-  const double before = saving();
-  TryOnPaper(kPaperEffort, true);
-  if (saving() <= before) return false;
-  better_on_paper_ = search_->best()->options;
-  return true;
+  if (asked.granularity == Granularity::kStage) return;
+  PlanConstraints coarser = asked;
+  coarser.granularity = Granularity::kStage;
+  HalveTheTime(coarser);
 }
 
 void ConstrainedSearch::Run(const Progress& progress) {
@@ -450,11 +409,14 @@ void ConstrainedSearch::Run(const Progress& progress) {
   };
   asks_ = [&] { return told(0, Improved()); };
   OneKnobForAll();
-  TryOnPaper(kLeastEffort, false);
+  // More effort finds hardly better ones, but perhaps one where there was none.
+  constexpr double kLeastEffort = 1.0 / 64;
+  constexpr double kMoreEffort = 0.2;
+  TryOnPaper(kLeastEffort);
+  if (search_->best() == nullptr && spec_.effort >= kMoreEffort) TryOnPaper(kMoreEffort);
   if (!asks_()) return;
   if (spec_.constraints.granularity != Granularity::kComputation) return Anneal(told);
-  if (spec_.effort >= kSecondRoundEffort * (1 - 1e-9)) TryMoreOnPaper();
-  if (goes_on_) AllKnobs(told);
+  AllKnobs(told);
 }
 
 }  // namespace perseus::robust

@@ -22,15 +22,6 @@
 
 namespace perseus::robust {
 
-struct RunGoal {
-  double accepted_seconds = 0;  // Mean, by the lanes.
-  double least_seconds = 0;     // An iteration that is shorter waits until then.
-  double waiting_watts = 0;     // Of the pipeline.
-  double price_of_time = 0;     // Watts, beyond waiting, of what is too late.
-  double change_joules = 0;
-  std::int64_t most_changes = 0;
-};
-
 // Simulated annealing over the clocks of groups that share one.
 class RunSearch {
  public:
@@ -41,7 +32,7 @@ class RunSearch {
   // Walks from the replay's present knobs, which keep the constraints. `work`: computations
   // x lanes that may be replayed. Returns the best choice in time that it met; empty where
   // there was none. Leaves the replay at the last.
-  std::vector<int> Anneal(const RunGoal& goal, std::int64_t work, double hot_joules,
+  std::vector<int> Anneal(const SearchGoal& goal, std::int64_t work, double hot_joules,
                           double cold_joules);
 
  private:
@@ -65,8 +56,7 @@ class RunSearch {
 // constraints, and `search` judges it:
 //
 //  - plans that know no conditions, for less and less time and with greater and greater
-//    margins, each by halving; of coarser granularities, too, and one knob for all. First
-//    with the least effort and not all of them, with the second round's the rest;
+//    margins, each by halving; with one knob for each stage, too, and one for all;
 //  - where every computation may have a clock of its own: the search without constraints, on the
 //    pipeline with the margin, too;
 //  - otherwise: annealing over groups from the best so far. Where changes have a limit, with few
@@ -93,8 +83,6 @@ class ConstrainedSearch {
 
  private:
   static constexpr std::uint64_t kConstrainedSeed = 0xC0257A;
-  // The first round always runs; whether there is a second one decides how much is tried before.
-  static constexpr double kSecondRoundEffort = 1.0 / 16;
   // A choice that knows no conditions and holds.
   struct OnPaper {
     std::vector<int> knobs;
@@ -115,8 +103,7 @@ class ConstrainedSearch {
   void HalveTheTime(const PlanConstraints& constraints);
   void HalveTheMargin(const PlanConstraints& constraints);
   void OneKnobForAll();
-  void TryOnPaper(double effort, bool all);
-  bool TryMoreOnPaper();
+  void TryOnPaper(double effort);
   void SearchAllChoices(const Planner& planner, const Trials& trials, double effort,
                         const Progress& progress);
   void AllKnobs(const Progress& progress);
@@ -124,7 +111,7 @@ class ConstrainedSearch {
   bool WalksOnce() const { return !spec_.conditions.max_changes; }
   std::vector<Rung> Rungs() const;
   void Begin(Rung* rung, const Rung* below) const;
-  void Walk(Rung* rung, LaneReplay* replay, RunGoal goal, std::int64_t work, double hot_joules,
+  void Walk(Rung* rung, LaneReplay* replay, SearchGoal goal, std::int64_t work, double hot_joules,
             std::uint64_t seed);
   void Anneal(const Progress& progress);
   bool Improved();
@@ -146,8 +133,6 @@ class ConstrainedSearch {
   // By effort, granularity, time and margin: how late a plan without conditions was.
   std::map<std::tuple<double, int, double, double>, double> late_;
   std::vector<OnPaper> on_paper_;  // The best for their changes.
-  // The best plan without conditions of the second round, where it was better than any before.
-  std::vector<CostOption> better_on_paper_;
 };
 
 }  // namespace perseus::robust
