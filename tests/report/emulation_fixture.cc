@@ -86,7 +86,6 @@ EmulationReportInput EmulatedSample::Bare() const {
   input.spec = &spec;
   input.emulation = &emulation;
   input.baseline = &emulation;
-  input.baseline_plan = &sample.baseline;
   return input;
 }
 

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "perseus/emulation_report.h"
+#include "perseus/report.h"
 #include "report_fixture.h"
 
 namespace perseus::report {

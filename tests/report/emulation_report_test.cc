@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "perseus/emulation_report.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 
 #include "emulation_fixture.h"
 #include "markup.h"
+#include "perseus/report.h"
 #include "report/text.h"
 #include "trace_reader.h"
 

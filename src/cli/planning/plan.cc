@@ -440,61 +440,52 @@ Result<std::vector<ConstraintPrice>> PriceConstraints(const Planner& planner, do
   return prices;
 }
 
-ReportInput MakeReportInput(const Job& job, const PlanSummary& summary,
-                            const PlanConstraints& constraints) {
-  ReportInput input;
-  input.title = "Energy plan: " + std::filesystem::path(job.profile.source).stem().string();
-  input.profile = &job.profile;
-  input.pipeline = summary.pipeline;
-  input.frontier = summary.frontier;
-  input.baseline = summary.baseline;
-  input.chosen = &summary.chosen;
-  bool has_held = false;
-  for (const PlanPoint& point : summary.points) {
+// The rows of the points, where the chosen plan is one of them; that of the conditions stands after
+// the point that it was asked for.
+std::vector<ReportRow> RowsOf(const std::vector<PlanPoint>& points, double chosen_seconds,
+                              const Plan& chosen, bool is_robust) {
+  std::vector<ReportRow> rows;
+  bool has_robust = false;
+  for (const PlanPoint& point : points) {
     ReportRow row;
     if (point.plan) row = MakeReportRow(point.label, *point.plan);
     row.label = point.label;
     row.name = point.name;
     row.feasible = point.plan.has_value();
     row.requested_time_seconds = point.seconds;
-    const bool asked = SameTime(point.seconds, summary.chosen_seconds);
-    row.chosen = asked && !summary.held;
-    if (row.chosen) row.discrete_bound = summary.chosen.discrete_bound;
-    input.rows.push_back(std::move(row));
-    if (!asked || !summary.held || has_held) continue;
-    has_held = true;
-    row = MakeReportRow(std::string(kRobustRowLabel), summary.chosen);
-    row.name = "without_conditions";
+    const bool asked = SameTime(point.seconds, chosen_seconds);
+    row.chosen = asked && !is_robust;
+    if (row.chosen) row.discrete_bound = chosen.discrete_bound;
+    rows.push_back(std::move(row));
+    if (!asked || !is_robust || has_robust) continue;
+    has_robust = true;
+    row = MakeReportRow(std::string(kRobustRowLabel), chosen);
+    row.name = kRobustRowName;
     row.chosen = true;
-    input.rows.push_back(std::move(row));
+    rows.push_back(std::move(row));
   }
-  input.at = summary.at;
-  input.data_parallel = summary.data_parallel;
-  input.split_ratio = summary.split_ratio;
-  input.constraints = constraints;
-  input.prices = summary.prices;
-  input.notes = summary.notes;
-  input.remarks = summary.remarks;
-  input.files = summary.files;
-  if (summary.held) {
-    const RobustSummary& held = *summary.held;
-    input.conditions = held.robust.conditions;
-    input.expected = held.expected;
-    input.expected_of_paper_plan = held.paper;
-    input.paper_plan = &held.robust.paper_plan;
-    input.bound_percent = held.robust.bound.saving_percent;
-    input.bound_is_proven = held.robust.bound.proven;
-    for (const ChangePricePoint& point : held.robust.price_curve) {
-      input.price_curve.emplace_back(point.changes, point.saving_percent);
-    }
+  return rows;
+}
+
+// Fills in what the report says of the robust plan.
+void SetRobust(RobustSummary held, PlanSummary* summary) {
+  summary->held = std::move(held);
+  const RobustPlan& robust = summary->held->robust;
+  summary->conditions = robust.conditions;
+  summary->expected = summary->held->expected;
+  summary->expected_of_paper_plan = summary->held->paper;
+  summary->paper_plan = &robust.paper_plan;
+  summary->bound_percent = robust.bound.saving_percent;
+  summary->bound_is_proven = robust.bound.proven;
+  for (const ChangePricePoint& point : robust.price_curve) {
+    summary->price_curve.emplace_back(point.changes, point.saving_percent);
   }
-  return input;
 }
 
 // Writes all output files, or none.
 Result<void> WriteOutputs(const Job& job, const Planner& planner, PlanSummary* summary) {
   const std::string& directory = summary->output_directory;
-  Result<PlanDocument> made = job.Document(planner, summary->chosen);
+  Result<PlanDocument> made = job.Document(planner, *summary->chosen);
   if (!made) return tl::unexpected(made.error());
   PlanDocument& document = *made;
   if (summary->held) {
@@ -520,7 +511,7 @@ Result<void> WriteOutputs(const Job& job, const Planner& planner, PlanSummary* s
   } else {
     return tl::unexpected(zeus.error());
   }
-  ReportInput report = MakeReportInput(job, *summary, job.Constraints());
+  ReportInput report = *summary;
   if (summary->held) {
     for (std::string& each : RobustPlanNotes(*summary->held))
       report.remarks.push_back(std::move(each));
@@ -576,9 +567,10 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   summary.data_parallel = job->DataParallel();
   summary.split_ratio = job->costs.split_ratio;
   summary.at = PlanTargetText(target);
+  summary.title = "Energy plan: " + std::filesystem::path(job->profile.source).stem().string();
+  summary.constraints = constraints;
   const Result<double> seconds = planner->TargetSeconds(target);
   if (!seconds) return tl::unexpected(seconds.error());
-  summary.chosen_seconds = *seconds;
   summary.notes = job->NotesAt(planner->frontier(), *seconds);
   if (auto good = RefuseNotes(summary.notes, job->settings.strict.value_or(false)); !good) {
     return tl::unexpected(good.error());
@@ -600,8 +592,9 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
                     each.clock));
   }
   progress.SetWhat("plan");
-  summary.points = TablePoints(planner->frontier(), planner->baseline().iteration_time_seconds,
-                               *seconds, summary.at, &summary.beyond_tstar);
+  std::vector<PlanPoint> points =
+      TablePoints(planner->frontier(), planner->baseline().iteration_time_seconds, *seconds,
+                  summary.at, &summary.beyond_tstar);
   const RowEfforts efforts = {.chosen = effort,
                               .row = kTableEffort * effort,
                               .bound = HasConditions(job->settings) ? 0 : kBoundEffort * effort};
@@ -614,27 +607,28 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
       .row = begun,
       .rest = [&progress] { progress.Announce("last plans"); }};
   Result<Plan> chosen =
-      PlanRows(*planner, constraints, efforts, UsualThreads(), *seconds, rows_progress,
-               &summary.points, target.kind == PlanTarget::Kind::kMinEnergy);
+      PlanRows(*planner, constraints, efforts, UsualThreads(), *seconds, rows_progress, &points,
+               target.kind == PlanTarget::Kind::kMinEnergy);
   if (!chosen) return tl::unexpected(chosen.error());
-  summary.chosen = *std::move(chosen);
-  summary.chosen_seconds = summary.chosen.requested_time_seconds;
+  const double chosen_seconds = chosen->requested_time_seconds;
   const ProgressFunction told = progress.Function();
   if (constraints.any()) progress.Announce("price of the constraints");
-  auto prices = PriceConstraints(*planner, *seconds, constraints, effort, told, summary.chosen);
+  auto prices = PriceConstraints(*planner, *seconds, constraints, effort, told, *chosen);
   if (!prices) return tl::unexpected(prices.error());
   summary.prices = *std::move(prices);
   if (HasConditions(job->settings)) {
     Result<RobustSummary> held = MakeRobustPlan(*job, *planner, *seconds, effort, &progress);
     if (!held) return tl::unexpected(held.error());
-    summary.held = *std::move(held);
-    summary.chosen = summary.held->robust.plan;
+    SetRobust(*std::move(held), &summary);
+    chosen = summary.held->robust.plan;
   }
-  summary.chosen.saving_interval =
-      model::IntervalOfSaving(planner->pipeline(), summary.chosen.options, summary.chosen.waiting);
+  chosen->saving_interval =
+      model::IntervalOfSaving(planner->pipeline(), chosen->options, chosen->waiting);
   if (const auto iteration = model::DefaultClockIterationOf(planner->pipeline())) {
-    summary.chosen.default_clocks = model::AgainstDefaultClocks(*iteration, summary.chosen);
+    chosen->default_clocks = model::AgainstDefaultClocks(*iteration, *chosen);
   }
+  summary.chosen = &*chosen;
+  summary.rows = RowsOf(points, chosen_seconds, *chosen, summary.held.has_value());
   if (job->settings.output) {
     summary.output_directory = *job->settings.output;
     if (auto written = WriteOutputs(*job, *planner, &summary); !written) {
@@ -644,7 +638,7 @@ Result<Printout> RunPlan(const Invocation& invocation, const Style& style) {
   if (!invocation.json) {
     return Printout(FormatPlanSummary(summary, style), summary.output_directory);
   }
-  Result<std::string> json = FormatPlanSummaryJson(MakeReportInput(*job, summary, constraints));
+  Result<std::string> json = FormatPlanSummaryJson(summary);
   if (!json) return tl::unexpected(json.error());
   return Printout(*std::move(json), summary.output_directory);
 }

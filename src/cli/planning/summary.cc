@@ -246,12 +246,10 @@ std::vector<std::string> PipelineRemarks(const CostedPipeline& pipeline, int vir
   const int ranks = pipeline.dag.num_ranks;
   if (virtual_stages > 1) {
     const int gpus = ranks * pipeline.tensor_parallel;
-    remarks.push_back(fmt::format(
-        "{} stages are {} on each of {} ranks: this pipeline is {}, not {}. To compare with one "
-        "stage a rank on as many: 'perseus emulate' with --schedule 1f1b --virtual-stages 1 "
-        "--sweep stages={}.",
-        ranks * virtual_stages, virtual_stages, ranks, CountOf(gpus, "GPU"), gpus * virtual_stages,
-        ranks));
+    remarks.push_back(
+        fmt::format("{} stages are {} on each of {} ranks: this pipeline is {}, not {}.",
+                    ranks * virtual_stages, virtual_stages, ranks, CountOf(gpus, "GPU"),
+                    gpus * virtual_stages));
   }
   const auto& computations = pipeline.dag.computations;
   if (std::any_of(computations.begin(), computations.end(), [](const Computation& each) {
@@ -289,32 +287,37 @@ std::string PointsTable(const PlanSummary& summary, const Style& style) {
   Table table({"", "point", milliseconds ? "time ms" : "time s", "slowdown",
                millijoules ? "energy mJ" : "energy J", "saving", "power W", "gap"},
               {Align::kLeft, Align::kLeft});
-  const auto add = [&](bool chosen, std::string_view label, const Plan& plan) {
+  const auto add = [&](bool chosen, const std::string& label, const ReportRow& row) {
     const double slower =
-        PercentOver(plan.iteration_time_seconds, summary.baseline->iteration_time_seconds);
-    table.AddRow(
-        {chosen ? ">" : "", std::string(label),
-         TableSeconds(plan.iteration_time_seconds, time_scale), FormatSignedPercent(slower, 2),
-         WithThousands(plan.energy_joules * energy_scale, 1), FormatPercent(plan.saving_percent, 2),
-         WithThousands(plan.average_power_watts, 1),
-         FormatPercent(report::ShownGap(chosen ? report::ProvenBoundOf(summary.chosen).gap_percent
-                                               : plan.gap_percent),
-                       3)});
+        PercentOver(row.iteration_time_seconds, summary.baseline->iteration_time_seconds);
+    table.AddRow({chosen ? ">" : "", label, TableSeconds(row.iteration_time_seconds, time_scale),
+                  FormatSignedPercent(slower, 2),
+                  WithThousands(row.energy_joules * energy_scale, 1),
+                  FormatPercent(row.saving_percent, 2), WithThousands(row.average_power_watts, 1),
+                  FormatPercent(report::ShownGap(report::ProvenBoundOf(row).gap_percent), 3)});
   };
-  for (std::size_t i = 0; i < summary.points.size(); ++i) {
-    const PlanPoint& point = summary.points[i];
-    std::string label = point.label;
-    while (i + 1 < summary.points.size() &&
-           SameTime(summary.points[i + 1].seconds, point.seconds)) {
-      label += ", " + summary.points[++i].label;
+  for (std::size_t i = 0; i < summary.rows.size(); ++i) {
+    const ReportRow& row = summary.rows[i];
+    // Points of the same time are one line. That of the conditions follows the first of them.
+    std::string label = row.label;
+    const ReportRow* held = nullptr;
+    for (; i + 1 < summary.rows.size(); ++i) {
+      const ReportRow& next = summary.rows[i + 1];
+      if (next.name == kRobustRowName) {
+        held = &next;
+      } else if (SameTime(next.requested_time_seconds, row.requested_time_seconds)) {
+        label += ", " + next.label;
+      } else {
+        break;
+      }
     }
-    const bool chosen = SameTime(point.seconds, summary.chosen_seconds);
-    if (!point.plan) {
-      table.AddRow({"", label, TableSeconds(point.seconds, time_scale), "", "no plan"});
+    if (!row.feasible) {
+      table.AddRow(
+          {"", label, TableSeconds(row.requested_time_seconds, time_scale), "", "no plan"});
       continue;
     }
-    add(chosen && !summary.held, label, *point.plan);
-    if (chosen && summary.held) add(true, kRobustRowLabel, summary.chosen);
+    add(row.chosen, label, row);
+    if (held != nullptr) add(true, held->label, *held);
   }
   return table.Format(style.rule());
 }
@@ -337,12 +340,12 @@ std::string JobTotal(const PlanSummary& summary, const Style& style) {
   if (summary.data_parallel == 1) return "";
   const double pipelines = summary.data_parallel;
   const double before = pipelines * summary.baseline->energy_joules;
-  const double after = pipelines * summary.chosen.energy_joules;
+  const double after = pipelines * summary.chosen->energy_joules;
   return Fact("Job",
               fmt::format("{} (--dp): {} an iteration instead of {}, saving {}; {} instead of {}.",
                           CountOf(summary.data_parallel, "pipeline"), FormatJoules(after),
                           FormatJoules(before), FormatJoules(before - after),
-                          FormatWatts(pipelines * summary.chosen.average_power_watts),
+                          FormatWatts(pipelines * summary.chosen->average_power_watts),
                           FormatWatts(pipelines * summary.baseline->average_power_watts)),
               style);
 }
@@ -474,7 +477,7 @@ std::string Figures(const PlanSummary& summary, const Style& style) {
   }
   out += Wrap(legend, style.columns, 0) + "\n";
   out += Prices(summary, style);
-  const Plan& chosen = summary.chosen;
+  const Plan& chosen = *summary.chosen;
   out += '\n';
   if (chosen.saving_interval && !summary.held) {
     out += Fact("Saving",

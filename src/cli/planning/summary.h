@@ -77,26 +77,12 @@ struct PlanPoint {
   std::optional<Plan> plan;  // Absent where the constraints allow none.
 };
 
-// The answer of `perseus plan`. The pointers are not owned.
-struct PlanSummary {
-  const Profile* profile = nullptr;
-  const CostedPipeline* pipeline = nullptr;
-  const Frontier* frontier = nullptr;
-  const Plan* baseline = nullptr;
+// The answer of `perseus plan`: what its report says, and what only the terminal shows.
+struct PlanSummary : ReportInput {
   int virtual_stages = 1;
-  int data_parallel = 1;
-  double split_ratio = 0.5;
-  std::string at = "1.0x";
-  double chosen_seconds = 0;  // What `at` means.
-  Plan chosen;
-  std::vector<PlanPoint> points;          // Ascending in time.
   std::vector<std::string> beyond_tstar;  // Labels that are left out.
-  std::vector<ConstraintPrice> prices;
-  std::optional<RobustSummary> held;  // Where there are conditions; `chosen` is its plan then.
-  std::vector<Note> notes;            // Said before the figures.
-  std::vector<std::string> remarks;   // Sentences.
-  std::string output_directory;       // Empty: nothing was written.
-  std::vector<std::string> files;     // Written into it.
+  std::optional<RobustSummary> held;      // Where there are conditions; `chosen` is its plan then.
+  std::string output_directory;           // Empty: nothing was written.
 };
 
 // The times of the table: no slowdown, +1, +2, +5, +10 %, T_energy, T*, and
@@ -114,6 +100,7 @@ std::string Fact(std::string_view name, std::string_view text, const Style& styl
 
 // The row of the robust plan: what it comes to without the conditions, as all rows are.
 inline constexpr std::string_view kRobustRowLabel = "for the conditions";
+inline constexpr std::string_view kRobustRowName = "without_conditions";
 
 using report::PercentOver;
 using report::PercentSaved;

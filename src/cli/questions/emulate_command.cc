@@ -32,7 +32,6 @@
 #include "model/plan_figures.h"
 #include "perseus/costed_pipeline.h"
 #include "perseus/effort.h"
-#include "perseus/emulation_report.h"
 #include "perseus/emulator.h"
 #include "perseus/note.h"
 #include "perseus/plan.h"
@@ -41,6 +40,7 @@
 #include "perseus/planner.h"
 #include "perseus/policy.h"
 #include "perseus/profile.h"
+#include "perseus/report.h"
 #include "perseus/result.h"
 #include "perseus/work.h"
 #include "plan/named_times.h"
@@ -51,29 +51,14 @@ namespace {
 constexpr std::string_view kMaxClocks = "max-clocks";
 constexpr std::string_view kPerseus = "perseus";
 
-// The answer of `perseus emulate`. The pointers are not owned.
-struct EmulationSummary {
-  const Profile* profile = nullptr;
-  const CostedPipeline* pipeline = nullptr;
-  const Plan* baseline_plan = nullptr;  // One iteration of one pipeline.
+// The answer of `perseus emulate`: what its report says, and what only the terminal shows.
+struct EmulationSummary : EmulationReportInput {
   int virtual_stages = 1;
   double split_ratio = 0.5;
-  std::string target;  // Where the target comes from: "--at 1.0x".
-  EmulationSpec spec;
-  std::string policy;                   // As on the command line.
-  std::string label;                    // The same for people: "perseus (phase)".
-  const Emulation* baseline = nullptr;  // In the same scenario.
-  const Emulation* emulation = nullptr;
-  std::vector<PolicyRow> policies;  // At least maximum clocks.
-
-  double change_joules = 0;       // The price of a change of clock.
-  std::string change_price_name;  // The flag or key that states it.
+  std::string target;             // Where the target comes from: "--at 1.0x".
+  std::string change_price_name;  // The flag or key that states change_joules.
   double usual_effort = 0;        // Of its plans, where none was asked for; 0: none is made.
-
-  std::vector<Note> notes;           // Said before the figures.
-  std::vector<std::string> remarks;  // Sentences.
   std::string output_directory;
-  std::vector<std::string> files;
 };
 
 // A unit in which a column of numbers is neither all zeros nor all digits.
@@ -127,12 +112,12 @@ std::string JobInWords(const EmulationSummary& summary) {
           : "";
   return fmt::format(
       "{} of {} each, {} in all; {}. The policy {} chooses clocks for {} an iteration ({}){}.",
-      CountOf(summary.spec.pipelines, "pipeline"),
+      CountOf(summary.spec->pipelines, "pipeline"),
       CountOf(static_cast<long long>(summary.pipeline->dag.num_ranks) *
                   summary.pipeline->tensor_parallel,
               "GPU"),
-      CountOf(summary.emulation->gpus, "GPU"), CountOf(summary.spec.iterations, "iteration"),
-      summary.label, FormatSeconds(summary.spec.target_seconds), summary.target, effort);
+      CountOf(summary.emulation->gpus, "GPU"), CountOf(summary.spec->iterations, "iteration"),
+      summary.label, FormatSeconds(summary.spec->target_seconds), summary.target, effort);
 }
 
 // Time and power, beside maximum clocks.
@@ -209,7 +194,7 @@ std::string Facts(const EmulationSummary& summary, const Style& style) {
           BaselineText(*summary.profile)),
       style);
   const auto computations = static_cast<long long>(summary.pipeline->dag.size()) *
-                            summary.spec.pipelines * summary.spec.iterations;
+                            summary.spec->pipelines * summary.spec->iterations;
   out += Fact("Clocks",
               fmt::format("{}; {} of the {} began at another clock than planned.",
                           CountOf(after.clock_calls, "clock call"),
@@ -219,7 +204,7 @@ std::string Facts(const EmulationSummary& summary, const Style& style) {
                           CountOf(computations, "computation")),
               style);
   if (summary.change_joules > 0) out += Fact("Price", PriceOfChangesSentence(summary), style);
-  if (HasStragglers(summary.spec)) {
+  if (HasStragglers(*summary.spec)) {
     out += Fact("Straggler",
                 fmt::format("{} came; the other pipelines got new plans {}.",
                             CountOf(after.stragglers, "straggler"), CountOf(after.replans, "time")),
@@ -282,7 +267,7 @@ std::string FormatEmulationSummary(const EmulationSummary& summary, const Style&
   std::string out = FormatInput(*summary.profile, *summary.pipeline, summary.virtual_stages,
                                 summary.split_ratio, style);
   out += Fact("Job", JobInWords(summary), style);
-  out += Fact("Scenario", ScenarioInWords(summary.spec), style);
+  out += Fact("Scenario", summary.scenario, style);
   out += FormatNotes(summary.notes, style);
   out += EmulatedFigures(summary, style);
   if (!summary.output_directory.empty() || !summary.remarks.empty()) out += '\n';
@@ -469,30 +454,9 @@ std::vector<std::string> OutputNames() {
           "report.html"};
 }
 
-EmulationReportInput MakeReportInput(const EmulationSummary& summary) {
-  EmulationReportInput input;
-  input.profile = summary.profile;
-  input.pipeline = summary.pipeline;
-  input.spec = &summary.spec;
-  input.emulation = summary.emulation;
-  input.baseline = summary.baseline;
-  input.baseline_plan = summary.baseline_plan;
-  input.title = "Emulated job: " + std::filesystem::path(summary.profile->source).stem().string();
-  input.policy = summary.policy;
-  input.label = summary.label;
-  input.policies = summary.policies;
-  input.scenario = ScenarioInWords(summary.spec);
-  input.change_joules = summary.change_joules;
-  input.notes = summary.notes;
-  input.remarks = summary.remarks;
-  input.files = summary.files;
-  return input;
-}
-
 Result<void> WriteOutputs(EmulationSummary* summary) {
   summary->files = OutputNames();
-  const EmulationReportInput report = MakeReportInput(*summary);
-  EmulationReportInput page = report;
+  EmulationReportInput page = *summary;
   if (summary->change_joules > 0) page.remarks.push_back(PriceOfChangesSentence(*summary));
   std::vector<OutputFile> files;
   const auto add = [&files](std::string_view name, Result<std::string> bytes) -> Result<void> {
@@ -500,10 +464,10 @@ Result<void> WriteOutputs(EmulationSummary* summary) {
     files.push_back({std::string(name), *std::move(bytes)});
     return {};
   };
-  if (auto good = add("emulation.json", FormatEmulationJson(report)); !good) return good;
+  if (auto good = add("emulation.json", FormatEmulationJson(*summary)); !good) return good;
   files.push_back({"iterations.csv", FormatIterationsCsv(*summary->emulation)});
   files.push_back({"power.csv", FormatPowerCsv(*summary->emulation)});
-  if (auto good = add(kTraceFileName, FormatEmulationTimelineTrace(report)); !good) return good;
+  if (auto good = add(kTraceFileName, FormatEmulationTimelineTrace(*summary)); !good) return good;
   if (auto good = add("report.html", FormatEmulationHtml(page)); !good) return good;
   return WriteFilesAtomically(summary->output_directory, files);
 }
@@ -523,7 +487,8 @@ bool AsksForMakeRobustPlan(const JobFile& settings) {
 // The policy that the user wants, under its names in `summary`.
 Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const Job& job,
                                              const Planner& planner, double effort,
-                                             ProgressLine* progress, EmulationSummary* summary) {
+                                             ProgressLine* progress, EmulationSpec* spec,
+                                             EmulationSummary* summary) {
   const std::string& file = invocation.emulate.plan_file;
   if (file.empty() && AsksForMakeRobustPlan(job.settings)) {
     const Result<double> seconds = planner.TargetSeconds(job.Target());
@@ -554,7 +519,7 @@ Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const
                              "conditions, {1:g} s; give --set switch_latency_spread, too"),
           switching.latency_seconds, switching.latency_spread_seconds));
     }
-    SetConditions(*conditions, &summary->spec);
+    SetConditions(*conditions, spec);
     NoteMiddle(*conditions, &summary->remarks);
     summary->change_joules = conditions->change_joules;
     if (!invocation.job.overrides.change_price_joules) {
@@ -569,11 +534,11 @@ Result<std::unique_ptr<Policy>> ChoosePolicy(const Invocation& invocation, const
 
 // A plan from a file is its own target, unless another one is given.
 Result<void> SetTarget(const Job& job, const Planner& planner, bool is_replay, double effort,
-                       const Policy& policy, EmulationSummary* summary) {
+                       const Policy& policy, EmulationSpec* spec, EmulationSummary* summary) {
   if (is_replay && !job.settings.at) {
     const Result<Plan> plan = policy.PlanFor(planner.baseline().iteration_time_seconds);
     if (!plan) return tl::unexpected(plan.error());
-    summary->spec.target_seconds = plan->iteration_time_seconds;
+    spec->target_seconds = plan->iteration_time_seconds;
     summary->target = "the plan's own time";
     return {};
   }
@@ -587,7 +552,7 @@ Result<void> SetTarget(const Job& job, const Planner& planner, bool is_replay, d
     if (!least) return tl::unexpected(least.error());
     seconds = least->requested_time_seconds;
   }
-  summary->spec.target_seconds = *seconds;
+  spec->target_seconds = *seconds;
   summary->target = "--at " + PlanTargetText(target);
   summary->notes = job.NotesAt(planner.frontier(), *seconds);
   return {};
@@ -609,7 +574,7 @@ Result<std::vector<PolicyRow>> Rows(const std::vector<std::string>& files, const
     if (!policy) return tl::unexpected(policy.error());
     progress->SetWhat(file);
     const Result<Emulation> emulation =
-        Emulate(planner, **policy, summary->spec, progress->Function());
+        Emulate(planner, **policy, *summary->spec, progress->Function());
     if (!emulation) return tl::unexpected(emulation.error());
     rows.push_back(MakeRow(file, *emulation, *summary->baseline));
   }
@@ -737,10 +702,11 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   const Result<Job> job = LoadBelievableJob(invocation.job, *std::move(settings), "emulate");
   if (!job) return tl::unexpected(job.error());
   EmulationSummary summary;
-  summary.spec = MakeSpec(flags, *job);
+  EmulationSpec spec = MakeSpec(flags, *job);
+  summary.spec = &spec;
   summary.change_joules = ConditionsOf(job->settings).change_joules;
   summary.change_price_name = NameOf(job->settings, "change_price");
-  if (auto good = CheckStragglers(summary.spec, job->pipeline); !good) {
+  if (auto good = CheckStragglers(spec, job->pipeline); !good) {
     return tl::unexpected(good.error());
   }
   const double effort = job->Effort(kTableEffort);
@@ -750,23 +716,24 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
 
   summary.profile = &job->profile;
   summary.pipeline = &planner->pipeline();
-  summary.baseline_plan = &planner->baseline();
   summary.virtual_stages = job->virtual_stages;
   summary.split_ratio = job->costs.split_ratio;
   summary.notes = job->notes;
   summary.remarks = PipelineRemarks(planner->pipeline(), job->virtual_stages);
   if (!is_replay) NoteMiddle(ConditionsOf(job->settings), &summary.remarks);
-  const auto policy = ChoosePolicy(invocation, *job, *planner, effort, &progress, &summary);
+  const auto policy = ChoosePolicy(invocation, *job, *planner, effort, &progress, &spec, &summary);
   if (!policy) return tl::unexpected(policy.error());
   if (summary.policy == kPerseus && !job->settings.effort) summary.usual_effort = kTableEffort;
-  if (auto set = SetTarget(*job, *planner, is_replay, effort, **policy, &summary); !set) {
+  if (auto set = SetTarget(*job, *planner, is_replay, effort, **policy, &spec, &summary); !set) {
     return tl::unexpected(set.error());
   }
 
+  summary.title = "Emulated job: " + std::filesystem::path(job->profile.source).stem().string();
+  summary.scenario = ScenarioInWords(spec);
   const std::unique_ptr<Policy> max_clocks = MakeSinglePlanPolicy(kMaxClocks, planner->baseline());
   const auto run = [&](std::string_view what, const Policy& chosen) {
     progress.SetWhat(std::string(what));
-    return Emulate(*planner, chosen, summary.spec, progress.Function());
+    return Emulate(*planner, chosen, spec, progress.Function());
   };
   const Result<Emulation> baseline = run(kMaxClocks, *max_clocks);
   if (!baseline) return tl::unexpected(baseline.error());
@@ -788,7 +755,7 @@ Result<Printout> RunEmulate(const Invocation& invocation, const Style& style) {
   if (!flags.json) {
     return Printout(FormatEmulationSummary(summary, style), flags.output_directory);
   }
-  Result<std::string> json = FormatEmulationJson(MakeReportInput(summary));
+  Result<std::string> json = FormatEmulationJson(summary);
   if (!json) return tl::unexpected(json.error());
   return Printout(*std::move(json), flags.output_directory);
 }

@@ -70,9 +70,6 @@ Result<void> CheckInput(const EmulationReportInput& input) {
   if (input.baseline == nullptr) return Missing("baseline");
   const CostedPipeline& pipeline = *input.pipeline;
   if (auto good = pipeline.dag.Validate(); !good) return good;
-  if (auto good = CheckOf(pipeline, input.baseline_plan, "baseline_plan", true); !good) {
-    return good;
-  }
   if (auto good = CheckOf(pipeline, *input.emulation); !good) return good;
   return CheckOf(pipeline, *input.baseline);
 }

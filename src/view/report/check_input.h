@@ -4,7 +4,6 @@
 #ifndef PERSEUS_REPORT_CHECK_INPUT_H_
 #define PERSEUS_REPORT_CHECK_INPUT_H_
 
-#include "perseus/emulation_report.h"
 #include "perseus/report.h"
 #include "perseus/result.h"
 

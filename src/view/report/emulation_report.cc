@@ -1,8 +1,6 @@
 // Copyright 2026 The Perseus Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "perseus/emulation_report.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "perseus/report.h"
 #include "report/check_input.h"
 #include "report/document.h"
 #include "report/text.h"
@@ -372,35 +371,6 @@ class EmulationPage {
          fmt::format("highest of a computation {}", power(emulation_.gpu_peak_watts))}};
   }
 
-  std::string Noise() const {
-    const TimeNoise& noise = spec_.noise;
-    if (!noise.any()) return "none";
-    std::string text =
-        fmt::format("{:.4g} % per computation, {:.4g} % per stage, {:.4g} % per GPU",
-                    100 * noise.per_computation, 100 * noise.per_stage, 100 * noise.per_gpu);
-    if (noise.per_rank > 0) {
-      text += fmt::format(", {:.4g} % per rank and iteration", 100 * noise.per_rank);
-    }
-    if (noise.correlation > 0) text += fmt::format(", correlation {:.4g}", noise.correlation);
-    if (noise.has_rare()) {
-      text += fmt::format(", {:.4g} % take {:.4g} % longer", 100 * noise.rare_share,
-                          100 * noise.rare_length);
-    }
-    return fmt::format("{}, seed {}", text, spec_.seed);
-  }
-
-  std::string Switching() const {
-    const ClockSwitching& switching = spec_.switching;
-    if (!switching.any()) return "at once";
-    return fmt::format("in effect after {:.6g} s{}, {:.6g} s of standstill, asked for {}",
-                       switching.latency_seconds,
-                       switching.latency_at.empty() ? "" : " (some clocks after another time)",
-                       switching.stall_seconds,
-                       switching.call_ahead == CallAhead::kNone  ? "as the computation starts"
-                       : switching.call_ahead == CallAhead::kEnd ? "ahead"
-                                                                 : "ahead of predicted starts");
-  }
-
   void SmallPrint() {
     document_.Heading("What this rests on", "small");
     std::vector<Fact> facts;
@@ -412,11 +382,6 @@ class EmulationPage {
     fact("Policy", input_.label);
     fact("Target", TimeUnit(spec_.target_seconds).Text(spec_.target_seconds) +
                        " an iteration while nobody straggles");
-    fact("Noise", Noise());
-    fact("Clock switching", Switching());
-    fact("Control plane", spec_.control.reacts
-                              ? fmt::format("reacts after {:.6g} s", spec_.control.delay_seconds)
-                              : "does not react");
     fact("Events",
          fmt::format("{}, {} of plan, {} of clock, {} that began at another clock than planned",
                      Plural(emulation_.stragglers, "straggler"),

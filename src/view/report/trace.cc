@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "perseus/emulation_report.h"
 #include "perseus/report.h"
 #include "report/check_input.h"
 #include "report/text.h"

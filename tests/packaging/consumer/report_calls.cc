@@ -6,7 +6,6 @@
 #include <string>
 
 #include "check.h"
-#include "perseus/emulation_report.h"
 #include "perseus/report.h"
 #include "small_job.h"
 
@@ -21,6 +20,6 @@ int main() {
   input.chosen = &planner.baseline();
   input.rows = {perseus::MakeReportRow("maximum clocks", planner.baseline())};
   Check(perseus::FormatHtmlReport(input).value().find("</html>") != std::string::npos, "report.h");
-  Check(perseus::FormatIterationsCsv({}).find('\n') != std::string::npos, "emulation_report.h");
+  Check(perseus::FormatIterationsCsv({}).find('\n') != std::string::npos, "report.h");
   return 0;
 }
