@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`perseus fleet emulate`: a site for some days, under one rule of dividing power after the other.
 
-Nothing runs on a GPU. docs/explanation/fleet-days.md defines every rule and figure.
+Nothing runs on a GPU. docs/explanation/fleet.md defines every rule and figure.
 """
 
 from __future__ import annotations

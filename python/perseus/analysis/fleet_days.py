@@ -1,6 +1,6 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Days of a site, simulated under one rule after the other (docs/explanation/fleet-days.md).
+"""Days of a site, simulated under one rule after the other (docs/explanation/fleet.md).
 
 What the jobs can do comes from `perseus fleet curves`. The same input gives the same figures.
 """
