@@ -718,7 +718,7 @@ TEST_F(Wanted, NotOnceTheServerIsGone) {
 
 TEST(Starting, SaysSoUntilItHasItsRoutes) {
   ServerOptions options;
-  options.starting = "The server is starting.";
+  options.starting = [] { return TryAgainResponse("The server is starting."); };
   const std::unique_ptr<Server> server = StartServer({Get("/healthz", Echo())}, options);
   Client client = ClientOf(*server);
   EXPECT_EQ(client.Call("GET", "/healthz")->status, 200);

@@ -1,10 +1,11 @@
 # Copyright 2026 The Perseus Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Servers on one PostgreSQL behind a balancer, for drills."""
+"""Servers on one PostgreSQL, of which one is active, behind a balancer, for drills."""
 
 from __future__ import annotations
 
 import contextlib
+import http.client
 import random
 import selectors
 import socket
@@ -19,13 +20,12 @@ from serving import GoneError, Server
 
 
 class Balancer:
-    """Hands each connection to the next server that takes it."""
+    """Hands each connection to the server that is ready."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self._ports: list[int] = []
-        self._next = 0
         self._lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -48,11 +48,13 @@ class Balancer:
 
     def _connect(self) -> socket.socket | None:
         with self._lock:
-            ports = self._ports[self._next :] + self._ports[: self._next]
-            self._next = (self._next + 1) % max(1, len(self._ports))
+            ports = list(self._ports)
         for port in ports:
-            with contextlib.suppress(OSError):
-                return socket.create_connection(("127.0.0.1", port), timeout=5)
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                probe = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
+                probe.request("GET", "/readyz")
+                if probe.getresponse().status == 200:
+                    return socket.create_connection(("127.0.0.1", port), timeout=5)
         return None
 
     def _serve(self, client: socket.socket) -> None:
@@ -95,7 +97,7 @@ class Cluster:
         self._balancer = Balancer()
         self.servers: list[Server] = []
         for _ in range(servers):
-            self.servers.append(Server(binary, self._store))
+            self.servers.append(Server(binary, self._store, is_standby=bool(self.servers)))
         self._tell()
 
     def __enter__(self) -> Cluster:
@@ -118,8 +120,18 @@ class Cluster:
         self._balancer.set_ports([int(server.url.rpartition(":")[2]) for server in self.servers])
 
     def call(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        """Ask whichever server is next."""
+        """Ask the active server."""
         return self.servers[0].call(method, path, body, url=self._balancer.url)
+
+    def active(self, seconds: float) -> Server:
+        """Wait for a server that is active."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for server in self.servers:
+                if server.is_active():
+                    return server
+            time.sleep(0.02)
+        raise AssertionError("no server is active")
 
     def ask(self, method: str, path: str, seconds: float) -> tuple[int, Any]:
         """Ask until there is an answer, as clients do."""
@@ -149,7 +161,8 @@ class Cluster:
         if victim == "postgresql":
             self.postgres.start()
         else:
-            self.servers[int(victim)] = Server(self._binary, self._store)
+            others = len(self.servers) > 1
+            self.servers[int(victim)] = Server(self._binary, self._store, is_standby=others)
             self._tell()
 
     def stop(self) -> None:

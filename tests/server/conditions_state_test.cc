@@ -13,7 +13,6 @@
 
 #include "perseus/computation.h"
 #include "perseus/job.h"
-#include "server/domain/reading.h"
 #include "server/planning/job_spec.h"
 
 namespace perseus::server {
@@ -51,28 +50,6 @@ TEST(JobSpec, ConditionsWithoutNoiseAndLatencyAreMeasured) {
   EXPECT_FALSE(measures(R"({"noise":"1%"})"));
   EXPECT_FALSE(measures(R"({"switch_latency":"15ms"})"));
   EXPECT_FALSE(measures(R"({"rank_noise":0})"));
-}
-
-TEST(Reading, OtherConditionsMakeAnotherJob) {
-  ConditionsState state;
-  store::StoredJob stored;
-  stored.job.conditions_json = FormatConditionsState(state);
-  Known known;
-  known.built.job = std::shared_ptr<const Job>(std::shared_ptr<const Job>(), nullptr);
-  EXPECT_TRUE(HasNewJob(stored, known));
-  static const Job kJob;
-  known.built.job = std::shared_ptr<const Job>(std::shared_ptr<const Job>(), &kJob);
-  EXPECT_TRUE(HasNewJob(stored, known));
-  known.conditions = state.plan;
-  EXPECT_FALSE(HasNewJob(stored, known));
-  // What is only measured, or being planned for, changes no plan.
-  state.measured.calls = 3;
-  state.next = PlannedConditions{.measured = {true}};
-  stored.job.conditions_json = FormatConditionsState(state);
-  EXPECT_FALSE(HasNewJob(stored, known));
-  state.plan.values[0] = 0.5;
-  stored.job.conditions_json = FormatConditionsState(state);
-  EXPECT_TRUE(HasNewJob(stored, known));
 }
 
 }  // namespace

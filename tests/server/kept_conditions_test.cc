@@ -17,7 +17,6 @@
 #include "server/detect/conditions_watch.h"
 #include "server/domain/decide.h"
 #include "server/planning/conditions_state.h"
-#include "server/servers_testing.h"
 #include "server/service_testing.h"
 #include "support/mentions.h"
 
@@ -234,35 +233,6 @@ TEST(KeptConditions, TheirProfileIsNamedAlsoAfterRanksMeasuredAgain) {
   ASSERT_TRUE(view.conditions);
   EXPECT_EQ(view.conditions->profile, "p-2");
   EXPECT_EQ(JsonOf(kJob, view)["conditions"]["from"]["profile"], "p-1");
-}
-
-using ServersKeptConditionsTest = ServersTest;
-
-TEST_F(ServersKeptConditionsTest, OnPostgresqlAJobOfAnotherServerBeginsWithThem) {
-  const auto first = Create(kSettings, "", "first");
-  MeasureAll(first);
-  Report(first, Told(kLatency));
-  ASSERT_TRUE(Settles(*first));
-  const auto second = CreateAt(1, kSettings, "", "second");
-  ASSERT_TRUE(second);
-  RegisterAll(*second->job);
-  AwaitRefined(*second->job);
-  EXPECT_EQ(Planned(*second->job).switching.latency_seconds, kLatency);
-  EXPECT_EQ(JsonOf(kJob, second->job->View())["conditions"]["from"]["job"], first->id());
-  // As the other server reads it.
-  const auto other = sync::GetFresh(*services_[0], second->job->id());
-  ASSERT_TRUE(other);
-  EXPECT_EQ(JsonOf(kJob, (*other)->View())["conditions"]["from"]["job"], first->id());
-  // Old and wrong rows.
-  for (const char* const text : {"", "{\"job\":1}", "no JSON"}) {
-    postgres_->Ask(std::string("UPDATE profiles SET conditions = '") + text + "'", database_);
-    const auto next = CreateAt(1, kSettings, "", std::string("with ") + text);
-    ASSERT_TRUE(next);
-    RegisterAll(*next->job);
-    AwaitRefined(*next->job);
-    EXPECT_EQ(JsonOf(kJob, next->job->View())["conditions"]["source"], "assumed") << text;
-    EXPECT_EQ(next->job->View().record.state, JobState::kRunning);
-  }
 }
 
 }  // namespace

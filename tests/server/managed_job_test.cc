@@ -24,34 +24,18 @@
 namespace perseus::server {
 namespace {
 
-using store::Parts;
-
-// The server of the test, and another one of the same store.
-constexpr int kWriter = 1;
-constexpr int kOther = 2;
-
 // A store whose calls throw where the test says so, as without memory.
 class ThrowingGate : public SimulatedGate {
  public:
-  using SimulatedGate::SimulatedGate;
-  void Add(std::vector<store::Fact> facts, std::optional<std::int64_t> expected_revision,
-           std::function<bool()> is_wanted, Written written) override {
+  void Add(std::vector<store::Fact> facts, std::function<bool()> is_wanted,
+           Written written) override {
     MayThrow();
-    SimulatedGate::Add(std::move(facts), expected_revision, std::move(is_wanted),
-                       std::move(written));
-  }
-  void ReadJob(const std::string& id, Known known, Read read) override {
-    MayThrow();
-    SimulatedGate::ReadJob(id, std::move(known), std::move(read));
+    SimulatedGate::Add(std::move(facts), std::move(is_wanted), std::move(written));
   }
   void FindProfile(const std::string& layout, const store::JobRecord& record,
                    ProfileFound found) override {
     MayThrow();
     SimulatedGate::FindProfile(layout, record, std::move(found));
-  }
-  void ReadIterations(const std::string& id, IterationsRead read) override {
-    MayThrow();
-    SimulatedGate::ReadIterations(id, std::move(read));
   }
 
   bool throws = false;
@@ -74,7 +58,7 @@ class ManagedJobTest : public ::testing::Test {
 
   void Load(const store::JobRecord& record) {
     rows_ = {};
-    ASSERT_TRUE(rows_.Commit(kWriter, {record}, std::nullopt));
+    ASSERT_TRUE(rows_.Commit({record}));
     job_ = std::make_shared<ManagedJob>(&context_, Replay(rows_.job, {}), StoredSums{});
     job_->Resume(/*ask_for_work=*/false);
     FinishAll();
@@ -94,9 +78,9 @@ class ManagedJobTest : public ::testing::Test {
     ASSERT_FALSE(gate_.writes.empty());
     const SimulatedGate::Write write = std::move(gate_.writes.front());
     gate_.writes.pop_front();
-    const bool is_taken = rows_.Commit(kWriter, write.facts, write.expected_revision);
-    gate_.answers.emplace_back([write, is_taken, marks = rows_.job.marks] {
-      if (is_taken) return write.written(marks);
+    const bool is_taken = rows_.Commit(write.facts);
+    gate_.answers.emplace_back([write, is_taken, revision = rows_.job.revision] {
+      if (is_taken) return write.written(revision);
       write.written(MakeError(ErrorCode::kConflict, "the tables refuse it"));
     });
   }
@@ -106,22 +90,12 @@ class ManagedJobTest : public ::testing::Test {
     gate_.answers.pop_front();
     answer();
   }
-  // The next reading shows the rows as they are.
-  void Read() {
-    ASSERT_FALSE(gate_.reads.empty());
-    const SimulatedGate::PendingRead pending = std::move(gate_.reads.front());
-    gate_.reads.erase(gate_.reads.begin());
-    const Parts parts = PartsToRead(rows_.job.marks, pending.known);
-    pending.read(gate_.Find(rows_, pending.known, parts));
-  }
   void FinishAll() {
-    while (!gate_.writes.empty() || !gate_.answers.empty() || !gate_.reads.empty()) {
+    while (!gate_.writes.empty() || !gate_.answers.empty()) {
       if (!gate_.writes.empty()) {
         Commit();
-      } else if (!gate_.answers.empty()) {
-        Answer();
       } else {
-        Read();
+        Answer();
       }
     }
   }
@@ -139,7 +113,7 @@ class ManagedJobTest : public ::testing::Test {
   }
 
   SimulatedRows rows_;
-  ThrowingGate gate_{&maker(), /*is_shared=*/true};
+  ThrowingGate gate_;
   EventHub events_;
   double seconds_ = 1000;
   int throws_at_ = 0;       // At this look at the clock from now on. 0: at none.
@@ -161,8 +135,7 @@ class ManagedJobTest : public ::testing::Test {
                             if (is_broken_) throw std::runtime_error("a bug");
                             return false;
                           },
-                      .wake_worker = [] {},
-                      .refresh_soon = [](const std::string&) {},
+                      .want_work = [](const std::string&, Work) {},
                       .on_problem = [this](const std::string& why) { problems_.push_back(why); }};
   std::shared_ptr<ManagedJob> job_;
 };
@@ -185,11 +158,10 @@ TEST_F(ManagedJobTest, ReportsOfOneRankThatAreUnderwayTogetherEndInAnyOrder) {
   }
 }
 
-// The revision that a client named is written with the change: this server may not know yet that
-// another one has changed the job.
 TEST_F(ManagedJobTest, ADeletionHoldsOnlyAtTheRevisionThatItsClientNamed) {
   const std::int64_t revision = job_->revision();
-  ASSERT_TRUE(rows_.Commit(kOther, {store::TargetChange{.job = job_->id(), .target = "1.1x"}}, {}));
+  Do(SetTarget{"1.1x"});
+  FinishAll();
   const Answered deleted = Do(DeleteJob{}, {.if_revision = revision});
   FinishAll();
   ASSERT_TRUE(*deleted);
@@ -205,38 +177,20 @@ TEST_F(ManagedJobTest, ADeletionHoldsOnlyAtTheRevisionThatItsClientNamed) {
   EXPECT_TRUE(job_->is_gone());
 }
 
-// It would be written over what another server made of the history that there is.
-TEST_F(ManagedJobTest, AChangeThatWasDecidedOnALostHistoryIsDecidedAgain) {
-  const SimulatedRows standby = rows_;
-  Do(SetTarget{"1.1x"});
+// Ranks may have been told versions that the store lost.
+TEST_F(ManagedJobTest, AfterALossVersionsBeginAboveAllThatThereWere) {
+  context_.history_seconds = 2000;
+  RegisterRanks();
+  job_->Do(maker().Make(*job_->NextStep(), rows_.job.job), {}, [](const auto&) {});
   FinishAll();
-  const Answered watch = Do(SetWatch{.window = 8});
-  rows_ = standby;
-  rows_.instance = 1;
-  job_->Refresh([](const Result<void>&) {});
-  Read();
-  ASSERT_TRUE(rows_.Commit(kOther, {store::TargetChange{.job = job_->id(), .target = "1.3x"}}, {}));
+  ASSERT_EQ(job_->board().version(), 1);
+  // Of a job that was made before.
+  rows_.job.job.created_at_seconds = 1000;
+  job_ = std::make_shared<ManagedJob>(&context_, maker().LifeOf(rows_), rows_.Sums());
+  job_->Resume(/*ask_for_work=*/false);
+  job_->Tick();
   FinishAll();
-  ASSERT_TRUE(*watch);
-  EXPECT_TRUE((*watch)->has_value());
-  EXPECT_EQ(job_->revision(), rows_.job.marks.revision);
-  EXPECT_EQ(job_->View().target, "1.3x");
-  EXPECT_EQ(job_->View().watch.settings.shift.window, 8);
-}
-
-TEST_F(ManagedJobTest, AReadingThatNeverFitsIsAnError) {
-  std::optional<Result<void>> read;
-  job_->Refresh([&](const Result<void>& outcome) { read = outcome; });
-  while (!read && !gate_.reads.empty()) {
-    const SimulatedGate::PendingRead pending = std::move(gate_.reads.front());
-    gate_.reads.erase(gate_.reads.begin());
-    // Its curve was replaced after it was looked at.
-    ++rows_.job.marks.revision;
-    ++rows_.job.marks.curve;
-    pending.read(gate_.Find(rows_, pending.known, Parts::kPhase));
-  }
-  ASSERT_TRUE(read);
-  EXPECT_FALSE(*read);
+  EXPECT_EQ(job_->board().version(), (std::int64_t{2000} << 20) + 1);
 }
 
 TEST_F(ManagedJobTest, WhatThrowsWhileItIsDecidedIsAnsweredAndHoldsUpNothing) {
@@ -301,7 +255,7 @@ TEST_F(ManagedJobTest, AJobWhoseRulesThrowNowAndThenGoesOn) {
   EXPECT_FALSE(job_->is_aside());
 }
 
-// It is durable, so the job reads it.
+// It is durable, so the server reads all jobs anew.
 TEST_F(ManagedJobTest, WhatThrowsWhileItIsAppliedIsReadFromTheStore) {
   RegisterRanks();
   job_->Do(maker().Make(*job_->NextStep(), rows_.job.job), {}, [](const auto&) {});
@@ -311,13 +265,7 @@ TEST_F(ManagedJobTest, WhatThrowsWhileItIsAppliedIsReadFromTheStore) {
   ASSERT_EQ(throws_at_, 0);
   EXPECT_EQ(problems_.size(), 1U);
   EXPECT_EQ(job_->board().version(), 0);
-  FinishAll();
-  EXPECT_EQ(job_->board().version(), 1);
-  EXPECT_EQ(job_->View().record.state, store::JobState::kRunning);
-  const Answered next = Do(SetTarget{"1.2x"});
-  FinishAll();
-  ASSERT_TRUE(*next);
-  EXPECT_TRUE((*next)->has_value());
+  EXPECT_TRUE(gate_.has_given_up);
 }
 
 TEST_F(ManagedJobTest, AChangeThatTheStoreCannotTakeIsAnsweredAndHoldsUpNothing) {
@@ -338,24 +286,6 @@ TEST_F(ManagedJobTest, AChangeThatTheStoreCannotTakeIsAnsweredAndHoldsUpNothing)
   EXPECT_TRUE((*next)->has_value());
   ASSERT_TRUE(*same_rank);
   EXPECT_TRUE((*same_rank)->has_value());
-}
-
-TEST_F(ManagedJobTest, AReadingThatTheStoreCannotBeginIsAnError) {
-  std::vector<bool> reads;
-  const auto note = [&](const Result<void>& read) { reads.push_back(read.has_value()); };
-  gate_.throws = true;
-  job_->Refresh(note);
-  EXPECT_EQ(reads, std::vector<bool>({false}));
-  gate_.throws = false;
-  job_->Refresh(note);
-  FinishAll();
-  EXPECT_EQ(reads, std::vector<bool>({false, true}));
-  // The sums of other servers are shown as they were.
-  seconds_ += 10;
-  job_->RefreshAll(note);
-  gate_.throws = true;
-  FinishAll();
-  EXPECT_EQ(reads, std::vector<bool>({false, true, true}));
 }
 
 TEST_F(ManagedJobTest, SumsThatTheStoreCannotTakeAreWrittenLater) {
@@ -396,8 +326,6 @@ TEST_F(ManagedJobTest, ARankThatCanSetClocksAgainIsMeasuredAgainOnce) {
     if (rank == 0) std::erase_if(measured.rows, [](auto& row) { return row.clock_mhz != 1400; });
     Do(TakeMeasurements{measured});
   }
-  FinishAll();
-  job_->Refresh([](const Result<void>&) {});
   FinishAll();
   ASSERT_TRUE(job_->NextStep());
   AdoptPlans made;

@@ -207,13 +207,13 @@ TEST_F(ProfileLifeTest, AStepIsPastOnceTheJobWentOn) {
   const auto job = Measured(kUnmeasured, "key");
   AwaitRefined(*job);
   PlanningStep step;
-  step.curve_mark = job->Life().marks.curve;
+  step.curve = job->Life().phase.built.curve;
   EXPECT_FALSE(job->IsPast(step));
   PlanningStep of_new_sweep = step;
   of_new_sweep.is_pending = true;
   EXPECT_TRUE(job->IsPast(of_new_sweep));
   PlanningStep of_old_curve = step;
-  --of_old_curve.curve_mark;
+  of_old_curve.curve = nullptr;
   EXPECT_TRUE(job->IsPast(of_old_curve));
   ASSERT_TRUE(sync::Finish(*job));
   EXPECT_TRUE(job->IsPast(step));

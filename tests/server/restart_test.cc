@@ -99,7 +99,7 @@ TEST_F(RestartTest, EveryStateGoesOn) {
   const std::string ids[] = {registering->id(), profiling->id(), finished->id()};
   registering = profiling = finished = deleted = nullptr;
   Restart();
-  EXPECT_EQ(sync::List(*service_).size(), 3U);
+  EXPECT_EQ(service_->List().size(), 3U);
   registering = sync::Find(*service_, ids[0]);
   EXPECT_EQ(registering->View().ranks_registered, 1);
   RegisterAll(*registering);
@@ -150,7 +150,7 @@ TEST_F(RestartTest, ADamagedJobIsDeletedWithoutBeingRead) {
     return Await<Outcome<void>>(
         [&](auto&& deleted) { service_->DeleteDamaged(id, caller, deleted); });
   };
-  const std::int64_t revision = service_->HeadOf(id)->marks.revision;
+  const std::int64_t revision = service_->HeadOf(id)->revision;
   EXPECT_EQ(remove({.if_revision = revision + 7}).error().code, FailureCode::kPast);
   ASSERT_TRUE(remove({.token_name = "alice", .if_revision = revision}));
   EXPECT_EQ(service_->damaged_jobs(), 0U);
@@ -217,7 +217,7 @@ TEST_F(RestartTest, AStragglerThatExpiredMeanwhileIsGone) {
   EXPECT_TRUE(Eventually([&] { return job->board().Current()->version.reason == "target"; }));
 }
 
-// Whoever loads a job, also another server while it is being created, can show them at once.
+// Whoever loads a job can show them at once.
 TEST_F(RestartTest, NotesOnAGivenProfileNeedNoPlan) {
   const std::string id = Create()->id();
   const std::size_t notes = sync::Find(*service_, id)->View().notes.size();

@@ -5,15 +5,19 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
 import subprocess
 import tempfile
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
 
 START_SECONDS = 60.0
+MOST_LOG_BYTES = 1 << 26
 
 
 class GoneError(Exception):
@@ -33,10 +37,17 @@ class Server:
         Further options of `serve`.
     listen
         Its address.
+    is_standby
+        Another server may have the store: wait only until it is known whether it has.
     """
 
     def __init__(
-        self, binary: Path, store: Path | str, *options: str, listen: str = "127.0.0.1:0"
+        self,
+        binary: Path,
+        store: Path | str,
+        *options: str,
+        listen: str = "127.0.0.1:0",
+        is_standby: bool = False,
     ) -> None:
         spec = store if isinstance(store, str) else f"sqlite:{store}"
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as this)
@@ -50,6 +61,9 @@ class Server:
             text=True,
         )
         assert self._process.stdout is not None
+        if is_standby:
+            self.url = self._listening()
+            return
         line = self._process.stdout.readline()
         if "ready at " not in line:
             self._process.kill()
@@ -57,10 +71,27 @@ class Server:
             raise AssertionError(f"the server did not start: {line!r} {self.log()}")
         self.url = line.split("ready at ")[1].strip()
 
+    def _listening(self) -> str:
+        end = time.monotonic() + START_SECONDS
+        while time.monotonic() < end:
+            log = self.log()
+            found = re.search(r" listening url=(\S+)", log)
+            if found and re.search(" (standby active|ready url)=", log):
+                return found[1]
+            time.sleep(0.01)
+        raise AssertionError(f"the server does not listen: {self.log()}")
+
+    def is_active(self) -> bool:
+        """Whether it has the store."""
+        try:
+            return self.call("GET", "/readyz")[0] == 200
+        except GoneError:
+            return False
+
     def log(self) -> str:
         """Return what the server logged."""
-        self._log.seek(0)
-        return self._log.read().decode()
+        # The server writes at the file's place, which must stay.
+        return os.pread(self._log.fileno(), MOST_LOG_BYTES, 0).decode()
 
     @property
     def pid(self) -> int:

@@ -62,7 +62,7 @@ TEST_F(SlowStoreTest, NobodyWhoReadsWaitsForACommit) {
     for (int i = 0; i < 100; ++i) {
       EXPECT_EQ(job->board().version(), version);
       EXPECT_EQ(job->View().target, "1.0x");
-      EXPECT_TRUE(sync::FindRank(*job, 1));
+      EXPECT_TRUE(job->PlaceOf(1));
       EXPECT_TRUE(sync::Report(*job, {{.rank = 0, .plan_version = version, .time_seconds = 1}}));
       EXPECT_EQ(other->View().ranks_registered, 0);
       EXPECT_EQ(service_->Jobs().size(), 2U);
@@ -131,7 +131,6 @@ TEST_F(SlowStoreTest, AChangeThatIsRefusedWhileTheServerEndsDoesNoHarm) {
   EXPECT_TRUE(is_refused);
 }
 
-// It would be made anew after somebody has deleted it elsewhere.
 TEST_F(SlowStoreTest, AJobWhoseClientIsGoneIsNotMade) {
   const Outcome<JobSpec> spec = MakeJobSpec(kSmallSettings, kSmallProfile);
   const auto created = Await<Outcome<JobService::Created>>([&](auto&& done) {

@@ -27,7 +27,6 @@ store::StoredJob WithOneClock(JobState state) {
   return stored;
 }
 
-// A worker may load a job before the request that made it is answered, and so may another server.
 TEST(StoreGateTest, ProfileAndNotesAreKnownBeforeTheFirstPlan) {
   const store::StoredJob stored = WithOneClock(JobState::kRegistering);
   const LoadedJob loaded = LifeOf(stored);

@@ -52,15 +52,10 @@ inline void Tick(ManagedJob& job) {
   job.Tick();
   static_cast<void>(DoAndWait(job, Advance{}));
 }
-inline Result<void> Refresh(ManagedJob& job) { return RefreshAndWait(job); }
 inline Outcome<void> Report(ManagedJob& job, const std::vector<IterationReport>& reports,
                             const std::vector<ClientReport>& clients = {}) {
   return Await<Outcome<void>>([&](auto&& done) { job.Report(reports, clients, done); });
 }
-inline Outcome<RankPlace> FindRank(ManagedJob& job, int rank) {
-  return Await<Outcome<RankPlace>>([&](auto&& found) { job.FindRank(rank, found); });
-}
-
 inline Outcome<JobService::Created> Create(JobService& service, const JobSpec& spec,
                                            store::JobOrigin origin = store::JobOrigin::kApi) {
   return Await<Outcome<JobService::Created>>(
@@ -74,24 +69,7 @@ inline JobPointer Find(JobService& service, const std::string& id) {
   return Get(service, id).value_or(nullptr);
 }
 inline Outcome<JobPointer> GetByKey(JobService& service, const std::string& key) {
-  return Await<Outcome<JobPointer>>([&](auto&& found) { service.GetByKey(key, {}, found); });
-}
-inline Outcome<JobPointer> GetFresh(JobService& service, const std::string& id,
-                                    bool* is_stale = nullptr) {
-  return Await<Outcome<JobPointer>>([&](auto&& found) {
-    service.GetFresh(id, [found, is_stale](const Outcome<JobPointer>& job, bool stale) {
-      if (is_stale != nullptr) *is_stale = stale;
-      found(job);
-    });
-  });
-}
-inline std::vector<JobService::Listed> List(JobService& service, bool* is_stale = nullptr) {
-  return Await<std::vector<JobService::Listed>>([&](auto&& list) {
-    service.List({}, [list, is_stale](const std::vector<JobService::Listed>& jobs, bool stale) {
-      if (is_stale != nullptr) *is_stale = stale;
-      list(jobs);
-    });
-  });
+  return Await<Outcome<JobPointer>>([&](auto&& found) { service.GetByKey(key, found); });
 }
 inline Outcome<Answer> Delete(JobService& service, const std::string& id) {
   const auto job = Get(service, id);

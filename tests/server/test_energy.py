@@ -20,9 +20,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
-import postgres
 from api_calls import BINARY, ask, await_running, create, register_all, run_unbelievable
-from cluster import Cluster
 from drill import PROFILE, RANKS, SETTINGS
 from serving import GoneError, Server
 
@@ -207,36 +205,6 @@ def test_a_killed_server_loses_no_part_of_the_history_alone(tmp_path: Path) -> N
     server = Server(BINARY, store)
     await_iterations(server, path, least + 3)
     assert server.stop() == 0
-
-
-def test_servers_that_share_a_store_add_up() -> None:
-    """Each has the reports of half of the ranks; one is killed and another takes over."""
-    if missing := postgres.why_missing():
-        pytest.skip(missing)
-    with Cluster(BINARY, 2) as cluster:
-        one, other = cluster.servers
-        path = running(one)
-
-        def report_by(server: Server, ranks: range, iterations: range) -> None:
-            reports = [
-                {"rank": rank, "iteration": n, "time_s": 0.5, "energy_j": JOULES}
-                for n in iterations
-                for rank in ranks
-            ]
-            status, answer = server.call("POST", path + "/iterations", {"reports": reports})
-            assert status == 202, answer
-
-        report_by(one, range(2), range(6))
-        report_by(other, range(2, RANKS), range(6))
-        await_iterations(one, path, 6)
-        one.kill()
-        report_by(other, range(RANKS), range(6, 8))
-        days = await_iterations(other, path, 8)  # Two, where midnight came meanwhile.
-        assert {day["measured_share"] for day in days} == {1}
-        assert sum(day["energy_j"] for day in days) == 8 * RANKS * JOULES
-        for resolution in RESOLUTIONS:
-            rows = rows_of(other, path, resolution)
-            assert sum(row["iterations"] for row in rows) == 8
 
 
 def test_days_stay_when_a_job_is_deleted(server: Server) -> None:

@@ -19,9 +19,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "support"))
-import postgres
 from api_calls import BINARY, await_running, create, register_all
-from cluster import Cluster
 from drill import PROFILE, RANKS, SETTINGS
 from serving import Server
 
@@ -261,20 +259,6 @@ def test_two_at_once_both_count(server: Server) -> None:
     for thread in threads:
         thread.join()
     assert labels_of(server, path) == {f"k{n}": "v" for n in range(12)}
-
-
-def test_servers_that_share_a_store_agree() -> None:
-    """Two servers change labels of one job; both know all of them."""
-    if missing := postgres.why_missing():
-        pytest.skip(missing)
-    with Cluster(BINARY, 2) as cluster:
-        one, other = cluster.servers
-        path = create(one, labels={"team": "vision"})
-        assert put(other, path, {"project": "x"})[0] == 200
-        assert put(one, path, {"cost": "1"})[0] == 200
-        for server in cluster.servers:
-            assert labels_of(server, path) == {"team": "vision", "project": "x", "cost": "1"}
-        assert len(other.call("GET", "/api/v1/jobs?label=cost:1")[1]["jobs"]) == 1
 
 
 def test_only_operators_change_labels(tmp_path: Path) -> None:

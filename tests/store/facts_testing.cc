@@ -21,8 +21,8 @@ std::unique_ptr<Store> OpenOrThrow(const std::string& file_or_spec) {
   return *std::move(store);
 }
 
-StoredJob JobOrThrow(Store& store, const std::string& id, Parts parts) {
-  Result<std::optional<StoredJob>> job = store.LoadJob(id, parts);
+StoredJob JobOrThrow(Store& store, const std::string& id) {
+  Result<std::optional<StoredJob>> job = store.LoadJob(id);
   if (!job) throw std::runtime_error(job.error().message);
   if (!*job) throw std::runtime_error("there is no job " + id);
   return **std::move(job);
@@ -174,7 +174,6 @@ std::vector<Fact> SampleFacts(const std::string& job) {
       DetectionChange{.job = job, .detection_json = "{}"},
       ConditionsChange{.job = job, .conditions_json = "{\"a\":2}"},
       LabelsChange{.job = job, .labels = {{"team", "language"}, {"project", "x"}}},
-      WorkWanted{.job = job},
   };
 }
 
@@ -217,14 +216,11 @@ std::string Described(const StoredJob& stored) {
                         straggler.starts_at_seconds, straggler.expires_at_seconds.value_or(-1));
   }
   text += fmt::format("last straggler {}\n", stored.last_straggler);
-  // In files that were opened again, all are of another process.
-  for (const auto* const summaries : {&stored.iterations_here, &stored.iterations_elsewhere}) {
-    for (const IterationSummary& summary : *summaries) {
-      text += fmt::format("iterations {} {} {} {} {} {} {} {} {}\n", summary.plan_version,
-                          summary.reports, summary.total_seconds, summary.least_seconds,
-                          summary.most_seconds, summary.square_seconds2, summary.energy_reports,
-                          summary.total_joules, summary.square_joules2);
-    }
+  for (const IterationSummary& summary : stored.iterations) {
+    text += fmt::format("iterations {} {} {} {} {} {} {} {} {}\n", summary.plan_version,
+                        summary.reports, summary.total_seconds, summary.least_seconds,
+                        summary.most_seconds, summary.square_seconds2, summary.energy_reports,
+                        summary.total_joules, summary.square_joules2);
   }
   text += fmt::format("detection {}\n", job.detection_json);
   text += fmt::format("library {} {} {} {} {} [{}]\n", job.library_json, job.profile_source,

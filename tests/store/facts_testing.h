@@ -17,7 +17,7 @@ namespace perseus::store {
 std::unique_ptr<Store> OpenOrThrow(const std::string& file_or_spec);
 
 // The job with this id, or throws: there must be one.
-StoredJob JobOrThrow(Store& store, const std::string& id, Parts parts = Parts::kAll);
+StoredJob JobOrThrow(Store& store, const std::string& id);
 
 JobRecord SampleJob(const std::string& id);
 RankRecord SampleRank(const std::string& job, int rank);

@@ -185,7 +185,7 @@ TEST_P(StoreTest, AJobThatGoesTakesAllItsFactsAlong) {
 
 TEST_P(StoreTest, AWriteIsAllOrNothing) {
   const auto store = Open();
-  const Result<JobMarks> written = store->Write({SampleJob("a"), SampleRank("nobody", 0)});
+  const Revision written = store->Write({SampleJob("a"), SampleRank("nobody", 0)});
   ASSERT_FALSE(written);
   EXPECT_EQ(Described(*store), "");
   EXPECT_EQ(store->counters().failures, 1);
@@ -205,9 +205,8 @@ TEST_P(StoreTest, OneThatIsRefusedTakesNoOtherWithIt) {
       const std::string job = rank == 50 ? "nobody" : "a";
       RankRecord record = SampleRank(job, rank);
       record.dp_rank = rank;
-      store->Add({record}, [answer](const Result<JobMarks>& written) {
-        answer->set_value(written.has_value());
-      });
+      store->Add({record},
+                 [answer](const Revision& written) { answer->set_value(written.has_value()); });
     }
   }  // Closing acknowledges what was added.
   for (int rank = 0; rank < 100; ++rank) EXPECT_EQ(answers[rank].get(), rank != 50) << rank;
@@ -223,7 +222,7 @@ TEST_P(StoreTest, AStormSharesItsCommits) {
   for (int rank = 0; rank < kRanks; ++rank) {
     RankRecord record = SampleRank("a", rank);
     record.dp_rank = rank;
-    store->Add({record}, [&](const Result<JobMarks>& written) {
+    store->Add({record}, [&](const Revision& written) {
       EXPECT_TRUE(written);
       if (++answered == kRanks) all.set_value();
     });
@@ -236,7 +235,7 @@ TEST_P(StoreTest, AStormSharesItsCommits) {
 TEST_P(StoreTest, ACallbackMayWriteAgain) {
   const auto store = Open();
   std::promise<bool> second;
-  store->Add({SampleJob("a")}, [&](const Result<JobMarks>&) {
+  store->Add({SampleJob("a")}, [&](const Revision&) {
     second.set_value(store->Write({SampleRank("a", 0)}).has_value());
   });
   std::future<bool> answer = second.get_future();
@@ -310,7 +309,7 @@ TEST_P(HeadsTest, AHeadSaysWhatTheJobSays) {
   EXPECT_EQ(head.state, JobState::kFinished);
   EXPECT_EQ(head.created_at_seconds, 1.7e9 + 1);
   EXPECT_EQ(head.finished_at_seconds, 1.8e9);
-  EXPECT_EQ(head.marks, job.marks);
+  EXPECT_EQ(head.revision, job.revision);
   EXPECT_EQ(job.job.finished_at_seconds, 1.8e9);
 }
 
@@ -346,7 +345,7 @@ TEST_P(HeadsTest, OfAllVersionsTheNewestAreKeptAndOfIterationsAllSums) {
   }
   const StoredJob job = JobOrThrow(*store, "a");
   EXPECT_EQ(job.version->version, 2 * (kMostStoredVersions + 5));
-  EXPECT_EQ(job.iterations_here.size(), kMostStoredVersions + 5);
+  EXPECT_EQ(job.iterations.size(), kMostStoredVersions + 5);
   EXPECT_TRUE(JobOrThrow(*store, "b").version);
   const std::string query = "SELECT COUNT(*) || ' ' || MIN(version) FROM versions WHERE job = 'a'";
   std::string counted;
@@ -362,59 +361,35 @@ TEST_P(HeadsTest, OfAllVersionsTheNewestAreKeptAndOfIterationsAllSums) {
 TEST_P(HeadsTest, AChangeWhoseDeadlineIsPastIsRefused) {
   const auto store = Open();
   ASSERT_TRUE(store->Write({SampleJob("a")}));
-  const auto late = store->Write({TargetChange{"a", "1.1x"}}, std::nullopt, BootClock::now());
+  const auto late = store->Write({TargetChange{"a", "1.1x"}}, BootClock::now());
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, kTooLate);
   EXPECT_THAT(late.error().message, AllOf(Mentions("a", "late"), Mentions("written")));
   EXPECT_FALSE(store->counters().is_failing);
-  EXPECT_TRUE(store->Write({TargetChange{"a", "1.2x"}}, std::nullopt,
-                           BootClock::now() + std::chrono::minutes(1)));
+  EXPECT_TRUE(
+      store->Write({TargetChange{"a", "1.2x"}}, BootClock::now() + std::chrono::minutes(1)));
   EXPECT_EQ(JobOrThrow(*store, "a").job.target, "1.2x");
-  EXPECT_EQ(JobOrThrow(*store, "a").marks.revision, 2);
+  EXPECT_EQ(JobOrThrow(*store, "a").revision, 2);
 }
 
-// Its client goes while the job's row is locked. Nothing was written, and the marks do not say so.
-TEST_P(HeadsTest, AChangeThatIsFoundLateLeavesTheMarksAsTheyWere) {
+// As its client is gone when the transaction begins.
+TEST_P(HeadsTest, AChangeThatNobodyWaitsForIsNotMade) {
   const auto store = Open();
-  ASSERT_TRUE(store->Write({SampleJob("a")}));
-  const JobMarks before = JobOrThrow(*store, "a").marks;
-  int looks = 0;
-  std::promise<Result<JobMarks>> late;
-  store->Add(
-      {TargetChange{"a", "1.1x"}},
-      [&](const Result<JobMarks>& written) { late.set_value(written); }, before.revision,
-      [&] { return ++looks == 1; });
-  const Result<JobMarks> answer = late.get_future().get();
-  ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().code, kTooLate) << answer.error().message;
-  EXPECT_EQ(looks, 2);
-  EXPECT_EQ(JobOrThrow(*store, "a").marks, before);
-  EXPECT_TRUE(store->Write({TargetChange{"a", "1.2x"}}, before.revision));
-}
-
-// Its client goes while the row is being written.
-TEST_P(HeadsTest, AJobWhoseClientIsGoneIsNotThere) {
-  const auto store = Open();
-  const auto create = [&](std::function<bool()> is_wanted) {
+  const auto write = [&](Fact fact, bool is_wanted) {
     // Shared: the store's thread may still be in it when its value is read.
-    const auto promise = std::make_shared<std::promise<Result<JobMarks>>>();
-    std::future<Result<JobMarks>> future = promise->get_future();
+    const auto promise = std::make_shared<std::promise<Revision>>();
+    std::future<Revision> future = promise->get_future();
     store->Add(
-        {SampleJob("a"), WorkWanted{.job = "a"}},
-        [promise](const Result<JobMarks>& written) { promise->set_value(written); }, std::nullopt,
-        std::move(is_wanted));
+        {std::move(fact)}, [promise](const Revision& written) { promise->set_value(written); },
+        [is_wanted] { return is_wanted; });
     return future.get();
   };
-  int looks = 0;
-  const auto late = create([&] { return ++looks == 1; });
-  EXPECT_EQ(looks, 2);
-  ASSERT_FALSE(late);
-  EXPECT_EQ(late.error().code, kTooLate);
+  EXPECT_EQ(write(SampleJob("a"), false).error().code, kTooLate);
   EXPECT_EQ(store->ListHeads()->size(), 0);
-  EXPECT_EQ(store->ListHeads()->size(), 0);
-  EXPECT_EQ(*store->ClaimWork(60), std::nullopt);
   // Its id and its key are free.
-  EXPECT_TRUE(create({}));
+  EXPECT_EQ(write(SampleJob("a"), true).value(), 1);
+  EXPECT_EQ(write(TargetChange{"a", "1.1x"}, false).error().code, kTooLate);
+  EXPECT_EQ(JobOrThrow(*store, "a").revision, 1);
 }
 
 class DamageTest : public ::testing::Test {
@@ -438,30 +413,32 @@ TEST_F(DamageTest, OneDamagedCellSetsOneJobAside) {
   EXPECT_EQ(b.error().code, kDamaged);
   EXPECT_THAT(b.error().message, Mentions("b", "damaged:", "plans"));
   EXPECT_THAT(b.error().message, Mentions("restore"));
-  EXPECT_TRUE(store_->LoadJob("b", Parts::kPhase));
   EXPECT_TRUE(store_->LoadJob("c"));
   // It can still be deleted.
   EXPECT_TRUE(store_->Write({JobGone{"b"}}));
   EXPECT_EQ(store_->ListHeads()->size(), 2);
 }
 
-TEST_F(DamageTest, ADamagedHeadIsLeftOutAndTold) {
+TEST_F(DamageTest, ADamagedHeadHasItsIdAndKey) {
   for (const char* const job : {"a", "b", "c"}) ASSERT_TRUE(store_->Write(SampleFacts(job)));
   Damage("UPDATE jobs SET state = 'dancing' WHERE id = 'a'");
   Damage("UPDATE jobs SET origin = 7 WHERE id = 'c'");
   const auto heads = store_->ListHeads();
   ASSERT_TRUE(heads);
-  ASSERT_EQ(heads->size(), 1);
-  EXPECT_EQ(heads->front().id, "b");
-  EXPECT_THAT(told_, ElementsAre(Mentions("a", "damaged:"), Mentions("c", "damaged:")));
-  EXPECT_EQ(store_->LoadJob("c").error().code, kDamaged);
+  ASSERT_EQ(heads->size(), 3);
+  EXPECT_EQ((*heads)[0].id, "a");
+  EXPECT_EQ((*heads)[0].client_key, SampleJob("a").client_key);
+  EXPECT_EQ((*heads)[0].state, JobState::kRegistering);
+  for (const char* const job : {"a", "c"}) {
+    EXPECT_EQ(store_->LoadJob(job).error().code, kDamaged);
+  }
+  EXPECT_TRUE(store_->LoadJob("b"));
 }
 
 TEST_F(DamageTest, ATargetThatNobodyCanReadSetsItsJobAside) {
   for (const char* const job : {"a", "b"}) ASSERT_TRUE(store_->Write(SampleFacts(job)));
   Damage("UPDATE jobs SET target = '1.1' WHERE id = 'a'");
   EXPECT_EQ(store_->LoadJob("a").error().code, kDamaged);
-  EXPECT_EQ(store_->LoadJob("a", Parts::kPhase).error().code, kDamaged);
   EXPECT_THAT(store_->LoadJob("a").error().message, Mentions("a", "damaged:", "jobs"));
   // A job without one goes by its settings.
   Damage("UPDATE jobs SET target = '' WHERE id = 'a'");
@@ -474,101 +451,64 @@ TEST_F(DamageTest, ListsAreReadByAnIndexInOrder) {
   soci::session sql(soci::sqlite3, "dbname=" + file_);
   const soci::rowset<soci::row> rows =
       (sql.prepare << "EXPLAIN QUERY PLAN SELECT j.id, j.name, j.state, j.created_at, "
-                      "j.finished_at, m.revision FROM jobs j CROSS JOIN marks m "
-                      "WHERE m.job = j.id ORDER BY j.created_at, j.id");
+                      "j.finished_at, r.revision FROM jobs j CROSS JOIN revisions r "
+                      "WHERE r.job = j.id ORDER BY j.created_at, j.id");
   for (const soci::row& row : rows) plan += row.get<std::string>(3) + "\n";
   EXPECT_THAT(plan, Mentions("SCAN", "USING", "INDEX", "jobs_by_age"));
 }
 
 }  // namespace
 
-// Revisions of jobs: what counts as a change, and who may make one.
+// Revisions of jobs: what counts as a change.
 
 namespace {
 
-class MarksTest : public AnyStoreTest {
+class RevisionTest : public AnyStoreTest {
  protected:
   void SetUp() override {
     AnyStoreTest::SetUp();
     if (!IsSkipped()) store_ = Open();
   }
 
-  JobMarks Written(const std::vector<Fact>& facts,
-                   std::optional<std::int64_t> expected = std::nullopt) const {
-    const Result<JobMarks> marks = store_->Write(facts, expected);
-    if (!marks) ADD_FAILURE() << marks.error().message;
-    return marks.value_or(JobMarks{});
+  std::int64_t Written(const std::vector<Fact>& facts) const {
+    const Revision revision = store_->Write(facts);
+    if (!revision) ADD_FAILURE() << revision.error().message;
+    return revision.value_or(-1);
   }
-  Error Refused(const std::vector<Fact>& facts,
-                std::optional<std::int64_t> expected = std::nullopt) const {
-    const Result<JobMarks> marks = store_->Write(facts, expected);
-    if (!marks) return marks.error();
+  Error Refused(const std::vector<Fact>& facts) const {
+    const Revision revision = store_->Write(facts);
+    if (!revision) return revision.error();
     ADD_FAILURE() << "not refused";
     return {};
-  }
-  std::vector<JobMarks> Listed() const {
-    const Result<std::vector<JobHead>> heads = store_->ListHeads();
-    std::vector<JobMarks> marks;
-    for (const JobHead& head : heads.value()) marks.push_back(head.marks);
-    return marks;
   }
 
   std::unique_ptr<Store> store_;
 };
 
-INSTANTIATE_TEST_SUITE_P(On, MarksTest, ::testing::Values(Kind::kSqlite, Kind::kPostgresql),
+INSTANTIATE_TEST_SUITE_P(On, RevisionTest, ::testing::Values(Kind::kSqlite, Kind::kPostgresql),
                          KindName);
 
-TEST_P(MarksTest, FactsBumpTheMarksOfTheirKind) {
-  const JobMarks born = Written({SampleJob("a")});
-  EXPECT_EQ(born.id, "a");
-  EXPECT_GT(born.revision, 0);
-  EXPECT_EQ(born.curve, 0);
+TEST_P(RevisionTest, ChangesRaiseItAndRowsDoNot) {
+  EXPECT_EQ(Written({SampleJob("a")}), 1);
+  std::int64_t revision = 1;
   for (const Fact& fact : SampleFacts("a")) {
     if (std::holds_alternative<JobRecord>(fact)) continue;
-    const JobMarks before = Listed().at(0);
-    const JobMarks after = Written({fact});
-    EXPECT_EQ(Listed().at(0), after);
     const bool is_row =
-        std::holds_alternative<RankRecord>(fact) || std::holds_alternative<Measurements>(fact);
-    const bool is_unmarked = std::holds_alternative<IterationSummary>(fact) ||
-                             std::holds_alternative<HistoryRow>(fact) ||
-                             std::holds_alternative<WorkWanted>(fact);
-    EXPECT_EQ(after.rows, before.rows + (is_row ? 1 : 0)) << fact.index();
-    EXPECT_EQ(after.revision, before.revision + (is_row || is_unmarked ? 0 : 1)) << fact.index();
-    if (std::holds_alternative<CurveRecord>(fact)) {
-      EXPECT_EQ(after.curve, after.revision);
-    } else {
-      EXPECT_EQ(after.curve, before.curve);
+        std::holds_alternative<RankRecord>(fact) || std::holds_alternative<Measurements>(fact) ||
+        std::holds_alternative<IterationSummary>(fact) || std::holds_alternative<HistoryRow>(fact);
+    const std::int64_t after = Written({fact});
+    if (!is_row) {
+      EXPECT_EQ(after, ++revision) << fact.index();
     }
+    EXPECT_EQ(store_->ListHeads()->at(0).revision, revision) << fact.index();
   }
-  EXPECT_EQ(JobOrThrow(*store_, "a").marks, Listed().at(0));
+  EXPECT_EQ(JobOrThrow(*store_, "a").revision, revision);
+  // Once a request.
+  EXPECT_EQ(Written({TargetChange{"a", "fastest"}, DetectionChange{"a", "{}"}, SampleRank("a", 0)}),
+            revision + 1);
 }
 
-TEST_P(MarksTest, OfARequestEachGoesOnOnce) {
-  const JobMarks born = Written({SampleJob("a")});
-  const JobMarks after = Written({TargetChange{"a", "fastest"}, DetectionChange{"a", "{}"},
-                                  SampleRank("a", 0), SampleRank("a", 1)});
-  EXPECT_EQ(after.revision, born.revision + 1);
-  EXPECT_EQ(after.rows, born.rows + 1);
-}
-
-TEST_P(MarksTest, AnUnexpectedRevisionIsAConflictAndWritesNothing) {
-  const JobMarks born = Written({SampleJob("a")});
-  const JobMarks next = Written({TargetChange{"a", "1.1x"}}, born.revision);
-  EXPECT_EQ(next.revision, born.revision + 1);
-  const Error late = Refused({TargetChange{"a", "two"}, SampleRank("a", 0)}, born.revision);
-  EXPECT_EQ(late.code, ErrorCode::kConflict);
-  EXPECT_THAT(late.message, Mentions("meanwhile,"));
-  const StoredJob job = JobOrThrow(*store_, "a");
-  EXPECT_EQ(job.job.target, "1.1x");
-  EXPECT_TRUE(job.ranks.empty());
-  EXPECT_EQ(job.marks, next);
-  // A race that was lost is no failure of the store.
-  EXPECT_EQ(store_->counters().failures, 0);
-}
-
-TEST_P(MarksTest, WhatTheTablesRefuseIsAConflict) {
+TEST_P(RevisionTest, WhatTheTablesRefuseIsAConflict) {
   Written({SampleJob("a"), SampleRank("a", 0)});
   EXPECT_EQ(Refused({SampleRank("nobody", 0)}).code, ErrorCode::kConflict);
   RankRecord same_place = SampleRank("a", 9);
@@ -578,11 +518,9 @@ TEST_P(MarksTest, WhatTheTablesRefuseIsAConflict) {
   JobRecord same_key = SampleJob("b");
   same_key.client_key = SampleJob("a").client_key;
   EXPECT_EQ(Refused({same_key}).code, ErrorCode::kConflict);
-  EXPECT_EQ(store_->FindKey(same_key.client_key).value(), "a");
-  EXPECT_EQ(store_->FindKey("nobody's").value(), std::nullopt);
 }
 
-TEST_P(MarksTest, ARequestIsAboutOneJob) {
+TEST_P(RevisionTest, ARequestIsAboutOneJob) {
   Written({SampleJob("a")});
   Written({SampleJob("b")});
   EXPECT_EQ(Refused({TargetChange{"a", "x"}, TargetChange{"b", "x"}}).code,
@@ -590,69 +528,28 @@ TEST_P(MarksTest, ARequestIsAboutOneJob) {
   EXPECT_EQ(Refused({}).code, ErrorCode::kInvalidInput);
 }
 
-TEST_P(MarksTest, OfAJobThatIsGoneTheRevisionIsZero) {
-  const JobMarks born = Written({SampleJob("a")});
-  EXPECT_EQ(Refused({JobGone{"a"}}, born.revision + 7).code, ErrorCode::kConflict);
-  EXPECT_EQ(Written({JobGone{"a"}}, born.revision), JobMarks{.id = "a"});
-  EXPECT_EQ(Written({JobGone{"a"}}), JobMarks{.id = "a"});
-  EXPECT_EQ(Refused({TargetChange{"a", "x"}}, born.revision).code, ErrorCode::kConflict);
-  EXPECT_TRUE(Listed().empty());
+TEST_P(RevisionTest, AJobThatIsGoneTakesNothing) {
+  Written({SampleJob("a")});
+  Written({JobGone{"a"}});
+  Written({JobGone{"a"}});
+  EXPECT_EQ(Refused({TargetChange{"a", "x"}}).code, ErrorCode::kConflict);
+  EXPECT_TRUE(store_->ListHeads()->empty());
   EXPECT_EQ(store_->LoadJob("a").value(), std::nullopt);
 }
 
-TEST_P(MarksTest, OnlyThePartsThatWereAskedForAreRead) {
-  Written(SampleFacts("a"));
-  const StoredJob none = JobOrThrow(*store_, "a", Parts::kNone);
-  EXPECT_EQ(none.job.id, "a");
-  EXPECT_GT(none.marks.revision, 0);
-  EXPECT_EQ(none.job.client_key, "");
-  EXPECT_FALSE(none.curve || none.version || !none.ranks.empty() || !none.measurements.empty() ||
-               !none.stragglers.empty() || !none.iterations_here.empty());
-  const StoredJob some = JobOrThrow(*store_, "a", Parts::kRanks | Parts::kCurve);
-  EXPECT_EQ(some.ranks.size(), 2);
-  EXPECT_TRUE(some.curve);
-  EXPECT_FALSE(some.version || !some.measurements.empty() || !some.iterations_here.empty());
-}
-
-TEST_P(MarksTest, IterationsAreSummedOverServers) {
-  const IterationSummary mine = {.job = "a",
-                                 .plan_version = 2,
-                                 .reports = 3,
-                                 .total_seconds = 9,
-                                 .least_seconds = 2,
-                                 .most_seconds = 4,
-                                 .square_seconds2 = 29,
-                                 .energy_reports = 1,
-                                 .total_joules = 5,
-                                 .square_joules2 = 25};
+TEST_P(RevisionTest, SumsOfIterationsReplaceTheEarlierOnes) {
+  IterationSummary sum = {.job = "a", .plan_version = 2, .reports = 3, .total_seconds = 9};
   Written({SampleJob("a")});
-  Written({mine});
-  Written({mine});  // Replaces what this server wrote before.
-  EXPECT_EQ(JobOrThrow(*store_, "a").iterations_here.at(0).reports, 3);
-  EXPECT_TRUE(JobOrThrow(*store_, "a").iterations_elsewhere.empty());
+  Written({sum});
   store_.reset();
   store_ = Open();
-  IterationSummary more = mine;
-  more.reports = 2;
-  more.least_seconds = 1;
-  Written({more});
-  const StoredJob job = JobOrThrow(*store_, "a");
-  ASSERT_EQ(job.iterations_elsewhere.size(), 1);
-  EXPECT_EQ(job.iterations_elsewhere[0].reports, 3);
-  ASSERT_EQ(job.iterations_here.size(), 1);
-  EXPECT_EQ(job.iterations_here[0].reports, 2);
-  store_.reset();
-  store_ = Open();
-  const std::vector<IterationSummary> others = JobOrThrow(*store_, "a").iterations_elsewhere;
-  ASSERT_EQ(others.size(), 1);
-  EXPECT_EQ(others[0].reports, 5);
-  EXPECT_EQ(others[0].least_seconds, 1);
-  EXPECT_EQ(others[0].most_seconds, 4);
-  EXPECT_EQ(others[0].square_seconds2, 58);
-  EXPECT_EQ(others[0].energy_reports, 2);
+  sum.reports = 5;
+  Written({sum});
+  ASSERT_EQ(JobOrThrow(*store_, "a").iterations.size(), 1);
+  EXPECT_EQ(JobOrThrow(*store_, "a").iterations[0].reports, 5);
 }
 
-TEST_P(MarksTest, ARankKeepsItsPosition) {
+TEST_P(RevisionTest, ARankKeepsItsPosition) {
   Written({SampleJob("a")});
   RankRecord rank{.job = "a", .rank = 3, .dp_rank = 0, .pp_rank = 1};
   Written({rank});
@@ -660,25 +557,10 @@ TEST_P(MarksTest, ARankKeepsItsPosition) {
   Written({rank});
   rank.pp_rank = 0;
   EXPECT_EQ(Refused({rank}).code, ErrorCode::kConflict);
-  const auto stored = store_->LoadJob("a", Parts::kRanks).value();
-  ASSERT_EQ(stored->ranks.size(), 1);
-  EXPECT_EQ(stored->ranks[0].pp_rank, 1);
-  EXPECT_EQ(stored->ranks[0].node, "n9");
-}
-
-TEST_P(MarksTest, TheProfileIsReadOnlyWhereItIsAskedFor) {
-  JobRecord job = SampleJob("a");
-  job.profile_csv = "text";
-  Written({job});
-  EXPECT_EQ(store_->LoadJob("a", Parts::kPhase).value()->job.profile_csv, "");
-  const Parts both = Parts::kPhase | Parts::kProfile;
-  EXPECT_EQ(store_->LoadJob("a", both).value()->job.profile_csv, "text");
-}
-
-TEST_P(MarksTest, TheTimeIsToldInSecondsOfTheDay) {
-  const double now =
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  EXPECT_NEAR(store_->NowSeconds().value(), now, 60);
+  const std::vector<RankRecord> ranks = JobOrThrow(*store_, "a").ranks;
+  ASSERT_EQ(ranks.size(), 1);
+  EXPECT_EQ(ranks[0].pp_rank, 1);
+  EXPECT_EQ(ranks[0].node, "n9");
 }
 
 }  // namespace
@@ -728,88 +610,18 @@ TEST_P(HistoryTest, ARowIsReadAsItWasWritten) {
   EXPECT_EQ(Rows(row.resolution)[0].name, SampleJob("a").name);
   EXPECT_EQ(Rows(row.resolution)[0].owner, "alice");
   EXPECT_EQ(Rows(row.resolution)[0].labels, SampleJob("a").labels);
-  EXPECT_EQ(JobOrThrow(*store_, "a").history_here, std::vector<HistoryRow>{row});
-  EXPECT_TRUE(JobOrThrow(*store_, "a", Parts::kIterations).history_here.empty());
+  EXPECT_EQ(JobOrThrow(*store_, "a").history, std::vector<HistoryRow>{row});
 }
 
-TEST_P(HistoryTest, AServerReplacesItsRowAndServersAddUp) {
+TEST_P(HistoryTest, ALaterRowReplacesAnEarlierOne) {
   Write({SampleJob("a")});
   Write({Row(Resolution::kDay, kToday, 3)});
+  store_.reset();
+  store_ = Open();
+  EXPECT_EQ(JobOrThrow(*store_, "a").history.size(), 1);
   Write({Row(Resolution::kDay, kToday, 5)});
+  ASSERT_EQ(Rows(Resolution::kDay).size(), 1U);
   EXPECT_EQ(Rows(Resolution::kDay)[0].row.reports, 5);
-  store_.reset();
-  store_ = Open();
-  EXPECT_TRUE(JobOrThrow(*store_, "a").history_here.empty());
-  Write({Row(Resolution::kDay, kToday, 2)});
-  const std::vector<NamedHistoryRow> rows = Rows(Resolution::kDay);
-  ASSERT_EQ(rows.size(), 1U);
-  EXPECT_EQ(rows[0].row.reports, 7);
-  EXPECT_EQ(rows[0].row.joules, 2e6);
-  EXPECT_EQ(rows[0].row.ranks, 8);
-}
-
-// Of several servers, the span from the first to the last; not known where one does not know it.
-TEST_P(HistoryTest, ARowSaysFromWhenToWhen) {
-  Write({SampleJob("a")});
-  const auto row = [](double first, double last) {
-    HistoryRow each = Row(Resolution::kDay, kToday);
-    each.first_seconds = first;
-    each.last_seconds = last;
-    return each;
-  };
-  const auto first_and_last = [&] {
-    const HistoryRow all = Rows(Resolution::kDay).at(0).row;
-    return std::pair(all.first_seconds, all.last_seconds);
-  };
-  Write({row(20, 30)});
-  Write({row(20, 40)});
-  EXPECT_EQ(first_and_last(), std::pair(20.0, 40.0));
-  store_.reset();
-  store_ = Open();
-  Write({row(10, 35)});
-  EXPECT_EQ(first_and_last(), std::pair(10.0, 40.0));
-}
-
-// An iteration is as long as its slowest rank, whichever server that one reports to.
-TEST_P(HistoryTest, IterationsOfSeveralServersCountOnce) {
-  Write({SampleJob("a")});
-  const auto row = [](IterationTimes times) {
-    HistoryRow each = Row(Resolution::kDay, kToday);
-    each.times = each.measured_times = times;
-    return each;
-  };
-  const auto expect = [&](double seconds) {
-    const NamedHistoryRow all = Rows(Resolution::kDay).at(0);
-    EXPECT_EQ(all.iteration_seconds, seconds);
-    EXPECT_EQ(all.measured_iteration_seconds, seconds);
-  };
-  Write({row({})});
-  expect(0);
-  // All 8 ranks report to one server.
-  Write({row({.iterations = 4, .reports = 32, .seconds = 8})});
-  expect(2);
-  // A second one goes on in its place: the mean of all 8 iterations.
-  store_.reset();
-  store_ = Open();
-  Write({row({.iterations = 4, .reports = 32, .seconds = 4})});
-  expect(1.5);
-  // Two that each hear of 4 ranks, of the same iterations: the slowest rank's.
-  Write({JobGone{"a"}});
-  Write({SampleJob("b")});
-  const auto of_b = [&](IterationTimes times) {
-    HistoryRow each = row(times);
-    each.job = "b";
-    return each;
-  };
-  const auto seconds_of_b = [&] { return Rows(Resolution::kDay, "b").at(0).iteration_seconds; };
-  Write({of_b({.iterations = 4, .reports = 16, .seconds = 8})});
-  EXPECT_EQ(seconds_of_b(), 2);
-  store_.reset();
-  store_ = Open();
-  Write({of_b({.iterations = 4, .reports = 16, .seconds = 4})});
-  EXPECT_EQ(seconds_of_b(), 2);
-  EXPECT_EQ(Rows(Resolution::kDay, "b").at(0).row.times,
-            (IterationTimes{.iterations = 8, .reports = 32, .seconds = 12}));
 }
 
 TEST_P(HistoryTest, RowsHaveTheLabelsThatTheirJobHasNow) {
@@ -837,11 +649,11 @@ TEST_P(HistoryTest, RowsHaveTheLabelsThatTheirJobHasNow) {
   EXPECT_FALSE(store_->Write({LabelsChange{"a", {}}}));
 }
 
-TEST_P(HistoryTest, OnlyTheLastRowsOfAServerAreItsState) {
+TEST_P(HistoryTest, OnlyTheLastRowsAreOfTheJobsState) {
   Write({SampleJob("a")});
   Write({Row(Resolution::kMinute, kToday), Row(Resolution::kMinute, kToday + 60),
          Row(Resolution::kHour, kToday)});
-  EXPECT_EQ(JobOrThrow(*store_, "a").history_here.size(), 2U);
+  EXPECT_EQ(JobOrThrow(*store_, "a").history.size(), 2U);
 }
 
 TEST_P(HistoryTest, RowsOfOneJobAndTimeAreRead) {
@@ -898,93 +710,6 @@ TEST_P(HistoryTest, DaysStayWhenTheJobGoes) {
   // And nothing more is written of it.
   EXPECT_FALSE(store_->Write({Row(Resolution::kDay, kToday, 9)}));
   EXPECT_EQ(Rows(Resolution::kDay)[0].row.reports, 1);
-}
-
-constexpr double kLongSeconds = 1000;
-
-class WorkQueueTest : public AnyStoreTest {
- protected:
-  void SetUp() override {
-    AnyStoreTest::SetUp();
-    if (IsSkipped()) return;
-    store_ = Open();
-    for (const char* const job : {"a", "b"}) {
-      ASSERT_TRUE(store_->Write({SampleJob(job), WorkWanted{job}}));
-    }
-  }
-  std::optional<std::string> Claimed(double seconds = kLongSeconds) const {
-    return store_->ClaimWork(seconds).value();
-  }
-
-  std::unique_ptr<Store> store_;
-};
-
-INSTANTIATE_TEST_SUITE_P(On, WorkQueueTest, ::testing::Values(Kind::kSqlite, Kind::kPostgresql),
-                         KindName);
-
-TEST_P(WorkQueueTest, WhoWaitedLongestComesFirstAndNobodyTwice) {
-  EXPECT_EQ(Claimed(), "a");
-  EXPECT_EQ(Claimed(), "b");
-  EXPECT_EQ(Claimed(), std::nullopt);
-}
-
-TEST_P(WorkQueueTest, WhatIsUrgentComesFirst) {
-  ASSERT_TRUE(store_->Write({WorkWanted{.job = "b", .urgent = true}}));
-  EXPECT_EQ(Claimed(), "b");
-  // It is no more when it is wanted again.
-  ASSERT_TRUE(store_->Write({WorkWanted{.job = "b"}}));
-  ASSERT_TRUE(store_->FinishWork("b"));
-  EXPECT_EQ(Claimed(), "a");
-  EXPECT_EQ(Claimed(), "b");
-}
-
-TEST_P(WorkQueueTest, EachKindIsClaimedAlone) {
-  EXPECT_EQ(store_->ClaimWork(kLongSeconds, WorkKind::kUrgent).value(), std::nullopt);
-  ASSERT_TRUE(store_->Write({WorkWanted{.job = "a", .urgent = true}}));
-  EXPECT_EQ(store_->ClaimWork(kLongSeconds, WorkKind::kOther).value(), "b");
-  EXPECT_EQ(store_->ClaimWork(kLongSeconds, WorkKind::kOther).value(), std::nullopt);
-  EXPECT_EQ(store_->ClaimWork(kLongSeconds, WorkKind::kUrgent).value(), "a");
-}
-
-TEST_P(WorkQueueTest, WhatIsDoneIsGone) {
-  EXPECT_EQ(Claimed(), "a");
-  ASSERT_TRUE(store_->FinishWork("a"));
-  EXPECT_EQ(Claimed(), "b");
-  ASSERT_TRUE(store_->FinishWork("b"));
-  EXPECT_EQ(Claimed(), std::nullopt);
-}
-
-TEST_P(WorkQueueTest, WhatIsWantedMeanwhileStays) {
-  EXPECT_EQ(Claimed(), "a");
-  ASSERT_TRUE(store_->Write({WorkWanted{"a"}}));
-  EXPECT_EQ(Claimed(), "b");
-  EXPECT_EQ(Claimed(), std::nullopt);
-  ASSERT_TRUE(store_->FinishWork("a"));
-  EXPECT_EQ(Claimed(), "a");
-  ASSERT_TRUE(store_->FinishWork("a"));
-  EXPECT_EQ(Claimed(), std::nullopt);
-}
-
-TEST_P(WorkQueueTest, ALeaseThatEndedIsTakenOver) {
-  EXPECT_EQ(Claimed(-1), "a");
-  EXPECT_EQ(Claimed(), "a");
-  EXPECT_TRUE(store_->RenewWork("a", kLongSeconds).value());
-  EXPECT_FALSE(store_->RenewWork("b", kLongSeconds).value());
-  EXPECT_EQ(Claimed(), "b");
-}
-
-TEST_P(WorkQueueTest, AJobThatGoesTakesItsWorkAlong) {
-  ASSERT_TRUE(store_->Write({JobGone{"a"}}));
-  EXPECT_EQ(Claimed(), "b");
-  EXPECT_EQ(Claimed(), std::nullopt);
-}
-
-TEST_P(WorkQueueTest, TheOnlyProcessThatDiedLeavesNoLease) {
-  if (store_->is_shared()) GTEST_SKIP() << "there may be others";
-  EXPECT_EQ(Claimed(), "a");
-  store_.reset();
-  store_ = Open();
-  EXPECT_EQ(Claimed(), "a");
 }
 
 // What is read of the cell that a value has; none: it is refused.

@@ -345,7 +345,7 @@ std::optional<Response> FindRoute(const MessageHead& head, const AdmissionRules&
     admission->parameters = std::move(match.parameters);
     return std::nullopt;
   }
-  if (match.allow.empty() && !rules.starting.empty()) return TryAgainResponse(rules.starting);
+  if (match.allow.empty() && rules.starting != nullptr) return (*rules.starting)();
   if (match.allow.empty()) {
     return ErrorFor(head.headers, 404,
                     fmt::format("There is nothing at {}.", Shown(admission->request.path)));

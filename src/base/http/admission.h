@@ -6,9 +6,9 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "http/message.h"
@@ -92,7 +92,8 @@ struct AdmissionRules {
   // a web page in a browser on this machine cannot send requests in its user's name.
   bool only_local_hosts = false;
   std::size_t max_body_bytes = 0;  // For routes without a limit of their own.
-  std::string_view starting;       // As ServerOptions::starting.
+  const std::function<Response()>* starting =
+      nullptr;  // As ServerOptions::starting; null: not now.
 };
 
 struct Admission {

@@ -15,6 +15,7 @@
 #include <random>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/file.h"
 #include "common/nearest_name.h"
@@ -186,7 +187,8 @@ Result<std::string> ReadTokenFile(const std::string& path) {
 
 struct Client::State {
   ClientOptions options;
-  Endpoint endpoint;
+  std::vector<Endpoint> endpoints;
+  std::size_t present = 0;  // The endpoint that is asked first.
   std::optional<TlsContext> tls;
   std::unique_ptr<CancelSignal> cancel;
   std::optional<ClientWire> wire;
@@ -196,16 +198,24 @@ struct Client::State {
                    const CallOptions& call) const;
   Result<ClientWire> Connect(Deadline deadline, const CancelSignal* signal) const;
   Result<Response> Receive(bool is_head, Deadline deadline);
+  // `was_sent`: the server may have the request.
   Result<Response> Once(std::string_view method, std::string_view head, std::string_view body,
-                        Deadline deadline);
+                        Deadline deadline, bool* was_sent);
+  Result<Response> OfAnyServer(std::string_view method, std::string_view target,
+                               std::string_view body, const CallOptions& call, Deadline deadline);
+  const Endpoint& endpoint() const { return endpoints[present]; }
+  void TurnToNext() {
+    if (endpoints.size() > 1) wire.reset();
+    present = (present + 1) % endpoints.size();
+  }
   // How long to wait before the next attempt.
   double Pause(const Retry& retry, int attempt, const Result<Response>& last);
 };
 
 std::string Client::State::Head(std::string_view method, std::string_view target,
                                 std::string_view body, const CallOptions& call) const {
-  std::string head = fmt::format("{} {}{} HTTP/1.1\r\nHost: {}\r\n", method, endpoint.prefix,
-                                 target, endpoint.host_header);
+  std::string head = fmt::format("{} {}{} HTTP/1.1\r\nHost: {}\r\n", method, endpoint().prefix,
+                                 target, endpoint().host_header);
   if (!options.token.empty()) head += fmt::format("Authorization: Bearer {}\r\n", options.token);
   if (!body.empty()) head += fmt::format("Content-Type: {}\r\n", call.content_type);
   if (!body.empty() || method == "POST" || method == "PUT") {
@@ -216,7 +226,7 @@ std::string Client::State::Head(std::string_view method, std::string_view target
 }
 
 Result<ClientWire> Client::State::Connect(Deadline deadline, const CancelSignal* signal) const {
-  return ClientWire::Connect(endpoint, tls ? &*tls : nullptr,
+  return ClientWire::Connect(endpoint(), endpoint().is_tls ? &*tls : nullptr,
                              std::min(deadline, DeadlineIn(options.connect_seconds)), signal);
 }
 
@@ -245,7 +255,7 @@ Result<Response> Client::State::Receive(bool is_head, Deadline deadline) {
 }
 
 Result<Response> Client::State::Once(std::string_view method, std::string_view head,
-                                     std::string_view body, Deadline deadline) {
+                                     std::string_view body, Deadline deadline, bool* was_sent) {
   if (wire && wire->is_stale()) wire.reset();
   for (;;) {
     const bool is_kept = wire.has_value();
@@ -254,6 +264,7 @@ Result<Response> Client::State::Once(std::string_view method, std::string_view h
       if (!connected) return tl::unexpected(connected.error());
       wire.emplace(*std::move(connected));
     }
+    *was_sent = true;
     const Result<void> sent = wire->Send(head, body, deadline);
     Result<Response> response =
         sent ? Receive(method == "HEAD", deadline) : tl::unexpected(sent.error());
@@ -262,6 +273,24 @@ Result<Response> Client::State::Once(std::string_view method, std::string_view h
                             response.error().code == ErrorCode::kIo;
     wire.reset();
     if (!was_closed || !IsRepeatable(method)) return response;
+  }
+}
+
+// Asks one server after the other, as long as none has taken the request. The next call begins with
+// the one that did.
+Result<Response> Client::State::OfAnyServer(std::string_view method, std::string_view target,
+                                            std::string_view body, const CallOptions& call,
+                                            Deadline deadline) {
+  for (std::size_t asked = 1;; ++asked) {
+    bool was_sent = false;
+    Result<Response> response =
+        Once(method, Head(method, target, body, call), body, deadline, &was_sent);
+    if (response && response->status != 503) return response;
+    if (!response && response.error().code != ErrorCode::kIo) return response;
+    TurnToNext();
+    const bool is_taken =
+        response ? FindHeader(response->headers, kActiveHeader) == nullptr : was_sent;
+    if (is_taken || asked == endpoints.size()) return response;
   }
 }
 
@@ -294,26 +323,31 @@ bool IsThisMachine(const Endpoint& endpoint) {
 
 Result<Client> Client::Create(ClientOptions options) {
   auto state = std::make_unique<State>();
-  Result<Endpoint> endpoint = ParseEndpoint(options.url);
-  if (!endpoint) return tl::unexpected(endpoint.error());
   if (HasControls(options.token) || options.token.find(' ') != std::string::npos) {
     return InvalidInput("The token holds a space or a control character; is it one line?");
   }
-  // The server refuses to be such a place; who listens between would have the token.
-  if (!options.token.empty() && !endpoint->is_tls && !IsThisMachine(*endpoint)) {
-    return InvalidInput(fmt::format(
-        "{}: a token would cross the network in the clear; name the server with https://",
-        Shown(options.url)));
-  }
-  if (endpoint->is_tls) {
-    Result<TlsContext> tls = TlsContext::ForClient(options.ca_file);
-    if (!tls) return tl::unexpected(tls.error());
-    state->tls = *std::move(tls);
+  for (std::size_t begin = 0; begin <= options.url.size();) {
+    const std::size_t end = std::min(options.url.find(',', begin), options.url.size());
+    const std::string url = options.url.substr(begin, end - begin);
+    begin = end + 1;
+    Result<Endpoint> endpoint = ParseEndpoint(url);
+    if (!endpoint) return tl::unexpected(endpoint.error());
+    // The server refuses to be such a place; who listens between would have the token.
+    if (!options.token.empty() && !endpoint->is_tls && !IsThisMachine(*endpoint)) {
+      return InvalidInput(fmt::format(
+          "{}: a token would cross the network in the clear; name the server with https://",
+          Shown(url)));
+    }
+    if (endpoint->is_tls && !state->tls) {
+      Result<TlsContext> tls = TlsContext::ForClient(options.ca_file);
+      if (!tls) return tl::unexpected(tls.error());
+      state->tls = *std::move(tls);
+    }
+    state->endpoints.push_back(*std::move(endpoint));
   }
   Result<std::unique_ptr<CancelSignal>> cancel = CancelSignal::Make();
   if (!cancel) return tl::unexpected(cancel.error());
   state->cancel = *std::move(cancel);
-  state->endpoint = *std::move(endpoint);
   state->options = std::move(options);
   return Client(std::move(state));
 }
@@ -323,9 +357,8 @@ Result<Response> Client::Call(std::string_view method, std::string_view target,
   const Result<void> checked = CheckCall(method, target, options);
   if (!checked) return tl::unexpected(checked.error());
   const Deadline deadline = DeadlineIn(options.deadline_seconds);
-  const std::string head = state_->Head(method, target, body, options);
   for (int attempt = 1;; ++attempt) {
-    Result<Response> response = state_->Once(method, head, body, deadline);
+    Result<Response> response = state_->OfAnyServer(method, target, body, options, deadline);
     const bool is_final =
         response ? !IsForLater(response->status) : response.error().code != ErrorCode::kIo;
     if (is_final || attempt >= options.retry.attempts) return response;
@@ -345,13 +378,21 @@ Result<EventReader> Client::OpenEvents(std::string_view target, double deadline_
   const Result<void> checked = CheckCall("GET", target, call);
   if (!checked) return tl::unexpected(checked.error());
   const Deadline deadline = DeadlineIn(deadline_seconds);
-  // Cancelling the client ends this call; from then on the reader has a signal of its own.
-  Result<ClientWire> wire = state_->Connect(deadline, state_->cancel.get());
-  if (!wire) return tl::unexpected(wire.error());
-  const Result<void> sent = wire->Send(state_->Head("GET", target, {}, call), {}, deadline);
-  if (!sent) return tl::unexpected(sent.error());
-  return EventReader::State::Begin(*std::move(wire), deadline, last_event_id)
-      .map([](std::unique_ptr<EventReader::State> state) { return EventReader(std::move(state)); });
+  const auto open = [&]() -> Result<std::unique_ptr<EventReader::State>> {
+    // Cancelling the client ends this call; from then on the reader has a signal of its own.
+    Result<ClientWire> wire = state_->Connect(deadline, state_->cancel.get());
+    if (!wire) return tl::unexpected(wire.error());
+    const Result<void> sent = wire->Send(state_->Head("GET", target, {}, call), {}, deadline);
+    if (!sent) return tl::unexpected(sent.error());
+    return EventReader::State::Begin(*std::move(wire), deadline, last_event_id);
+  };
+  Result<std::unique_ptr<EventReader::State>> opened = open();
+  for (std::size_t asked = 1; !opened && asked < state_->endpoints.size(); ++asked) {
+    state_->TurnToNext();
+    opened = open();
+  }
+  return std::move(opened).map(
+      [](std::unique_ptr<EventReader::State> state) { return EventReader(std::move(state)); });
 }
 
 void Client::Cancel() { state_->cancel->Set(); }

@@ -13,13 +13,15 @@
 #include "http/message.h"
 #include "perseus/result.h"
 
-// A small blocking HTTP/1.1 client for one server. It keeps one connection between calls. It
-// ignores proxy variables of the environment, follows no redirects, and raises no SIGPIPE.
+// A small blocking HTTP/1.1 client for one server, or for several of which one is active. It keeps
+// one connection between calls. It ignores proxy variables of the environment, follows no
+// redirects, and raises no SIGPIPE.
 namespace perseus::http {
 
 struct ClientOptions {
   // "http://127.0.0.1:7787", "https://host:7787", "http://[::1]:80/prefix" (before
-  // every target) or "unix:/run/perseus/server.sock".
+  // every target) or "unix:/run/perseus/server.sock". Several, with commas between them: a request
+  // that a server did not take, since it cannot be reached or stands by, goes to the next.
   std::string url;
   std::string token;                          // For "Authorization: Bearer"; "": none. Refused
                                               // with http:// to another machine.
@@ -27,6 +29,10 @@ struct ClientOptions {
   double connect_seconds = 5;                 // Name, connection, TLS; within a call's deadline.
   std::size_t max_response_bytes = 64 << 20;  // A longer one is an error.
 };
+
+// The header of an answer of a server that stands by: nothing was done. Its value is the address of
+// the active one; empty: it is not known.
+inline constexpr std::string_view kActiveHeader = "Perseus-Active";
 
 // Reads a token from a file that holds nothing else except white space. Returns "" if `path` is
 // empty.

@@ -172,8 +172,8 @@ struct ServerOptions {
   double min_write_bytes_per_second = 128 << 10;
   double heartbeat_seconds = 15;  // Of event streams.
 
-  // If not empty: until SetRoutes() is called, unknown paths are answered 503 with this sentence.
-  std::string starting;
+  // If set: until SetRoutes() is called, unknown paths are answered with this.
+  std::function<Response()> starting;
 
   int io_threads = 1;
   int worker_threads = 4;

@@ -160,7 +160,7 @@ ServerCore::ServerCore(ServerOptions given, Router routes, Listener listener,
     : options(std::move(given)),
       address(std::move(listens_on)),
       workers(options.worker_threads),
-      is_starting_(!options.starting.empty()) {
+      is_starting_(options.starting != nullptr) {
   routers_.push_back(std::make_unique<const Router>(std::move(routes)));
   router_.store(routers_.back().get());
   for (int i = 0; i < options.io_threads; ++i) loops_.push_back(std::make_unique<IoLoop>());
@@ -196,8 +196,8 @@ void ServerCore::SetRouter(Router router) {
   is_starting_.store(false, std::memory_order_release);
 }
 
-std::string_view ServerCore::starting() const {
-  return is_starting_.load(std::memory_order_acquire) ? std::string_view(options.starting) : "";
+const std::function<Response()>* ServerCore::starting() const {
+  return is_starting_.load(std::memory_order_acquire) ? &options.starting : nullptr;
 }
 
 std::shared_ptr<const TokenSet> ServerCore::tokens() const {

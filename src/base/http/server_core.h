@@ -161,8 +161,8 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   void SetRouter(Router router);
   // The router in use. It lives as long as this object, even after SetRouter().
   const Router& router() const { return *router_.load(std::memory_order_acquire); }
-  // See ServerOptions::starting; "" after SetRouter().
-  std::string_view starting() const;
+  // See ServerOptions::starting; null after SetRouter().
+  const std::function<Response()>* starting() const;
 
   std::shared_ptr<const TokenSet> tokens() const;
   std::optional<TlsContext> tls() const;

@@ -45,7 +45,7 @@ void AddServeCommand(CommandParser* parser, Invocation* invocation) {
        {"for a cluster",
         "perseus serve --listen 0.0.0.0:7787 --token-file tokens --tls-cert cert.pem --tls-key "
         "key.pem"},
-       {"one of several on one database",
+       {"on a database, where a second server may stand by",
         "perseus serve --store postgresql://perseus@db.example/perseus"},
        {"for clients of Zeus", "perseus serve --zeus-plan plan/plan.json"}});
   ServeFlags* flags = &invocation->serve;
@@ -110,8 +110,8 @@ const std::array<ServeSetting, 15> kSettings = {{
      SetText<&ServeOptions::listen>},
     {"store", "SPEC",
      "Where jobs are kept: sqlite:FILE (default sqlite:perseus.db), or "
-     "postgresql://USER@HOST/DATABASE, which several servers may share. The password is read from "
-     "~/.pgpass, or from the file that PGPASSFILE names.",
+     "postgresql://USER@HOST/DATABASE. While another server has the store, this one stands by. The "
+     "password is read from ~/.pgpass, or from the file that PGPASSFILE names.",
      SetText<&ServeOptions::store>},
     {"token-file", "FILE",
      "Who may do what: one 'ROLE TOKEN NAME' a line; roles are read, train and operate. Read again "

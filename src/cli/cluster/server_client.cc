@@ -58,9 +58,6 @@ Result<std::string> ServerClient::Text(const char* method, const std::string& ta
   const Result<http::Response> response = client_.Call(method, target, body);
   if (!response) return tl::unexpected(response.error());
   if (status != nullptr) *status = response->status;
-  if (const std::string* stale = http::FindHeader(response->headers, "Perseus-Stale")) {
-    WriteStandardError(fmt::format("Note: {}.\n", Printable(*stale)));
-  }
   std::string text = response->body == nullptr ? "" : *response->body;
   if (response->status < 300) return text;
   if (response->status == 401) {

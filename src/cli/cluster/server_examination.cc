@@ -114,6 +114,9 @@ class ServerExaminer {
     if (status == "starting") {
       Add(FindingLevel::kWarning, "server", "it starts: " + json.value("message", ""),
           "ask again in a while");
+    } else if (status == "standby") {
+      Add(FindingLevel::kWarning, "server", json.value("message", ""),
+          "ask the active server, or name all: http://HOST1:PORT,http://HOST2:PORT");
     } else {
       Add(FindingLevel::kFault, "server",
           fmt::format("something answers with {}, and is no Perseus server", response->status),

@@ -287,9 +287,6 @@ Json AnswerJson(const RouteRow& row, const wire::RouteAnswer& answer) {
   Json json = {{"description", answer.about}};
   const bool has_body = !answer.schema.empty() || answer.content_type != "application/json";
   if (answer.schema == "Job") json["headers"]["ETag"] = {{"$ref", "#/components/headers/ETag"}};
-  if (row.method == "GET" && answer.schema == "Job") {
-    json["headers"]["Perseus-Stale"] = {{"$ref", "#/components/headers/Stale"}};
-  }
   if (!has_body) return json;
   Json& content = json["content"][std::string(answer.content_type)];
   content["schema"] = answer.schema.empty() ? Json{{"type", "string"}} : RefTo(answer.schema);
@@ -407,15 +404,9 @@ Json ComponentsJson() {
       {"description",
        "Roles: read, train, operate; each may do what those before it may (x-perseus-role). Not "
        "asked for where the server has no token file."}};
-  json["headers"] = {
-      {"ETag",
-       {{"description", "The revision of the job in quotes, for If-Match."},
-        {"schema", {{"type", "string"}}}}},
-      {"Stale",
-       {{"description",
-         "Only where the store does not answer: a sentence; the answer is what was known before. "
-         "Also of the other GETs of what people look at."},
-        {"schema", {{"type", "string"}}}}}};
+  json["headers"] = {{"ETag",
+                      {{"description", "The revision of the job in quotes, for If-Match."},
+                       {"schema", {{"type", "string"}}}}}};
   for (const Refusal& refusal : kRefusals) {
     json["responses"][refusal.name] = {
         {"description", refusal.about},

@@ -19,6 +19,9 @@ namespace {
 
 constexpr std::string_view kBodyName = "request";
 constexpr double kMostWaitSeconds = 60;
+// Of a server that has slept, or that is about to end its time as the active one.
+constexpr const char* kNotActive =
+    "this server is not active any more: another one may have the store; try again";
 
 int StatusOf(FailureCode code) {
   switch (code) {
@@ -33,7 +36,6 @@ int StatusOf(FailureCode code) {
     case FailureCode::kPast:
       return 412;
     case FailureCode::kUnavailable:
-    case FailureCode::kStale:
       return 503;
     case FailureCode::kInternal:
       return 500;
@@ -54,7 +56,6 @@ std::string_view CodeName(FailureCode code) {
     case FailureCode::kPast:
       return "past";
     case FailureCode::kUnavailable:
-    case FailureCode::kStale:
       return "unavailable";
     case FailureCode::kInternal:
       return "internal";
@@ -83,11 +84,6 @@ Failure BodyFailure(const Error& error) {
   failure.message = fmt::format("'{}': {}", field, text.substr(path + 2));
   return failure;
 }
-
-// A reader's longest wait for the store.
-constexpr double kReadSeconds = 5;
-constexpr const char* kNoAnswer =
-    "there was no answer in time, as when the database is away; try again";
 
 std::string EntityTag(std::int64_t revision) { return fmt::format("\"{}\"", revision); }
 
@@ -206,9 +202,9 @@ void RouteMaker::On(const RouteRow& row, Handler handler) {
       responder.Send(FailureResponse(condition.error()));
       return;
     }
-    // However many wait before it for a database that does not answer.
-    if (row.method == "GET" && !row.waits && service.is_shared()) {
-      responder.AnswerAfter(kReadSeconds, FailureResponse({FailureCode::kUnavailable, kNoAnswer}));
+    if (!service.is_active()) {
+      responder.Send(FailureResponse({FailureCode::kUnavailable, kNotActive}));
+      return;
     }
     Caller caller{request.token_name, request.peer, *condition,
                   [responder] { return responder.wanted(); }};
@@ -235,15 +231,8 @@ void RouteMaker::OnJob(const RouteRow& row, JobHandler handler) {
 }
 
 void RouteMaker::OnLook(const RouteRow& row, JobAnswer answer) {
-  On(row, [answer = std::move(answer)](const CallPointer& call) {
-    call->service.GetFresh(call->parameters[0],
-                           [answer, call](const Outcome<JobPointer>& job, bool is_stale) {
-                             if (!MaySee(*call, job)) return;
-                             http::Response response = answer(**job, *call);
-                             if (is_stale)
-                               response.headers.emplace_back(kStaleHeader, kStaleSentence);
-                             call->responder.Send(std::move(response));
-                           });
+  OnJob(row, [answer = std::move(answer)](const JobPointer& job, const CallPointer& call) {
+    call->responder.Send(answer(*job, *call));
   });
 }
 
@@ -292,18 +281,16 @@ void ChangeAndShow(const JobPointer& job, const CallPointer& call, Command comma
   Change(job, call, std::move(command), [job](const Answer&) { return ShowJob(*job); });
 }
 
-void WithRank(const JobPointer& job, const CallPointer& call, std::int64_t rank,
-              std::function<void(const RankPlace&)> next) {
+std::optional<RankPlace> PlaceOf(const ManagedJob& job, const Call& call, std::int64_t rank) {
   // One that cannot be is no rank of the job, either.
-  const int number = rank >= 0 && rank < job->shape().world_size() ? static_cast<int>(rank) : -1;
-  job->FindRank(number, [job, call, rank, next = std::move(next)](const auto& place) {
-    if (place) return next(*place);
-    Failure failure = place.error();
-    if (failure.code == FailureCode::kNotFound) {
-      failure.message = fmt::format("rank {} is not registered; register it first", rank);
-    }
-    call->responder.Send(FailureOf(*job, std::move(failure)));
-  });
+  const int number = rank >= 0 && rank < job.shape().world_size() ? static_cast<int>(rank) : -1;
+  const std::optional<RankPlace> place = job.PlaceOf(number);
+  if (!place) {
+    Send(call, FailureOf(job, {FailureCode::kNotFound,
+                               fmt::format("rank {} is not registered; register it first", rank),
+                               "rank"}));
+  }
+  return place;
 }
 
 }  // namespace perseus::server

@@ -29,11 +29,6 @@ namespace perseus::server {
 using wire::RouteRow;
 using wire::RowOf;
 
-// The header of an answer that may be out of date because the store does not answer.
-inline constexpr const char* kStaleHeader = "Perseus-Stale";
-inline constexpr const char* kStaleSentence =
-    "the store does not answer; this is what was known before";
-
 http::Response FailureResponse(const Failure& failure);
 template <typename T>
 http::Response JsonAnswer(int status, const Message<T>& message, const T& object) {
@@ -111,8 +106,7 @@ class RouteMaker {
   // As On(), for a route whose path names a job first.
   using JobHandler = std::function<void(const JobPointer& job, const CallPointer& call)>;
   void OnJob(const RouteRow& row, JobHandler handler);
-  // Adds a route that shows a job. The job is read from the store first, so that the answer has all
-  // that any server acknowledged before. If the store does not answer, kStaleHeader says so.
+  // Adds a route that shows a job.
   using JobAnswer = std::function<http::Response(ManagedJob& job, const Call& call)>;
   void OnLook(const RouteRow& row, JobAnswer answer);
 
@@ -152,9 +146,8 @@ void Change(const JobPointer& job, const CallPointer& call, Command command,
 // The same, but answers with the changed job.
 void ChangeAndShow(const JobPointer& job, const CallPointer& call, Command command);
 
-// Passes the rank's place to `next`, or answers that there is no such rank.
-void WithRank(const JobPointer& job, const CallPointer& call, std::int64_t rank,
-              std::function<void(const RankPlace&)> next);
+// The rank's place. Nullopt: there is no such rank, and that is answered.
+std::optional<RankPlace> PlaceOf(const ManagedJob& job, const Call& call, std::int64_t rank);
 
 }  // namespace perseus::server
 

@@ -204,10 +204,10 @@ std::int64_t Since(const Call& call, Resolution resolution) {
 HistoryRow HistoryRowOf(const NamedHistoryRow& named) {
   const store::HistoryRow& row = named.row;
   HistoryRow shown = {.start = row.start};
-  if (named.iteration_seconds > 0) shown.iteration_seconds = named.iteration_seconds;
-  if (named.measured_iteration_seconds > 0) {
+  if (row.times.iterations > 0) shown.iteration_seconds = row.times.MeanSeconds();
+  if (row.measured_times.iterations > 0) {
     const double of_rank = row.measured_joules / static_cast<double>(row.measured_times.reports);
-    shown.watts = of_rank * row.ranks / named.measured_iteration_seconds;
+    shown.watts = of_rank * row.ranks / row.measured_times.MeanSeconds();
   }
   shown.figures.Add(row);
   shown.figures.AddTime(row.last_seconds - row.first_seconds, row.ranks);

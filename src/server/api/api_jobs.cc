@@ -323,16 +323,13 @@ void CreateJob(const CallPointer& call) {
   const Outcome<NewJob> job = ReadNewJob(call->request.body);
   if (!job) return Send(*call, FailureResponse(job.error()));
   if (job->client_key.empty()) return CreateNew(call, *job);
-  call->service.GetByKey(job->client_key, call->caller.is_wanted,
-                         [call, job = *job](const Outcome<JobPointer>& known) {
-                           if (known && Sees(call->request.binding, **known)) {
-                             return AnswerKnown(*known, call, job);
-                           }
-                           if (!known && known.error().code == FailureCode::kUnavailable) {
-                             return Send(*call, FailureResponse(known.error()));
-                           }
-                           CreateNew(call, job);
-                         });
+  call->service.GetByKey(job->client_key, [call, job = *job](const Outcome<JobPointer>& known) {
+    if (known && Sees(call->request.binding, **known)) return AnswerKnown(*known, call, job);
+    if (!known && known.error().code == FailureCode::kUnavailable) {
+      return Send(*call, FailureResponse(known.error()));
+    }
+    CreateNew(call, job);
+  });
 }
 
 // Deletes a damaged job as its store has it: the job's sentence asks for that.
@@ -473,7 +470,6 @@ struct ListQuery {
 // One page. Finished jobs that were not asked for lately are read from the store, one by one.
 struct ListPage {
   CallPointer call;
-  bool is_stale = false;
   std::vector<JobService::Listed> jobs = {};
   RawJson list = {};
   std::optional<std::string> next = {};
@@ -491,9 +487,7 @@ constexpr Message<ListPage> kJobList = {"JobList", kJobListFields};
 
 void ListPage::Send() {
   list.text += list.text.empty() ? "[]" : "]";
-  http::Response response = JsonAnswer(200, kJobList, *this);
-  if (is_stale) response.headers.emplace_back(kStaleHeader, kStaleSentence);
-  call->responder.Send(std::move(response));
+  call->responder.Send(JsonAnswer(200, kJobList, *this));
 }
 
 void Fill(const std::shared_ptr<ListPage>& page, std::size_t from) {
@@ -526,23 +520,20 @@ void ListJobs(const CallPointer& call) {
   Outcome<JobLabels> labels = WantedLabels(call->request);
   if (!labels) return Send(*call, FailureResponse(labels.error()));
   query.labels = *std::move(labels);
-  call->service.List(
-      call->caller.is_wanted, [call, query](std::vector<JobService::Listed> jobs, bool is_stale) {
-        std::sort(jobs.begin(), jobs.end(),
-                  [](const auto& a, const auto& b) { return ListPlace::Of(a) < ListPlace::Of(b); });
-        const auto page = std::make_shared<ListPage>();
-        page->call = call;
-        page->is_stale = is_stale;
-        for (JobService::Listed& each : jobs) {
-          if (!query.Fits(*call, each)) continue;
-          if (query.limit && static_cast<std::int64_t>(page->jobs.size()) == *query.limit) {
-            page->next = ListPlace::Of(page->jobs.back()).text();
-            break;
-          }
-          page->jobs.push_back(std::move(each));
-        }
-        Fill(page, 0);
-      });
+  std::vector<JobService::Listed> jobs = call->service.List();
+  std::sort(jobs.begin(), jobs.end(),
+            [](const auto& a, const auto& b) { return ListPlace::Of(a) < ListPlace::Of(b); });
+  const auto page = std::make_shared<ListPage>();
+  page->call = call;
+  for (JobService::Listed& each : jobs) {
+    if (!query.Fits(*call, each)) continue;
+    if (query.limit && static_cast<std::int64_t>(page->jobs.size()) == *query.limit) {
+      page->next = ListPlace::Of(page->jobs.back()).text();
+      break;
+    }
+    page->jobs.push_back(std::move(each));
+  }
+  Fill(page, 0);
 }
 
 // Stragglers.

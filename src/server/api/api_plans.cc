@@ -93,15 +93,15 @@ void SendWhenNew(const JobPointer& job, const CallPointer& call,
 
 void GetPlan(const JobPointer& job, const CallPointer& call) {
   const std::int64_t number = *QueryInteger(call->request, "rank");
-  WithRank(job, call, number, [job, call](const RankPlace& place) {
-    SendWhenNew(
-        job, call,
-        [id = job->id(), place, texts = job->board().texts()](const PublishedPlan& plan) {
-          return RankPlanJson(
-              {.job = id, .rank = place.rank, .pipeline = place.dp_rank, .pp_rank = place.pp_rank},
-              plan, texts.get());
-        });
-  });
+  const auto place = PlaceOf(*job, *call, number);
+  if (!place) return;
+  SendWhenNew(
+      job, call,
+      [id = job->id(), place = *place, texts = job->board().texts()](const PublishedPlan& plan) {
+        return RankPlanJson(
+            {.job = id, .rank = place.rank, .pipeline = place.dp_rank, .pp_rank = place.pp_rank},
+            plan, texts.get());
+      });
 }
 
 // "0-7,12" in order; nullopt where it is no such list.
@@ -146,25 +146,8 @@ RankPlanText NodePlansJson(const std::string& id, const Groups& groups, const Pu
   return RankPlanText{text + "]}", nullptr};
 }
 
-// Looks the ranks up, one after the other: all but the first ones of another server are known.
-void GroupRanks(const JobPointer& job, const CallPointer& call,
-                const std::shared_ptr<const std::vector<int>>& ranks, std::size_t next,
-                const std::shared_ptr<Groups>& groups) {
-  if (next == ranks->size()) {
-    return SendWhenNew(
-        job, call,
-        [id = job->id(), groups, texts = job->board().texts()](const PublishedPlan& plan) {
-          return NodePlansJson(id, *groups, plan, texts.get());
-        });
-  }
-  WithRank(job, call, (*ranks)[next], [=](const RankPlace& place) {
-    (*groups)[{place.dp_rank, place.pp_rank}].push_back(place.rank);
-    GroupRanks(job, call, ranks, next + 1, groups);
-  });
-}
-
 void GetPlans(const JobPointer& job, const CallPointer& call) {
-  auto ranks = ParseRanks(call->request.query.at("ranks"));
+  const auto ranks = ParseRanks(call->request.query.at("ranks"));
   if (!ranks) {
     return Send(*call,
                 FailureResponse({FailureCode::kInvalid,
@@ -172,8 +155,16 @@ void GetPlans(const JobPointer& job, const CallPointer& call) {
                                              kMostRanksAtOnce),
                                  "ranks"}));
   }
-  GroupRanks(job, call, std::make_shared<const std::vector<int>>(*std::move(ranks)), 0,
-             std::make_shared<Groups>());
+  const auto groups = std::make_shared<Groups>();
+  for (const int rank : *ranks) {
+    const auto place = PlaceOf(*job, *call, rank);
+    if (!place) return;
+    (*groups)[{place->dp_rank, place->pp_rank}].push_back(rank);
+  }
+  SendWhenNew(job, call,
+              [id = job->id(), groups, texts = job->board().texts()](const PublishedPlan& plan) {
+                return NodePlansJson(id, *groups, plan, texts.get());
+              });
 }
 
 }  // namespace

@@ -108,21 +108,17 @@ constexpr Field kReportedFields[] = {
         .Says("Rows at default clocks.")};
 constexpr Message<Reported> kReported = {"Reported", kReportedFields};
 
-// Tells a rank that goes on with a sweep the rows that it may skip. Another server may have taken
-// the last ones; while the store is away, those known here are left out of the sweep.
+// Tells a rank that goes on with a sweep the rows that it may skip.
 void ShowMeasurements(const JobPointer& job, const CallPointer& call) {
-  const std::int64_t number = *QueryInteger(call->request, "rank");
-  job->Refresh([job, call, number](const Result<void>&) {
-    WithRank(job, call, number, [job, call](const RankPlace& rank) {
-      const ManagedJob::ReportedRows known = job->RowsOf(rank.rank);
-      Reported reported = {.done = known.done};
-      for (const ProfileKey& key : known.rows) {
-        (key.clock_mhz == store::kDefaultClockMhz ? reported.default_clocks : reported.rows)
-            .push_back(key);
-      }
-      Send(*call, JsonAnswer(200, kReported, reported));
-    });
-  });
+  const auto rank = PlaceOf(*job, *call, *QueryInteger(call->request, "rank"));
+  if (!rank) return;
+  const ManagedJob::ReportedRows known = job->RowsOf(rank->rank);
+  Reported reported = {.done = known.done};
+  for (const ProfileKey& key : known.rows) {
+    (key.clock_mhz == store::kDefaultClockMhz ? reported.default_clocks : reported.rows)
+        .push_back(key);
+  }
+  Send(*call, JsonAnswer(200, kReported, reported));
 }
 
 std::int64_t RefusedBy(const std::optional<ClientReport>& client) {

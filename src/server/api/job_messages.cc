@@ -205,7 +205,7 @@ constexpr Field kDetectionFields[] = {
     Value<&WatchView::reporting_ranks>("reporting_ranks")
         .Sometimes()
         .Says("Ranks that told this server of iterations within the last minute (of longer "
-              "iterations: the last ten). Others report to other servers, or do not report."),
+              "iterations: the last ten). Others do not report."),
     Value<&WatchView::ranks>("ranks").Sometimes().Says("Ranks that are registered."),
     Object<&WatchView::slow>("slow", kSlowRank),
     Value<&WatchView::together>("together")
@@ -730,7 +730,7 @@ constexpr Field kTimelineHeadFields[] = {Value<&MeasuredTimeline::iteration>("it
                                              "When its last rank reported, seconds since 1970.")};
 constexpr Message<MeasuredTimeline> kTimelineHead = {"TimelineHead", kTimelineHeadFields};
 
-// None: ranks that report to another server may follow there.
+// None: ranks may follow of which nothing was heard yet.
 std::optional<std::int64_t> FollowingOf(const JobView& view) {
   std::int64_t heard = 0;
   for (const auto& [state, ranks] : view.client_states) heard += ranks;

@@ -126,7 +126,7 @@ void RegisterZeusJob(const CallPointer& call) {
   const Outcome<ZeusJob> job = ReadZeusJob(call->request.body);
   if (!job) return Send(*call, FailureResponse(job.error()));
   if (job->metadata.starts_with(kJobOfKey)) {
-    return call->service.GetByKey(job->metadata.substr(kJobOfKey.size()), call->caller.is_wanted,
+    return call->service.GetByKey(job->metadata.substr(kJobOfKey.size()),
                                   [call, shape = job->shape](const auto& known) {
                                     call->responder.Send(KnownZeusJob(*call, shape, known));
                                   });
@@ -269,9 +269,9 @@ void GetSchedule(const JobPointer& job, const CallPointer& call) {
                                              number, job->shape().world_size()),
                                  "rank"}));
   }
-  WithRank(job, call, number, [job, call](const RankPlace& place) {
-    if (const auto rank = job->KnownRank(place.rank)) SendSchedule(job, call, *rank);
-  });
+  const auto place = PlaceOf(*job, *call, number);
+  if (!place) return;
+  if (const auto rank = job->KnownRank(place->rank)) SendSchedule(job, call, *rank);
 }
 
 void TakeResult(const JobPointer& job, const CallPointer& call) {

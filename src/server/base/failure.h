@@ -24,7 +24,6 @@ enum class FailureCode : std::uint8_t {
   kConflict,     // 409: the request contradicts the present state of the job.
   kTooLarge,     // 413: over a limit.
   kUnavailable,  // 503: the store cannot be read or written now.
-  kStale,        // 503: another server changed the job first. The server retries before it answers.
   kPast,         // 412: the job is no longer at the revision that the request names.
   kInternal,     // 500: a bug of ours.
 };

@@ -62,8 +62,8 @@ struct WholeIteration {
   bool as_planned = true;                        // On all ranks.
 };
 
-// Puts together the reports of a pipeline's ranks on the same iteration, in any order. Ranks that
-// report to another server are missed: nothing is learned then. For one thread.
+// Puts together the reports of a pipeline's ranks on the same iteration, in any order. For one
+// thread.
 class GapWatch {
  public:
   // The iteration, if this was the last rank that was missing. Ignores rows that do not fit the

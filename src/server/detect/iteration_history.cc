@@ -23,9 +23,9 @@ void AddTimes(const IterationFigures& figures, store::IterationTimes* times) {
 
 }  // namespace
 
-IterationHistory::IterationHistory(std::string job, const std::vector<HistoryRow>& own)
+IterationHistory::IterationHistory(std::string job, const std::vector<HistoryRow>& stored)
     : job_(std::move(job)) {
-  for (const HistoryRow& row : own) {
+  for (const HistoryRow& row : stored) {
     entries_[{row.resolution, row.start}] = {.row = row, .stored_size = SizeOf(row)};
     now_seconds_ = std::max(now_seconds_, row.start);
   }
@@ -46,7 +46,6 @@ void IterationHistory::Add(const IterationCost& cost, int ranks, double day_seco
 
 void IterationHistory::AddIteration(const IterationFigures& figures, double day_seconds) {
   SetNow(day_seconds);
-  // Servers add up: each says whether the ranks that it hears told their energy.
   const std::optional<double> joules = figures.JoulesOf(figures.ranks);
   for (const Resolution resolution : kResolutions) {
     const auto found = entries_.find(SpanNow(resolution));

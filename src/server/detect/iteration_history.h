@@ -18,7 +18,7 @@
 
 namespace perseus::server {
 
-// Figures of one iteration of a job, as far as ranks reported it to this server.
+// Figures of one iteration of a job, as far as ranks reported it.
 struct IterationFigures {
   std::size_t ranks = 0;  // That reported it.
   double seconds = 0;     // Of the slowest of these: the others wait for it.
@@ -55,14 +55,14 @@ struct IterationCost {
   std::optional<double> measured_saved_joules = {};  // None: the plan was not compared.
 };
 
-// Sums of the iterations that ranks reported to this process, by minute, hour and day. As with
-// IterationSums, each write replaces this process' earlier one of the same span, so a job that is
-// loaded again must begin with its last rows. A row stays in memory until its span is over and the
+// Sums of the iterations that ranks reported, by minute, hour and day. As with IterationSums, each
+// write replaces the earlier one of the same span, so a job that is loaded must begin with its last
+// rows. A row stays in memory until its span is over and the
 // store has all of it. Not thread-safe.
 class IterationHistory {
  public:
-  // `own`: the last row of each resolution that this process has stored.
-  IterationHistory(std::string job, const std::vector<store::HistoryRow>& own);
+  // `stored`: the last row of each resolution in the store.
+  IterationHistory(std::string job, const std::vector<store::HistoryRow>& stored);
 
   // `ranks`: of the job. Spans never go back: while the clock does, the last ones go on.
   void Add(const IterationCost& cost, int ranks, double day_seconds);

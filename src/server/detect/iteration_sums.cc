@@ -10,8 +10,7 @@
 namespace perseus::server {
 
 IterationSums::IterationSums(std::string job, const StoredSums& stored) : job_(std::move(job)) {
-  for (const store::IterationSummary& sum : stored.own) own_[sum.plan_version] = sum;
-  SetElsewhere(stored.elsewhere);
+  for (const store::IterationSummary& sum : stored.iterations) sums_[sum.plan_version] = sum;
 }
 
 void IterationSums::Add(const IterationReport& report) {
@@ -21,7 +20,7 @@ void IterationSums::Add(const IterationReport& report) {
   if (had_clocks && report.plan_version == 0) return;
   // Iterations at maximum clocks are of no plan.
   const std::int64_t version = report.clocks == ReportedClocks::kMaximum ? 0 : report.plan_version;
-  store::IterationSummary& sum = own_[version];
+  store::IterationSummary& sum = sums_[version];
   const bool is_first = sum.reports == 0;
   sum.job = job_;
   sum.plan_version = version;
@@ -40,14 +39,9 @@ void IterationSums::Add(const IterationReport& report) {
   ++unwritten_reports_[version];
 }
 
-void IterationSums::SetElsewhere(const std::vector<store::IterationSummary>& summaries) {
-  elsewhere_.clear();
-  for (const store::IterationSummary& sum : summaries) elsewhere_[sum.plan_version] = sum;
-}
-
 std::vector<store::Fact> IterationSums::Take() {
   std::vector<store::Fact> facts;
-  for (const std::int64_t version : unwritten_) facts.emplace_back(own_.at(version));
+  for (const std::int64_t version : unwritten_) facts.emplace_back(sums_.at(version));
   unwritten_.clear();
   return facts;
 }
@@ -64,7 +58,7 @@ void IterationSums::Written(const std::vector<store::Fact>& facts) {
     const auto* const sum = std::get_if<store::IterationSummary>(&fact);
     if (sum == nullptr) continue;
     std::int64_t& left = unwritten_reports_[sum->plan_version];
-    left = std::min(left, own_.at(sum->plan_version).reports - sum->reports);
+    left = std::min(left, sums_.at(sum->plan_version).reports - sum->reports);
   }
 }
 
@@ -75,23 +69,9 @@ std::int64_t IterationSums::unwritten_reports() const {
 }
 
 std::vector<store::IterationSummary> IterationSums::All() const {
-  std::map<std::int64_t, store::IterationSummary> all = elsewhere_;
-  for (const auto& [version, own] : own_) {
-    const auto [found, is_new] = all.try_emplace(version, own);
-    if (is_new) continue;
-    store::IterationSummary& sum = found->second;
-    sum.reports += own.reports;
-    sum.total_seconds += own.total_seconds;
-    sum.least_seconds = std::min(sum.least_seconds, own.least_seconds);
-    sum.most_seconds = std::max(sum.most_seconds, own.most_seconds);
-    sum.square_seconds2 += own.square_seconds2;
-    sum.energy_reports += own.energy_reports;
-    sum.total_joules += own.total_joules;
-    sum.square_joules2 += own.square_joules2;
-  }
   std::vector<store::IterationSummary> list;
-  list.reserve(all.size());
-  for (const auto& [version, summary] : all) list.push_back(summary);
+  list.reserve(sums_.size());
+  for (const auto& [version, sum] : sums_) list.push_back(sum);
   return list;
 }
 

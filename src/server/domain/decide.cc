@@ -107,8 +107,7 @@ store::PlanVersion NextVersion(const Situation& on, const Phase& next) {
                        present.version == last && version.reason == present.reason &&
                        version.plan == present.plan && version.exceptions == present.exceptions;
   if (is_same) return present;
-  // And above all of a history that was lost and that this server has not seen.
-  version.version = std::max(last, store::HistoryOf(on.job.marks.revision)) + 1;
+  version.version = last + 1;
   return version;
 }
 
@@ -120,16 +119,14 @@ Decision Conclude(const Situation& on, const Command& command, Decision decision
   for (const store::Fact& fact : decision.facts) ApplyToPhase(fact, decision.built, &next);
   const store::PlanVersion version = NextVersion(on, next);
   if (version.version != on.phase().version.version) decision.facts.emplace_back(version);
-  if (decision.wants_plans && LacksPlans(next)) {
-    decision.facts.emplace_back(WorkOn(on.id(), next));
-  }
+  if (decision.wants_plans && LacksPlans(next)) decision.work = WorkOn(next);
   return decision;
 }
 
 }  // namespace
 
-store::WorkWanted WorkOn(const std::string& id, const Phase& phase) {
-  return {.job = id, .urgent = phase.built.curve == nullptr || IsPending(phase)};
+Work WorkOn(const Phase& phase) {
+  return phase.built.curve == nullptr || IsPending(phase) ? Work::kFirstPlans : Work::kBetterPlans;
 }
 
 std::vector<Announcement> NewsOf(const Phase& before, const Phase& after) {
@@ -181,8 +178,8 @@ Outcome<Decision> Decide(const JobLife& job, const Underway& underway, std::int6
 }
 
 double PlanningDaySeconds(const Phase& phase, const Moment& now) {
-  // The servers' clocks differ a little, however well they are measured: a straggler that began or
-  // expired for one of them when it made the last version has done so for all.
+  // The clocks of servers that follow one another differ a little: a straggler that began or
+  // expired for the one that made the last version has done so for the next.
   const double at = phase.version.at_seconds;
   const bool is_behind = now.day_seconds < at && at - now.day_seconds < kMostSkewSeconds;
   return is_behind ? at : now.day_seconds;
@@ -393,7 +390,6 @@ Outcome<Decision> DecideOn(const Situation& on, const SetWatch& command) {
   return draft;
 }
 
-// Of several servers that find it, one lengthens: the others know other blocks by then.
 Outcome<Decision> DecideOn(const Situation& on, const LengthenPhases& command) {
   if (IsOver(on.phase()) || on.phase().watch.settings.comparison != command.from) return Decision();
   return DecideOn(on, SetWatch{.comparison = command.to});
@@ -588,8 +584,7 @@ bool HasStragglerNews(const Phase& phase, double looked_at_day_seconds, const Mo
                      });
 }
 
-// Also where none expired: one may have begun, and then there is a new version. Where several
-// servers see it at once the first commit counts, and the others read it.
+// Also where none expired: one may have begun, and then there is a new version.
 Outcome<Decision> DecideOn(const Situation& on, const LookAtTime& /*command*/) {
   Decision draft;
   if (IsOver(on.phase())) return draft;
@@ -633,7 +628,7 @@ Outcome<Decision> DecideOn(const Situation& on, const AnswerDetected& command) {
     const auto record = record_of(each.straggler);
     if (each.straggler != 0 && record != phase.stragglers.end()) {
       if (record->factor == factor) continue;
-      store::StragglerRecord changed = *record;  // The same one, whichever server found it.
+      store::StragglerRecord changed = *record;
       changed.factor = factor;
       facts.emplace_back(std::move(changed));
       continue;

@@ -93,7 +93,6 @@ struct DeleteJob {};
 // Moves the job to its next state if the conditions for that are met.
 struct Advance {
   bool has_given_plan = false;  // The job uses Zeus' wire, and the operator gave a plan for it.
-  bool all_rows_known = true;   // This server has read all rows that other servers wrote.
   bool may_reuse = true;        // The library of profiles was not asked yet.
   double seconds_since_measured = 0;
 };
@@ -115,7 +114,7 @@ struct LengthenPhases {
   ComparisonBlocks to;
 };
 
-// Conditions, as measured by all ranks that report to this server.
+// Conditions, as measured by all ranks that report.
 struct TakeConditions {
   MeasuredConditions measured;
 };
@@ -123,7 +122,7 @@ struct TakeConditions {
 // One step in computing a job's plans, and the input of that step.
 struct PlanningStep {
   Built built;  // If built.job is null, it must first be built from the stored texts.
-  std::int64_t curve_mark = 0;
+  std::shared_ptr<const Curve> curve;  // The job's; null: it has none.
   PlanTarget target;
   std::int64_t first_id = 1;  // The first id for new plans.
   int sweep_round = 0;
@@ -201,6 +200,10 @@ struct Announcement {
   std::string members_json;
 };
 
+// Plans that a job lacks. First plans come before better ones, so that no job waits for its first
+// plan while better plans of another are computed.
+enum class Work : std::uint8_t { kNone, kFirstPlans, kBetterPlans };
+
 struct Decision {
   // These must become durable together. Empty: nothing changes.
   std::vector<store::Fact> facts = {};
@@ -209,7 +212,7 @@ struct Decision {
   std::vector<Announcement> announcements = {};
   std::int64_t straggler = 0;   // The id of the straggler that is added. 0: none.
   std::string ask_layout = {};  // Not empty: ask the library for a profile of this layout.
-  bool ask_rows = false;        // Read the job again: rows of other servers may be missing.
+  Work work = Work::kNone;      // For the planning threads, once the facts are durable.
   // For the log, if a client asked for the change: the setting, its old and its new value.
   std::string what = {};
   std::string before = {};

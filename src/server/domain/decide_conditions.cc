@@ -227,7 +227,7 @@ Outcome<Decision> DecideOn(const Situation& on, const TakeConditions& command) {
   if (!phase.conditions || IsOver(phase)) return draft;
   ConditionsState state = *phase.conditions;
   const MeasuredConditions& measured = command.measured;
-  // Another server hears most of the ranks.
+  // After a start of the server, most ranks have not reported again yet.
   if (2 * measured.ranks() < state.measured.ranks()) return draft;
   const bool was_kept = !KeptConditionsOf(on, state).empty();
   const bool is_news = IsNews(state.measured, measured);

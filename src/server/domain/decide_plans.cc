@@ -114,12 +114,7 @@ Outcome<Decision> DecideOn(const Situation& on, const Advance& command) {
   const bool is_complete = job.phase.state == JobState::kProfiling &&
                            job.record.origin == store::JobOrigin::kApi &&
                            job.table.IsComplete(job.shape, command.seconds_since_measured);
-  if (!is_complete) return Decision();
-  // No row of another server's is to lack: its ranks' sweeps may be among them.
-  if (command.all_rows_known) return StartCharacterizing(on);
-  Decision draft;
-  draft.ask_rows = true;
-  return draft;
+  return is_complete ? StartCharacterizing(on) : Decision();
 }
 
 Outcome<Decision> DecideOn(const Situation& on, const UseProfile& command) {
@@ -234,7 +229,7 @@ void KeepProfile(const Situation& on, const AdoptPlans& command,
 
 bool IsPast(const JobLife& job, const PlanningStep& step) {
   const Phase& phase = job.phase;
-  return phase.is_gone || IsOver(phase) || job.marks.curve != step.curve_mark ||
+  return phase.is_gone || IsOver(phase) || phase.built.curve != step.curve ||
          IsPending(phase) != step.is_pending ||
          (step.is_pending && phase.sweep_round != step.sweep_round) ||
          (step.conditions && (!phase.conditions || phase.conditions->next != step.conditions));
@@ -249,7 +244,7 @@ std::optional<PlanningStep> NextPlanningStep(const JobLife& job) {
   if (has_plans && phase.conditions) step.conditions = phase.conditions->next;
   step.sweep_round = phase.sweep_round;
   if (!step.is_pending && !step.conditions) step.built = phase.built;
-  step.curve_mark = job.marks.curve;
+  step.curve = phase.built.curve;
   step.target = phase.target;
   // Ids of a version whose curve could not be read back stay taken, too.
   step.first_id = phase.built.curve != nullptr
@@ -258,8 +253,6 @@ std::optional<PlanningStep> NextPlanningStep(const JobLife& job) {
   return step;
 }
 
-// Nothing of a curve that another server replaced meanwhile is kept: this server's lease had run
-// out.
 Outcome<Decision> DecideOn(const Situation& on, const AdoptPlans& command) {
   Decision draft;
   if (IsPast(on.job, command.step)) return draft;
@@ -312,7 +305,7 @@ Outcome<Decision> DecideOn(const Situation& on, const GiveUpPlans& command) {
 
 Outcome<Decision> DecideOn(const Situation& on, const AskForPlans& /*command*/) {
   Decision draft;
-  if (LacksPlans(on.phase())) draft.facts.emplace_back(WorkOn(on.id(), on.phase()));
+  if (LacksPlans(on.phase())) draft.work = WorkOn(on.phase());
   return draft;
 }
 

@@ -64,9 +64,8 @@ inline tl::unexpected<Failure> HasFinished() {
 // An event with a sentence about the job's sweep, or about that of one rank (-1: none).
 Announcement ProfilingNews(const std::string& sentence, int rank = -1);
 
-// The work that a job in this phase needs. First plans come before better ones, so that no job
-// waits for its first plan while better plans of another are computed.
-store::WorkWanted WorkOn(const std::string& id, const Phase& phase);
+// The work that a job in this phase, which lacks plans, needs.
+Work WorkOn(const Phase& phase);
 
 // For the log: the job's `what` changes from `before` to `after`.
 void Note(Decision* draft, std::string what, std::string before, std::string after);

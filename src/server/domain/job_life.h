@@ -21,15 +21,14 @@
 #include "server/planning/curve.h"
 #include "server/store/facts.h"
 
-// A job as a value, and its changes by facts. A server applies the same facts in three cases: when
-// it starts, when it reads another server's facts, and when its own commit is durable. All three
-// call Apply() and reach the same state. Nothing here knows of threads, clocks, locks, files
-// or sockets.
+// A job as a value, and its changes by facts. A server applies the same facts in two cases: when it
+// loads the job, and when its own commit is durable. Both call Apply() and reach the same state.
+// Nothing here knows of threads, clocks, locks, files or sockets.
 namespace perseus::server {
 
 // A point in time, by two clocks.
 struct Moment {
-  double day_seconds = 0;  // Time of day, UTC since 1970. All servers on one store share it.
+  double day_seconds = 0;  // Time of day, UTC since 1970, by the store's clock.
   double seconds = 0;      // Monotonic clock of this process.
 };
 
@@ -50,7 +49,7 @@ struct Built {
   }
 };
 
-// The part of a job that changes in one piece. JobMarks::revision counts its changes.
+// The part of a job that changes in one piece. JobLife::revision counts its changes.
 struct Phase {
   store::JobState state = store::JobState::kRegistering;
   std::string reason;  // As stored. Clients are shown ReasonOf().
@@ -75,10 +74,7 @@ struct JobLife {
   store::JobRecord record;  // As created, without profiles. All that changes is in `phase`.
   Shape shape;
   Phase phase;
-  // How much of the stored job is in this value: all rows up to marks.rows.
-  store::JobMarks marks;
-  std::int64_t read_rows = 0;  // Up to here, this server read the rows from the store.
-  std::int64_t own_rows = 0;   // The last rows that this server wrote.
+  std::int64_t revision = 0;  // See store::StoredJob.
   std::map<int, store::RankRecord> ranks;
   std::map<std::array<int, 3>, int> positions;  // (dp, pp, tp) -> rank, of `ranks`.
   ProfileTable table;                           // The measurements of this sweep.
@@ -95,9 +91,6 @@ void Apply(const store::Fact& fact, const Built& built, JobLife* job);
 std::vector<store::Fact> FactsOf(const store::StoredJob& stored);
 // Applies FactsOf(stored): the job that the store holds.
 JobLife Replay(const store::StoredJob& stored, const Built& built);
-// Applies only the facts about the phase.
-Phase ReplayPhase(const store::StoredJob& stored, const Built& built);
-
 // Drops the measurements so far: a profile is made from one sweep only.
 void ForgetSweep(JobLife* job);
 

@@ -3,10 +3,12 @@
 
 #include "server/ops/serve.h"
 
+#include <fmt/format.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -16,6 +18,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -25,6 +28,7 @@
 #include "common/log.h"
 #include "common/mutex.h"
 #include "common/signal_hold.h"
+#include "http/client.h"
 #include "http/server.h"
 #include "perseus/result.h"
 #include "server/api/api.h"
@@ -73,14 +77,19 @@ class Opening {
     });
   }
 
-  // To be called by `work`: one sentence about its present step, which /readyz shows.
-  void Say(std::string sentence) {
+  // What the server does before it can answer.
+  struct Step {
+    std::string sentence;
+    std::optional<std::string> active = {};  // The server that this one stands by for.
+  };
+  // To be called by `work`.
+  void Say(Step step) {
     const MutexLock lock(mutex_);
-    sentence_ = std::move(sentence);
+    step_ = std::move(step);
   }
-  std::string sentence() const {
+  Step step() const {
     const MutexLock lock(mutex_);
-    return sentence_;
+    return step_;
   }
   bool keeps_going() const {
     const MutexLock lock(mutex_);
@@ -113,7 +122,7 @@ class Opening {
   const FileDescriptor ended_event_;
   mutable Mutex mutex_;
   ConditionVariable changed_;
-  std::string sentence_ PERSEUS_GUARDED_BY(mutex_) = "the server is starting";
+  Step step_ PERSEUS_GUARDED_BY(mutex_) = {"the server is starting"};
   bool cancelled_ PERSEUS_GUARDED_BY(mutex_) = false;
   std::optional<Result<void>> outcome_ PERSEUS_GUARDED_BY(mutex_);
   std::thread thread_;
@@ -142,15 +151,27 @@ http::Response Readiness(const JobService& service) {
                      "answered with the reason"});
 }
 
-// The routes while the server starts.
+// The routes while the server starts or stands by.
 std::vector<http::Route> StartingRoutes(const Opening& opening) {
   const auto answer = [&opening](int status) {
-    http::Response response = JsonAnswer(status, kHealth, {"starting", opening.sentence()});
+    const Opening::Step step = opening.step();
+    http::Response response =
+        JsonAnswer(status, kHealth, {step.active ? "standby" : "starting", step.sentence});
     if (status == 503) response.headers.emplace_back("Retry-After", "1");
     return response;
   };
   return {HealthRoute("/healthz", [answer] { return answer(200); }),
           HealthRoute("/readyz", [answer] { return answer(503); })};
+}
+
+// Of all other paths meanwhile.
+http::Response StartingAnswer(const Opening& opening) {
+  const Opening::Step step = opening.step();
+  http::Response response = http::TryAgainResponse(
+      step.active ? step.sentence
+                  : "The server is starting; try again soon. /healthz says what it does.");
+  if (step.active) response.headers.emplace_back(http::kActiveHeader, *step.active);
+  return response;
 }
 
 void AddHealthRoutes(const JobService& service, std::vector<http::Route>* routes) {
@@ -211,25 +232,48 @@ http::ServerOptions HttpOptions(const ServeOptions& options) {
   http.tls_key_file = options.tls_key_file;
   http.max_connections = static_cast<std::size_t>(options.max_connections);
   http.worker_threads = options.workers;
-  http.starting = "The server is starting; try again soon. /healthz says what it does.";
   return http;
 }
 
-Result<std::unique_ptr<store::Store>> OpenStore(const std::string& spec, Log* log,
-                                                Opening* opening) {
-  opening->Say(
+// Waits for a database that is starting, and while another server has the store.
+Result<std::unique_ptr<store::Store>> OpenStore(const std::string& spec, const std::string& address,
+                                                Log* log, Opening* opening) {
+  const Opening::Step first = {
       "the server opens the store, migrates it if an older version wrote it, and waits for a "
-      "database that is starting");
+      "database that is starting"};
+  opening->Say(first);
   const auto is_open = std::make_shared<std::atomic<bool>>(false);
-  auto store = store::Store::Open(
-      spec,
-      [log, is_open](const std::string& sentence) {
-        if (*is_open) return LogProblem(log)(sentence);
-        log->Write(LogLevel::kWarning, "waiting_for_store", {{"message", sentence}});
-      },
-      [opening] { return opening->keeps_going(); });
+  const auto on_problem = [log, opening, first, is_open](const std::string& sentence) {
+    if (*is_open) return LogProblem(log)(sentence);
+    opening->Say(first);
+    log->Write(LogLevel::kWarning, "waiting_for_store", {{"message", sentence}});
+  };
+  const auto on_standby = [log, opening](const std::string& active) {
+    if (opening->step().active == active) return;
+    log->Write(
+        LogLevel::kInfo, "standby",
+        {{"active", active},
+         {"message", "another server has the store; this one takes over when that one ends"}});
+    opening->Say({"this server stands by; the active one is " + active, active});
+  };
+  auto store = store::Store::Open(spec, on_problem,
+                                  {.keep_going = [opening] { return opening->keeps_going(); },
+                                   .address = address,
+                                   .on_standby = on_standby});
   *is_open = true;
   return store;
+}
+
+// The address that other hosts reach, where the server listens on all of its own.
+std::string AddressForOthers(const std::string& url) {
+  std::array<char, 256> host = {};
+  if (::gethostname(host.data(), host.size() - 1) != 0) return url;
+  for (const std::string_view any : {"://0.0.0.0:", "://[::]:"}) {
+    const std::size_t at = url.find(any);
+    if (at == std::string::npos) continue;
+    return fmt::format("{}://{}:{}", url.substr(0, at), host.data(), url.substr(at + any.size()));
+  }
+  return url;
 }
 
 // One line for each change that a client asked for.
@@ -299,6 +343,7 @@ class Process {
       LogAccess(&log_, record);
     };
     http.on_problem = LogProblem(&log_);
+    http.starting = [this] { return StartingAnswer(opening_); };
     std::vector<http::Route> routes = StartingRoutes(opening_);
     AddPageRoutes(&routes);
     Result<std::unique_ptr<http::Server>> opened = http::Server::Open(http, std::move(routes));
@@ -310,18 +355,19 @@ class Process {
     return {};
   }
 
-  // Until a signal says that it is enough, or the opening failed.
-  Result<void> Run(const std::shared_ptr<const StopSignals>& signals) {
+  // Until a signal says that it is enough, the opening failed, or this server is not active any
+  // more: then the address at which it stands by again.
+  Result<std::optional<std::string>> Run(const std::shared_ptr<const StopSignals>& signals) {
     int signal = 0;
     while (signal != SIGTERM && signal != SIGINT) {
       const std::optional<Result<void>> opened = opening_.outcome();
-      if (opened && !*opened) return *opened;
+      if (opened && !*opened) return tl::unexpected(opened->error());
       signal = signals->Wait(kLook, opened ? -1 : opening_.descriptor());
       if (signal == SIGHUP) Reload();
       if (!opened) continue;
-      if (auto news = store_watch_.Look(service_->store_counters())) {
-        service_->events().Emit(*std::move(news));
-      }
+      const store::StoreCounters counters = service_->store_counters();
+      if (counters.why_not_active) return StandBy(*counters.why_not_active);
+      if (auto news = store_watch_.Look(counters)) service_->events().Emit(*std::move(news));
     }
     log_.Write(LogLevel::kInfo, "stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
     EndInTime(signals);
@@ -332,14 +378,26 @@ class Process {
     service_.reset();
     ending_->Finish(&log_);
     log_.Write(LogLevel::kInfo, "stopped", {});
-    return {};
+    return std::nullopt;
   }
 
  private:
+  // What this process knows of the jobs is not what the store holds.
+  std::optional<std::string> StandBy(const std::string& why) {
+    log_.Write(LogLevel::kWarning, "not_active",
+               {{"message", why}, {"unwritten_reports", ending_->unwritten_reports.load()}});
+    const std::string url = server_->url();
+    service_->StopWork();
+    server_->Stop(options_.grace_seconds);
+    service_.reset();
+    return url;
+  }
+
   Result<void> OpenService() {
-    Result<std::unique_ptr<store::Store>> store = OpenStore(options_.store, &log_, &opening_);
+    Result<std::unique_ptr<store::Store>> store =
+        OpenStore(options_.store, AddressForOthers(server_->url()), &log_, &opening_);
     if (!store) return tl::unexpected(store.error());
-    opening_.Say("the jobs of the store are being read");
+    opening_.Say({"the jobs of the store are being read"});
     ServiceOptions service;
     service.on_problem = LogProblem(&log_);
     service.on_change = LogChange(&log_);
@@ -363,7 +421,7 @@ class Process {
     log_.Write(LogLevel::kInfo, "ready",
                {{"url", server_->url()},
                 // Not the address of a database, which may hold a password.
-                {"store", service_->is_shared() ? "postgresql" : options_.store},
+                {"store", store::IsRemote(options_.store) ? "postgresql" : options_.store},
                 {"jobs", service_->unfinished_jobs()},
                 {"max_connections", server_->max_connections()}});
     // On a thread of its own: the message may have no reader.
@@ -407,7 +465,7 @@ class Process {
   // present step is one transaction.
   void EndAtOnce() {
     server_->Stop(0);
-    log_.Write(LogLevel::kWarning, "stopped", {{"while", opening_.sentence()}});
+    log_.Write(LogLevel::kWarning, "stopped", {{"while", opening_.step().sentence}});
     log_.Flush(kOpeningPatience);
     ::_exit(0);
   }
@@ -457,10 +515,18 @@ Result<void> Serve(const ServeOptions& options,
   Result<std::vector<http::Route>> docs_routes = web::DocsRoutes(options.docs_folder);
   if (!docs_routes) return tl::unexpected(docs_routes.error());
   if (auto good = store::Store::Check(options.store); !good) return good;
-  Process process(options, std::move(given_plan), *std::move(docs_routes), ready);
-  Result<void> listening = process.Listen();
-  if (!listening) return listening;
-  return process.Run(signals);
+  // Each time that the server stands by again it knows nothing of before.
+  ServeOptions again = options;
+  while (true) {
+    Process process(again, given_plan, *docs_routes, ready);
+    if (auto listening = process.Listen(); !listening) return listening;
+    const Result<std::optional<std::string>> ended = process.Run(signals);
+    if (!ended) return tl::unexpected(ended.error());
+    if (!ended->has_value()) return {};
+    // With the port that was free at first.
+    if (!again.listen.starts_with("unix:"))
+      again.listen = (*ended)->substr((*ended)->find("://") + 3);
+  }
 }
 
 }  // namespace perseus::server

@@ -6,14 +6,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <exception>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,7 +33,7 @@ using KeepGoing = std::function<bool(double share)>;
 // Builds the job that the step is about, from the texts that the store has of it.
 Result<void> BuildStep(store::Store& store, const std::string& id, AdoptPlans* made) {
   if (made->step.built.job != nullptr) return {};
-  const auto stored = store.LoadJob(id, store::Parts::kPhase | store::Parts::kProfile);
+  const auto stored = store.LoadJob(id);
   if (!stored) return tl::unexpected(stored.error());
   if (!stored->has_value()) return MakeError(ErrorCode::kCancelled, "the job was deleted");
   store::JobRecord record = (*stored)->job;
@@ -98,8 +96,6 @@ bool IsOfStore(const Error& error) { return error.code == ErrorCode::kIo; }
 
 bool WorkOnPlans(ManagedJob& job, store::Store& store, const std::function<bool()>& keep_going) {
   if (job.is_aside()) return true;
-  // Another server may have done it, and another target be wanted.
-  if (!RefreshAndWait(job)) return false;
   std::optional<PlanningStep> step = job.NextStep();
   if (!step) return true;
   AdoptPlans made;
@@ -128,9 +124,8 @@ double SteadySeconds() {
   return std::chrono::duration<double>(BootClock::now().time_since_epoch()).count();
 }
 
-// Between two looks at the store's clock, as quartz drifts by some milliseconds meanwhile, and at
-// jobs that have finished.
-constexpr double kClockPeriodSeconds = 60;
+// Between two looks at jobs that have finished.
+constexpr double kRestPeriodSeconds = 60;
 // A finished job that no client asks for is no longer kept in memory.
 constexpr double kRestSeconds = 600;
 
@@ -164,8 +159,6 @@ store::JobRecord RecordOf(const JobSpec& spec, store::JobOrigin origin, const st
 JobService::JobService(std::unique_ptr<store::Store> store, ServiceOptions options)
     : options_(std::move(options)),
       store_(*store),
-      clock_(options_.now_seconds ? options_.now_seconds : SystemSeconds,
-             options_.steady_seconds ? options_.steady_seconds : SteadySeconds),
       readers_(options_.on_problem),
       gate_(store_, readers_),
       context_{.store = gate_,
@@ -175,22 +168,18 @@ JobService::JobService(std::unique_ptr<store::Store> store, ServiceOptions optio
                    [this](const Shape& shape) {
                      return options_.given_plan && options_.given_plan->Fits(shape);
                    },
-               .wake_worker = [this] { worker_->Wake(); },
-               .refresh_soon =
-                   [this](const std::string& id) {
-                     if (store_.is_shared()) refresher_->Ask(id);
-                   },
+               .want_work = [this](const std::string& id,
+                                   Work work) { worker_->Want(id, work == Work::kFirstPlans); },
+               .history_seconds = store_.history_seconds(),
                .on_change = options_.on_change,
                .on_unwritten = options_.on_unwritten,
                .on_problem = options_.on_problem},
       own_store_(std::move(store)) {
   if (!options_.steady_seconds) options_.steady_seconds = SteadySeconds;
-  refresher_ = std::make_unique<Refresher>(
-      [this](const std::string& id) {
-        Await<bool>([&](auto&& done) { RefreshNow(id, [done] { done(true); }); });
-      },
-      options_.on_problem);
-  MeasureClock();
+  // The hosts of servers that follow one another need not agree on the time.
+  if (!options_.now_seconds) {
+    options_.now_seconds = [skew = store_.skew_seconds()] { return SystemSeconds() + skew; };
+  }
 }
 
 Result<std::unique_ptr<JobService>> JobService::Start(std::unique_ptr<store::Store> store,
@@ -198,15 +187,10 @@ Result<std::unique_ptr<JobService>> JobService::Start(std::unique_ptr<store::Sto
   std::unique_ptr<JobService> service(new JobService(std::move(store), std::move(options)));
   JobService* const self = service.get();
   self->worker_ = std::make_unique<Worker>(
-      self->store_,
       [self](const std::string& id, const std::function<bool()>& keep_going) {
         return self->PerformWork(id, keep_going);
       },
       self->options_.on_problem, self->options_.worker);
-  // From here on, lest a change between the reading and the watch is missed.
-  self->store_.Watch([self](const std::vector<store::JobMarks>& marks, bool are_all) {
-    self->OnChanged(marks, are_all);
-  });
   if (auto restored = self->Restore(); !restored) return tl::unexpected(restored.error());
   self->ticker_ = std::thread([self] { self->TickAll(); });
   return service;
@@ -232,12 +216,11 @@ JobService::~JobService() {
     worker_->Stop();
     worker_->Wait();
   }
-  refresher_->Stop();
   readers_.Stop();
 }
 
 Moment JobService::Now() const {
-  return {.day_seconds = clock_.Now(), .seconds = options_.steady_seconds()};
+  return {.day_seconds = options_.now_seconds(), .seconds = options_.steady_seconds()};
 }
 
 Result<void> JobService::Restore() {
@@ -250,25 +233,22 @@ Result<void> JobService::Restore() {
       ids_[head.client_key] = head.id;
     }
   }
-  // Jobs that have not finished go on by themselves, beside the first requests. Work that this
-  // process or the one before gave up is tried again.
+  // Jobs that have not finished go on by themselves, beside the first requests. Work that was given
+  // up is tried again.
   for (const store::JobHead& head : *heads) {
     if (head.state == store::JobState::kFinished) continue;
-    Load(head.id, /*ask_for_work=*/true, [](const Outcome<JobPointer>&) {});
+    Load(head.id, /*ask_for_work=*/true, [this](const Outcome<JobPointer>& job) {
+      const bool is_away = !job && job.error().code == FailureCode::kUnavailable;
+      if (is_away) store_.GiveUp(job.error().message);
+    });
   }
   return {};
-}
-
-// By the store's clock, where several machines go by it.
-void JobService::MeasureClock() {
-  if (!store_.is_shared() || options_.now_seconds) return;
-  clock_.Measure([this] { return store_.NowSeconds(); });
 }
 
 void JobService::TickAll() {
   const auto pause = std::chrono::duration<double>(options_.tick_seconds);
   const double period =
-      std::min(kClockPeriodSeconds, options_.finish_silent_seconds.value_or(kClockPeriodSeconds));
+      std::min(kRestPeriodSeconds, options_.finish_silent_seconds.value_or(kRestPeriodSeconds));
   double looked_at = Now().seconds;
   const MutexLock lock(stop_mutex_);
   while (!stopping_) {
@@ -276,7 +256,6 @@ void JobService::TickAll() {
     const MutexUnlock open_again(stop_mutex_);
     TickOnce();
     if (const double now = Now().seconds; now - looked_at > period) {
-      readers_.Post([this] { MeasureClock(); });
       // Rows that cannot be deleted now are deleted the next time.
       readers_.Post(
           [this, day = Now().day_seconds] { static_cast<void>(store_.ForgetHistory(day)); });
@@ -319,33 +298,30 @@ void JobService::Create(const JobSpec& spec, store::JobOrigin origin, const Call
   }
   const store::JobRecord record =
       RecordOf(spec, origin, caller.token_name, context_.now().day_seconds);
-  std::vector<store::Fact> facts = {record};
   Built built;
   if (!record.profile_csv.empty()) {
     auto made = BuildJob(record);
     if (!made) return created(Invalid(made.error()));
     built.job = *std::move(made);
-    facts.emplace_back(store::WorkWanted{.job = record.id, .urgent = true});
   }
   const auto on_written = [this, record, built, caller,
                            created = std::move(created)](const auto& written) {
     if (!written && written.error().code == ErrorCode::kConflict) {
-      // The store has a job of this key, which another request or server made.
-      return GetByKey(
-          record.client_key, caller.is_wanted, [created](const Outcome<JobPointer>& job) {
-            if (job) return created(Created{*job, false});
-            if (job.error().code == FailureCode::kUnavailable) {
-              return created(tl::unexpected(job.error()));
-            }
-            created(Fail(FailureCode::kUnavailable, "this job is being deleted; try again"));
-          });
+      // The store has a job of this key, which another request made.
+      return GetByKey(record.client_key, [created](const Outcome<JobPointer>& job) {
+        if (job) return created(Created{*job, false});
+        if (job.error().code == FailureCode::kUnavailable) {
+          return created(tl::unexpected(job.error()));
+        }
+        created(Fail(FailureCode::kUnavailable, "this job is being deleted; try again"));
+      });
     }
     if (!written) return created(Unavailable(written.error()));
     store::StoredJob stored;
     stored.job = record;
-    stored.marks = *written;
+    stored.revision = *written;
     JobPointer job = Add({.life = Replay(stored, built), .sums = {}}, /*ask_for_work=*/false);
-    worker_->Wake();
+    if (!record.profile_csv.empty()) worker_->Want(record.id, /*is_urgent=*/true);
     events_.Emit({.kind = EventKind::kJob,
                   .job = record.id,
                   .data = FormatCompact({{"job", record.id}, {"name", record.name}})});
@@ -354,7 +330,7 @@ void JobService::Create(const JobSpec& spec, store::JobOrigin origin, const Call
     }
     created(Created{std::move(job), true});
   };
-  store_.Add(std::move(facts), on_written, std::nullopt, caller.is_wanted);
+  store_.Add({record}, on_written, caller.is_wanted);
 }
 
 std::vector<std::shared_ptr<ManagedJob>> JobService::Jobs() const {
@@ -369,7 +345,7 @@ std::vector<std::shared_ptr<ManagedJob>> JobService::Jobs() const {
   return jobs;
 }
 
-std::vector<JobService::Listed> JobService::All() const {
+std::vector<JobService::Listed> JobService::List() const {
   std::vector<Listed> all;
   std::vector<JobPointer> at_work;
   {
@@ -415,7 +391,7 @@ void JobService::Rest() {
   }
   if (!options_.keep_finished_seconds) return;
   std::vector<store::JobHead> old;
-  for (const Listed& each : All()) {
+  for (const Listed& each : List()) {
     const store::JobHead& head = each.head;
     const bool is_old =
         head.state == store::JobState::kFinished && head.finished_at_seconds > 0 &&
@@ -425,7 +401,7 @@ void JobService::Rest() {
   for (const store::JobHead& head : old) {
     const std::string& id = head.id;
     // At this revision: a job that is looked at again while it is being deleted is deleted once.
-    const Caller caller{"--keep-finished", "", head.marks.revision, {}};
+    const Caller caller{"--keep-finished", "", head.revision, {}};
     Get(id, [this, id, caller](const Outcome<JobPointer>& job) {
       if (IsDamaged(job)) return DeleteDamaged(id, caller, [](const auto&) {});
       if (!job) return;
@@ -442,34 +418,13 @@ std::size_t JobService::jobs_that_want_work() const {
       std::count_if(jobs.begin(), jobs.end(), [](const auto& job) { return job->WantsWork(); }));
 }
 
-// Jobs that other servers made or deleted.
-
-namespace {
-
-// Ids of no job cost the store no more than this.
-constexpr int kMostLookupsPerSecond = 200;
-constexpr std::size_t kMostAbsent = 10'000;
-constexpr std::size_t kIdDigits = 16;
-
-// Of a reading that has waited for its turn for longer than its client.
-tl::unexpected<Error> NobodyWaits() {
-  return MakeError(store::kTooLate, "the client no longer waits for the answer");
-}
-
-bool IsId(std::string_view text, std::string_view prefix) {
-  return text.starts_with(prefix) && text.size() == prefix.size() + kIdDigits &&
-         text.find_first_not_of("0123456789abcdef", prefix.size()) == std::string_view::npos;
-}
-
-}  // namespace
-
 std::shared_ptr<ManagedJob> JobService::Known(const std::string& id) const {
   const ReaderLock lock(mutex_);
   const auto found = jobs_.find(id);
   return found == jobs_.end() ? nullptr : found->second;
 }
 
-// The id of the job with this key; empty: none is known here. One that was deleted is made anew.
+// The id of the job with this key; empty: there is none. One that was deleted is made anew.
 std::string JobService::KnownKey(const std::string& client_key) const {
   const ReaderLock lock(mutex_);
   const auto found = ids_.find(client_key);
@@ -478,7 +433,7 @@ std::string JobService::KnownKey(const std::string& client_key) const {
   return job != jobs_.end() && job->second->is_gone() ? "" : found->second;
 }
 
-// The job of this row; the one that is known already, where another thread was first.
+// The job of this row; the one that is in memory already, where another thread was first.
 std::shared_ptr<ManagedJob> JobService::Add(LoadedJob loaded, bool ask_for_work) {
   auto job = std::make_shared<ManagedJob>(&context_, std::move(loaded.life), loaded.sums);
   {
@@ -504,10 +459,12 @@ void JobService::Forget(const std::string& id) {
 
 void JobService::DeleteDamaged(const std::string& id, const Caller& caller,
                                DeletedCallback deleted) {
+  const auto head = HeadOf(id);
+  if (caller.if_revision && (!head || head->revision != *caller.if_revision)) {
+    return deleted(Fail(FailureCode::kPast,
+                        fmt::format("job {} has changed meanwhile, or is gone", id), "If-Match"));
+  }
   const auto on_written = [this, id, caller, deleted = std::move(deleted)](const auto& written) {
-    if (!written && written.error().code == ErrorCode::kConflict) {
-      return deleted(Fail(FailureCode::kPast, written.error().message, "If-Match"));
-    }
     if (!written) return deleted(Unavailable(written.error()));
     Forget(id);
     events_.Emit({.kind = EventKind::kJob,
@@ -518,7 +475,7 @@ void JobService::DeleteDamaged(const std::string& id, const Caller& caller,
     }
     deleted({});
   };
-  store_.Add({store::JobGone{id}}, on_written, caller.if_revision, caller.is_wanted);
+  store_.Add({store::JobGone{id}}, on_written, caller.is_wanted);
 }
 
 std::size_t JobService::damaged_jobs() const {
@@ -535,16 +492,6 @@ std::optional<store::JobHead> JobService::HeadOf(const std::string& id) const {
   const auto head = heads_.find(id);
   if (head == heads_.end()) return std::nullopt;
   return head->second;
-}
-
-bool JobService::MayLookUp(const std::string& id) {
-  const MutexLock lock(lookup_mutex_);
-  const auto now = std::chrono::steady_clock::now();
-  if (now - lookups_since_ >= std::chrono::seconds(1)) {
-    lookups_since_ = now;
-    lookups_ = 0;
-  }
-  return !absent_.contains(id) && ++lookups_ <= kMostLookupsPerSecond;
 }
 
 // Reads from the store, whatever is known here. Callers at the same time share one reading.
@@ -568,8 +515,6 @@ void JobService::Load(const std::string& id, bool ask_for_work, const FoundCallb
     {
       const MutexLock lock(lookup_mutex_);
       is_news = IsDamaged(job) && damaged_.insert(id).second;
-      if (absent_.size() >= kMostAbsent) absent_.clear();
-      if (is_absent) absent_.insert(id);
       waiting = std::exchange(loading_[id], {});
       loading_.erase(id);
     }
@@ -590,119 +535,16 @@ void JobService::Get(const std::string& id, const FoundCallback& found) {
     job->Touch();
     return found(job->is_gone() ? Outcome<JobPointer>(tl::unexpected(NoSuchJob(id))) : job);
   }
-  if (!IsId(id, kIdPrefix)) return found(tl::unexpected(NoSuchJob(id)));
-  const bool is_listed = [&] {
-    const ReaderLock lock(mutex_);
-    return heads_.contains(id);
-  }();
-  if (is_listed || MayLookUp(id)) return Load(id, /*ask_for_work=*/false, found);
-  const bool is_absent = [&] {
-    const MutexLock lock(lookup_mutex_);
-    return absent_.contains(id);
-  }();
-  if (is_absent) return found(tl::unexpected(NoSuchJob(id)));
-  found(Fail(FailureCode::kUnavailable,
-             "too many requests name jobs that this server does not know; try again in a second"));
+  if (!HeadOf(id)) return found(tl::unexpected(NoSuchJob(id)));
+  Load(id, /*ask_for_work=*/false, found);
 }
 
-void JobService::GetFresh(const std::string& id, FreshCallback found) {
-  Get(id, [this, found = std::move(found)](const Outcome<JobPointer>& job) {
-    if (!job || !store_.is_shared()) return found(job, false);
-    // The last answer of a store that is away is shown meanwhile.
-    (*job)->RefreshAll([job, found](const Result<void>& read) {
-      if ((*job)->is_gone()) return found(tl::unexpected(NoSuchJob((*job)->id())), false);
-      found(job, !read);
-    });
-  });
-}
-
-void JobService::GetByKey(const std::string& client_key, IsWanted is_wanted, FoundCallback found) {
+void JobService::GetByKey(const std::string& client_key, const FoundCallback& found) {
   if (const std::string known = KnownKey(client_key); !known.empty()) return Get(known, found);
-  const auto find = [this, client_key,
-                     is_wanted = std::move(is_wanted)]() -> Result<std::optional<std::string>> {
-    if (is_wanted && !is_wanted()) return NobodyWaits();
-    return store_.FindKey(client_key);
-  };
-  readers_.Read("find a job", find, [this, client_key, found = std::move(found)](const auto& id) {
-    if (!id) return found(Unavailable(id.error()));
-    if (!id->has_value()) {
-      return found(Fail(FailureCode::kNotFound,
-                        fmt::format("there is no job with the client key '{}'; 'perseus job list' "
-                                    "shows those that there are",
-                                    client_key)));
-    }
-    if (JobPointer job = Known(**id); job != nullptr) return found(job);
-    Load(**id, /*ask_for_work=*/false, found);
-  });
-}
-
-void JobService::List(IsWanted is_wanted, ListCallback list) {
-  if (!store_.is_shared()) return list(All(), false);
-  const auto read = [this,
-                     is_wanted = std::move(is_wanted)]() -> Result<std::vector<store::JobHead>> {
-    if (is_wanted && !is_wanted()) return NobodyWaits();
-    return store_.ListHeads();
-  };
-  readers_.Read("list the jobs", read, [this, list = std::move(list)](const auto& heads) {
-    if (!heads) return list(All(), true);
-    std::set<std::string> ids;
-    std::vector<std::string> behind;
-    for (const store::JobHead& head : *heads) {
-      ids.insert(head.id);
-      const JobPointer job = Known(head.id);
-      const bool is_at_rest = job == nullptr && head.state == store::JobState::kFinished;
-      if (is_at_rest) {
-        const WriterLock lock(mutex_);
-        heads_[head.id] = head;
-        ids_[head.client_key] = head.id;
-      } else if (job == nullptr || job->IsBehind(head.marks)) {
-        behind.push_back(head.id);
-      }
-    }
-    for (const Listed& each : All()) {
-      if (!ids.contains(each.head.id)) behind.push_back(each.head.id);
-    }
-    if (behind.empty()) return list(All(), false);
-    const auto left = std::make_shared<std::atomic<std::size_t>>(behind.size());
-    for (const std::string& id : behind) {
-      RefreshNow(id, [this, left, list] {
-        if (--*left == 0) list(All(), false);
-      });
-    }
-  });
-}
-
-// Tried again with the next look at all marks where the store cannot be asked.
-void JobService::RefreshNow(const std::string& id, const std::function<void()>& done) {
-  const JobPointer job = Known(id);
-  if (job == nullptr) {
-    return Load(id, /*ask_for_work=*/false, [done](const Outcome<JobPointer>&) { done(); });
-  }
-  job->Refresh([this, job, done](const Result<void>&) {
-    if (job->is_gone()) Forget(job->id());
-    done();
-  });
-}
-
-void JobService::OnChanged(const std::vector<store::JobMarks>& marks, bool are_all) {
-  std::set<std::string> ids;
-  for (const store::JobMarks& mark : marks) {
-    if (are_all) ids.insert(mark.id);
-    const JobPointer job = Known(mark.id);
-    if (job != nullptr ? job->IsBehind(mark) : IsNews(mark)) refresher_->Ask(mark.id);
-  }
-  if (!are_all) return;
-  // Deleted, or made here after the list was.
-  for (const Listed& each : All()) {
-    if (!ids.contains(each.head.id)) refresher_->Ask(each.head.id);
-  }
-}
-
-// Of a job that is not at work here.
-bool JobService::IsNews(const store::JobMarks& mark) const {
-  const ReaderLock lock(mutex_);
-  const auto head = heads_.find(mark.id);
-  return head == heads_.end() ? mark.revision > 0 : head->second.marks != mark;
+  found(Fail(FailureCode::kNotFound,
+             fmt::format("there is no job with the client key '{}'; 'perseus job list' shows those "
+                         "that there are",
+                         client_key)));
 }
 
 Outcome<std::vector<store::ProfileRecord>> JobService::ListProfiles() {

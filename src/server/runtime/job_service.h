@@ -4,8 +4,6 @@
 #ifndef PERSEUS_SERVER_RUNTIME_JOB_SERVICE_H_
 #define PERSEUS_SERVER_RUNTIME_JOB_SERVICE_H_
 
-#include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -25,44 +23,11 @@
 #include "server/planning/job_spec.h"
 #include "server/runtime/events.h"
 #include "server/runtime/managed_job.h"
-#include "server/runtime/refresher.h"
 #include "server/runtime/store_gate.h"
 #include "server/runtime/worker.h"
 #include "server/store/store.h"
 
 namespace perseus::server {
-
-// The time of day of a store that several machines share: a monotonic clock plus a measured offset,
-// so that a step of this machine's time changes nothing. Without a measurement, it is this
-// machine's time. Stragglers begin and expire by it. Thread-safe.
-class SharedClock {
- public:
-  // `local`: this machine's time of day, in seconds since 1970. `steady`: seconds of a clock that
-  // cannot be set.
-  SharedClock(std::function<double()> local, std::function<double()> steady)
-      : local_(std::move(local)), steady_(std::move(steady)) {}
-
-  double Now() const { return is_measured_ ? steady_() + offset_ : local_(); }
-
-  // Asks the store for its time. The store read its clock between call and return, so the error is
-  // at most half of that time. If that took long, the last offset stays.
-  void Measure(const std::function<Result<double>()>& ask) {
-    const double before = steady_();
-    const Result<double> there = ask();
-    const double took = steady_() - before;
-    if (!there || (is_measured_ && took > kMostSeconds)) return;
-    offset_ = *there - (before + took / 2);
-    is_measured_ = true;
-  }
-
- private:
-  static constexpr double kMostSeconds = 0.1;
-
-  const std::function<double()> local_;
-  const std::function<double()> steady_;
-  std::atomic<double> offset_ = 0;
-  std::atomic<bool> is_measured_ = false;
-};
 
 // Whether the store has the job and cannot read it.
 inline bool IsDamaged(const Outcome<std::shared_ptr<ManagedJob>>& job) {
@@ -90,11 +55,9 @@ struct ServiceOptions {
   std::function<void(std::int64_t change)> on_unwritten = {};
 };
 
-// All jobs of a server, without HTTP. If servers share the store, also the jobs that other servers
-// created: this one reads such a job when a client first asks for it, or when the store announces
-// it. Only Start(), the destructor and the calls about the library of profiles and
-// the history wait for the store.
-// Each callback is called once, perhaps before the call returns. Thread-safe.
+// All jobs of the active server of a store, without HTTP. Only Start(), the destructor and the
+// calls about the library of profiles and the history wait for the store. Each callback is called
+// once, perhaps before the call returns. Thread-safe.
 class JobService {
  public:
   using JobPointer = std::shared_ptr<ManagedJob>;
@@ -116,28 +79,20 @@ class JobService {
               CreatedCallback created);
 
   using FoundCallback = std::function<void(const Outcome<JobPointer>&)>;
-  // kUnavailable: this server does not know the job, and the store does not answer.
+  // kUnavailable: the job is not in memory, and the store does not answer.
   void Get(const std::string& id, const FoundCallback& found);
-  // `is_wanted`, if given: false once the client no longer waits; then the store is not asked.
-  using IsWanted = std::function<bool()>;
-  void GetByKey(const std::string& client_key, IsWanted is_wanted, FoundCallback found);
-  // Reads the job from the store first, so that `found` sees all that other servers acknowledged
-  // before the call. `is_stale`: the store did not answer, so the job may lack changes.
-  using FreshCallback = std::function<void(const Outcome<JobPointer>&, bool is_stale)>;
-  void GetFresh(const std::string& id, FreshCallback found);
+  void GetByKey(const std::string& client_key, const FoundCallback& found);
 
   // The jobs in this server's memory, by time of creation. Only finished jobs may be missing.
   std::vector<JobPointer> Jobs() const;
-  // All jobs, by time of creation, after reading other servers' writes. A job that is not in memory
-  // is listed as the store has it.
+  // All jobs, by time of creation. A job that is not in memory is listed as the store has it.
   struct Listed {
     store::JobHead head;
     JobPointer job;  // Null: the job is not in memory.
   };
-  using ListCallback = std::function<void(std::vector<Listed>, bool is_stale)>;
-  void List(IsWanted is_wanted, ListCallback list);
+  std::vector<Listed> List() const;
 
-  // The head of a job as this server knows it, without asking the store; nullopt: it knows none.
+  // The head of a job; nullopt: there is none.
   std::optional<store::JobHead> HeadOf(const std::string& id) const;
   // Runs `task` on a thread that may wait for the store.
   void OnReader(std::function<void()> task) { readers_.Post(std::move(task)); }
@@ -162,16 +117,16 @@ class JobService {
   EventHub& events() { return events_; }
   const std::optional<GivenPlan>& given_plan() const { return options_.given_plan; }
   store::StoreCounters store_counters() const { return store_.counters(); }
-  // Whether other servers may use the same store.
-  bool is_shared() const { return store_.is_shared(); }
+  // Whether this server may answer: another one may have the store by now.
+  bool is_active() const { return store_.is_active(); }
   std::size_t max_jobs() const { return options_.max_jobs; }
   // Number of jobs that have not finished, whether or not they were loaded yet.
   std::size_t unfinished_jobs() const;
-  // Number of jobs that wait for plans, whichever server computes them.
+  // Number of jobs that wait for plans.
   std::size_t jobs_that_want_work() const;
 
-  // Asks the planning threads to stop and does not wait for them. Another server, or this one after
-  // a restart, computes the plans again.
+  // Asks the planning threads to stop and does not wait for them. The next start of a server
+  // computes the plans again.
   void StopWork() { worker_->Stop(); }
 
   // A job's id is this prefix and 16 hexadecimal digits.
@@ -184,24 +139,15 @@ class JobService {
   Moment Now() const;
   void TickAll();
   void TickOnce();
-  void MeasureClock();
   std::string KnownKey(const std::string& client_key) const;
-  std::vector<Listed> All() const;
-
-  // Jobs that other servers created and deleted.
   JobPointer Known(const std::string& id) const;
   JobPointer Add(LoadedJob loaded, bool ask_for_work);
   void Load(const std::string& id, bool ask_for_work, const FoundCallback& found);
-  bool MayLookUp(const std::string& id);
-  void RefreshNow(const std::string& id, const std::function<void()>& done);
-  void OnChanged(const std::vector<store::JobMarks>& marks, bool are_all);
-  bool IsNews(const store::JobMarks& mark) const;
   bool PerformWork(const std::string& id, const std::function<bool()>& keep_going);
 
   ServiceOptions options_;
   EventHub events_;
   store::Store& store_;
-  SharedClock clock_;
   Readers readers_;
   StoreGate gate_;
   JobContext context_;
@@ -213,18 +159,13 @@ class JobService {
   std::map<std::string, std::string> ids_ PERSEUS_GUARDED_BY(mutex_);  // Of both, by client key.
 
   mutable Mutex lookup_mutex_;
-  // Ids that the store did not have. None is ever used again.
-  std::set<std::string> absent_ PERSEUS_GUARDED_BY(lookup_mutex_);
   std::set<std::string> damaged_ PERSEUS_GUARDED_BY(lookup_mutex_);  // Ids.
   // Callbacks that wait for a job, by its id.
   std::map<std::string, std::vector<FoundCallback>> loading_ PERSEUS_GUARDED_BY(lookup_mutex_);
-  std::chrono::steady_clock::time_point lookups_since_ PERSEUS_GUARDED_BY(lookup_mutex_);
-  int lookups_ PERSEUS_GUARDED_BY(lookup_mutex_) = 0;  // Since then.
 
   Mutex stop_mutex_;
   ConditionVariable stop_;
   bool stopping_ PERSEUS_GUARDED_BY(stop_mutex_) = false;
-  std::unique_ptr<Refresher> refresher_;
   std::unique_ptr<Worker> worker_;
   std::thread ticker_;
   // The first to be destroyed: its last callbacks use the others, and this store.
@@ -232,9 +173,8 @@ class JobService {
 };
 
 // Computes one planning step of the job: a first curve, a better one, or the plan for its target.
-// Waits for the store, so only planning threads may call it. Stops when `keep_going` returns false:
-// the result is not wanted any more, or another server computes it. Returns whether the step is
-// settled; false: try again soon.
+// Waits for the store, so only planning threads may call it. Stops when `keep_going` returns false.
+// Returns whether the step is settled; false: try again soon.
 bool WorkOnPlans(ManagedJob& job, store::Store& store, const std::function<bool()>& keep_going);
 
 }  // namespace perseus::server

@@ -27,11 +27,11 @@ namespace perseus::server {
 class TentativeChange {
  public:
   explicit TentativeChange(JobLife* life)
-      : life_(*life), before_(life->phase), marks_(life->marks) {}
+      : life_(*life), before_(life->phase), revision_(life->revision) {}
   ~TentativeChange() {
     if (is_kept_) return;
     life_.phase = std::move(before_);
-    life_.marks = std::move(marks_);
+    life_.revision = revision_;
   }
   TentativeChange(const TentativeChange&) = delete;
   TentativeChange& operator=(const TentativeChange&) = delete;
@@ -42,7 +42,7 @@ class TentativeChange {
  private:
   JobLife& life_;
   Phase before_;
-  store::JobMarks marks_;
+  const std::int64_t revision_;
   bool is_kept_ = false;
 };
 
@@ -50,9 +50,10 @@ namespace {
 
 using store::Fact;
 
-// Of changes that another server was always faster than.
-constexpr double kPatienceSeconds = 5;
-constexpr double kRetrySeconds = 5;
+// A job that seems to be younger than a loss may be older: clocks differ, and are set.
+constexpr double kMostClockStep = 86'400;
+// Of the first version after a loss: seconds since 1970 are above them.
+constexpr int kHistoryBits = 20;
 // A job whose rules throw so often, one time after the other, is set aside.
 constexpr int kMostThrows = 5;
 constexpr std::string_view kDecide = "decide a command";
@@ -83,14 +84,16 @@ ManagedJob::ManagedJob(JobContext* context, JobLife life, const StoredSums& sums
       history_(record_.id, sums.history) {
   const Moment now = context_->now();
   last_measured_seconds_ = now.seconds;
-  iterations_read_at_seconds_ = now.seconds;
-  checked_rows_ = life_.marks.rows;
   highest_version_ = life_.phase.version.version;
+  // Ranks may have versions that the store lost since: the next one is above all of them.
+  const double history = static_cast<double>(context_->history_seconds);
+  if (history > 0 && record_.created_at_seconds < history + kMostClockStep) {
+    highest_version_ = std::max(highest_version_, context_->history_seconds << kHistoryBits);
+  }
   asked_at_seconds_ = now.seconds;
-  places_.SetAll(life_.ranks);
-  SeeMarks();
+  for (const auto& [number, rank] : life_.ranks) places_.Set(rank);
+  SeePhase();
   HearRanks();
-  heard_reports_ = ReportsOfAll();
 }
 
 void ManagedJob::Resume(bool ask_for_work) {
@@ -113,11 +116,10 @@ void ManagedJob::Do(Command command, Caller caller, Reply reply) {
   operation->command = std::move(command);
   operation->caller = std::move(caller);
   operation->reply = std::move(reply);
-  operation->until_seconds = context_->now().seconds + kPatienceSeconds;
   Begin(operation);
 }
 
-// Skips a command whose client no longer waits: it may have asked another server since.
+// Skips a command whose client no longer waits.
 void ManagedJob::Begin(const OperationPointer& operation) {
   const Caller& caller = operation->caller;
   const bool is_wanted = !caller.is_wanted || caller.is_wanted();
@@ -136,8 +138,6 @@ void ManagedJob::RunInternal(Command command, Reply reply) {
   const auto operation = std::make_shared<Operation>();
   operation->command = std::move(command);
   operation->reply = std::move(reply);
-  // Tick() tries again after a failure.
-  operation->has_looked = true;
   if (!is_aside_) return Run(operation);
   Settle(operation, Fail(FailureCode::kInternal, "the job is set aside"));
 }
@@ -145,10 +145,10 @@ void ManagedJob::RunInternal(Command command, Reply reply) {
 Outcome<Decision> ManagedJob::DecideNow(Operation* operation, Moment* now) const {
   *now = context_->now();
   const auto& expected = operation->caller.if_revision;
-  if (expected && *expected != life_.marks.revision && !life_.phase.is_gone) {
+  if (expected && *expected != life_.revision && !life_.phase.is_gone) {
     return Fail(FailureCode::kPast, "the job has changed since revision " +
                                         std::to_string(*expected) + "; it is at revision " +
-                                        std::to_string(life_.marks.revision));
+                                        std::to_string(life_.revision));
   }
   // It may have waited for another change, so its inputs are looked up only now.
   if (auto* const advance = std::get_if<Advance>(&operation->command)) *advance = AdvanceNow();
@@ -165,10 +165,6 @@ void ManagedJob::Run(const OperationPointer& operation) {
     strand_.IsHeld();
     return DecideNow(operation.get(), &now);
   });
-  // A refusal, or no change, may hold only for this server's state: the store is asked first.
-  const bool is_doubtful = decision ? decision->facts.empty() && operation->is_change()
-                                    : MayRetry(*operation, decision.error());
-  if (is_doubtful && is_shared() && !operation->has_looked) return RefreshThenRun(operation);
   const Attempt attempt(kDecide, operation->command.index());
   if (decision || decision.error().code != FailureCode::kInternal) throws_.erase(attempt);
   if (decision) return Carry(operation, *std::move(decision), now);
@@ -177,23 +173,6 @@ void ManagedJob::Run(const OperationPointer& operation) {
   }
   Settle(operation, tl::unexpected(decision.error()));
   RunNext();
-}
-
-bool ManagedJob::MayRetry(const Operation& operation, const Failure& failure) const {
-  const bool is_about_state = failure.code == FailureCode::kNotFound ||
-                              failure.code == FailureCode::kConflict ||
-                              failure.code == FailureCode::kPast;
-  return is_about_state && !operation.has_looked && !life_.phase.is_gone;
-}
-
-void ManagedJob::RefreshThenRun(const OperationPointer& operation) {
-  operation->has_looked = true;
-  WhenRead([self = shared_from_this(), operation](const Result<void>& read) {
-    if (read) return self->Begin(operation);
-    const Strand::Turn turn(self->strand_);
-    self->Settle(operation, Unavailable(read.error()));
-    self->RunNext();
-  });
 }
 
 void ManagedJob::Settle(const OperationPointer& operation, Outcome<Answer> outcome) {
@@ -211,34 +190,30 @@ Answer ManagedJob::AnswerWith(std::int64_t straggler) const {
 // Makes a decision durable.
 void ManagedJob::Carry(const OperationPointer& operation, Decision decision, const Moment& now) {
   if (!decision.ask_layout.empty() && !is_asking_library_) AskLibrary(decision.ask_layout);
-  if (decision.ask_rows) {
-    strand_.Then([context = context_, id = id()] { context->refresh_soon(id); });
-  }
   const double looked_at = PlanningDaySeconds(life_.phase, now);
   if (decision.facts.empty()) {
     if (std::holds_alternative<LookAtTime>(operation->command)) looked_at_day_seconds_ = looked_at;
     const bool is_running = life_.phase.state == store::JobState::kRunning;
     if (std::holds_alternative<Advance>(operation->command) && is_running) {
-      stays_running_at_ = life_.marks.revision;
+      stays_running_at_ = life_.revision;
     }
+    Want(decision.work);
     Settle(operation, AnswerWith(decision.straggler));
     return RunNext();
   }
-  std::optional<std::int64_t> expected;
   if (operation->is_change()) {
     is_changing_ = true;
-    expected = life_.marks.revision;
   } else {
     underway_.Begin(decision.facts);
   }
   // Its days stay in the history when it goes.
   if (std::holds_alternative<DeleteJob>(operation->command)) FlushIterations();
   const auto shared = std::make_shared<const Decision>(std::move(decision));
-  strand_.Then([self = shared_from_this(), operation, shared, expected, looked_at] {
+  strand_.Then([self = shared_from_this(), operation, shared, looked_at] {
     const auto add = [&] {
       self->context_->store.Add(
-          shared->facts, expected, operation->caller.is_wanted,
-          [self, operation, shared, looked_at](const Result<store::JobMarks>& written) {
+          shared->facts, operation->caller.is_wanted,
+          [self, operation, shared, looked_at](const store::Revision& written) {
             const Strand::Turn turn(self->strand_);
             self->OnWritten(operation, *shared, looked_at, written);
           });
@@ -252,7 +227,7 @@ void ManagedJob::Carry(const OperationPointer& operation, Decision decision, con
 }
 
 void ManagedJob::OnWritten(const OperationPointer& operation, const Decision& decision,
-                           double looked_at, const Result<store::JobMarks>& written) {
+                           double looked_at, const store::Revision& written) {
   if (operation->is_change()) {
     is_changing_ = false;
   } else {
@@ -265,7 +240,7 @@ void ManagedJob::OnWritten(const OperationPointer& operation, const Decision& de
   const Result<void> applied = WithoutThrowing(kApply, [&]() -> Result<void> {
     strand_.IsHeld();
     if (!operation->is_change()) {
-      ApplyRows(decision, *written);
+      ApplyRows(decision);
     } else {
       ApplyWritten(decision, *written);
       looked_at_day_seconds_ = looked_at;
@@ -274,16 +249,14 @@ void ManagedJob::OnWritten(const OperationPointer& operation, const Decision& de
   });
   if (!applied) {
     Settle(operation, tl::unexpected<Failure>({FailureCode::kInternal, applied.error().message}));
-    NoteThrow({kApply, operation->command.index()}, applied.error().message, *operation);
-    ReadAnew();
+    Tell(applied.error().message);
+    strand_.Then(
+        [context = context_, why = applied.error().message] { context->store.GiveUp(why); });
     return RunNext();
   }
-  throws_.erase({kApply, operation->command.index()});
   for (const Announcement& announcement : decision.announcements) Announce(announcement);
   Audit(*operation, decision);
-  if (Holds<store::WorkWanted>(decision.facts)) {
-    strand_.Then([context = context_] { context->wake_worker(); });
-  }
+  Want(decision.work);
   if (std::holds_alternative<Advance>(operation->command) || !operation->reply) {
     Settle(operation, AnswerWith(decision.straggler));
     AdvanceJob();
@@ -303,31 +276,22 @@ void ManagedJob::OnWritten(const OperationPointer& operation, const Decision& de
 }
 
 void ManagedJob::OnRefused(const OperationPointer& operation, const Error& error) {
-  // Also where it is not known whether it was written.
-  strand_.Then([context = context_, id = id()] { context->refresh_soon(id); });
-  if (std::holds_alternative<AskForPlans>(operation->command)) {
-    work_again_at_seconds_ = context_->now().seconds + kRetrySeconds;
-  }
-  if (error.code != ErrorCode::kConflict) return Settle(operation, Unavailable(error));
-  if (life_.phase.is_gone) {
-    return Settle(operation, JobWasDeleted());
-  }
-  const bool may_try = operation->is_change() ? context_->now().seconds < operation->until_seconds
-                                              : !operation->has_looked;
-  if (may_try) return RefreshThenRun(operation);
-  if (!operation->is_change()) return Settle(operation, Unavailable(error));
-  Settle(operation,
-         Fail(FailureCode::kStale, "another server changed the job at the same time; try again"));
+  // Ranks and measurements that came while the job was being deleted.
+  if (life_.phase.is_gone) return Settle(operation, JobWasDeleted());
+  Settle(operation, Unavailable(error));
 }
 
-// A change of the phase is durable. It may have come by reading before.
-void ManagedJob::ApplyWritten(const Decision& decision, const store::JobMarks& marks) {
+void ManagedJob::Want(Work work) const {
+  if (work == Work::kNone) return;
+  strand_.Then([context = context_, id = id(), work] { context->want_work(id, work); });
+}
+
+// A change of the phase is durable.
+void ManagedJob::ApplyWritten(const Decision& decision, std::int64_t revision) {
   if (Holds<store::JobGone>(decision.facts)) return ApplyEnd(decision);
-  if (marks.revision <= life_.marks.revision) return;
   TentativeChange change(&life_);
   for (const Fact& fact : decision.facts) Apply(fact, decision.built, &life_);
-  life_.marks.revision = marks.revision;
-  life_.marks.curve = marks.curve;
+  life_.revision = revision;
   OnPhase(change.before());
   change.Keep();
 }
@@ -339,31 +303,16 @@ void ManagedJob::ApplyEnd(const Decision& decision) {
   change.Keep();
 }
 
-// Reads the whole job from the store, after applying durable facts threw.
-void ManagedJob::ReadAnew() {
-  life_.marks.rows = 0;
-  WhenRead([](const Result<void>&) {});
-}
-
-void ManagedJob::ApplyRows(const Decision& decision, const store::JobMarks& marks) {
+void ManagedJob::ApplyRows(const Decision& decision) {
   if (Holds<store::JobGone>(decision.facts)) return ApplyEnd(decision);
-  const bool has_rank = Holds<store::RankRecord>(decision.facts);
-  const bool has_measured = Holds<store::Measurements>(decision.facts);
-  if (!has_rank && !has_measured) return;
-  const OwnRows own = is_shared() ? NoteOwnRows(marks, &life_) : OwnRows::kAdd;
-  if (own == OwnRows::kReadFirst) {
-    strand_.Then([context = context_, id = id()] { context->refresh_soon(id); });
+  for (const Fact& fact : decision.facts) {
+    Apply(fact, {}, &life_);
+    if (const auto* const rank = std::get_if<store::RankRecord>(&fact)) places_.Set(*rank);
   }
-  // A rank asks for its plan next, so it is known here at once; other rows come by reading.
-  if (own == OwnRows::kAdd || (own == OwnRows::kReadFirst && has_rank)) {
-    for (const Fact& fact : decision.facts) {
-      Apply(fact, {}, &life_);
-      if (const auto* const rank = std::get_if<store::RankRecord>(&fact)) places_.Set(*rank);
-    }
-  }
-  if (has_rank) looked_at_day_seconds_.reset();  // A straggling node may have one more.
-  if (has_measured) last_measured_seconds_ = context_->now().seconds;
-  SeeMarks();
+  // A straggling node may have one more.
+  if (Holds<store::RankRecord>(decision.facts)) looked_at_day_seconds_.reset();
+  if (Holds<store::Measurements>(decision.facts)) last_measured_seconds_ = context_->now().seconds;
+  HearRanks();
 }
 
 // The next of those that waited for a change to end.
@@ -374,10 +323,8 @@ void ManagedJob::RunNext() {
   RunLater(next);
 }
 
-void ManagedJob::SeeMarks() {
-  if (IsBehind(life_.marks)) HearRanks();
-  seen_revision_ = life_.marks.revision;
-  seen_rows_ = life_.marks.rows;
+void ManagedJob::SeePhase() {
+  revision_ = life_.revision;
   is_gone_ = life_.phase.is_gone;
   if (is_gone_) CountUnwritten();
   is_finished_ = life_.phase.state == store::JobState::kFinished;
@@ -388,7 +335,8 @@ void ManagedJob::SeeMarks() {
 void ManagedJob::OnPhase(const Phase& before) {
   const Phase& phase = life_.phase;
   const Moment now = context_->now();
-  SeeMarks();
+  SeePhase();
+  HearRanks();
   const bool has_news =
       phase.version.version != before.version.version || phase.is_gone != before.is_gone;
   if (has_news) Publish();
@@ -438,7 +386,7 @@ void ManagedJob::Announce(const Announcement& announcement) {
   const std::string& members = announcement.members_json;
   data += members.size() > 2 ? "," + members.substr(1) : "}";
   const bool has_revision = TypeOf(announcement.kind).shows_state;
-  const std::int64_t revision = has_revision ? life_.marks.revision : 0;
+  const std::int64_t revision = has_revision ? life_.revision : 0;
   strand_.Then(
       [context = context_,
        event = Event{
@@ -456,181 +404,11 @@ void ManagedJob::Audit(const Operation& operation, const Decision& decision) {
   });
 }
 
-// Reads other servers' writes of the job, for those that wait for them.
-
-namespace {
-
-// Of one refresh: the job's curve, whose rows are read only where it is a new one, may be replaced
-// between the look at the marks and the reading.
-constexpr int kMostReadings = 5;
-// Of waiting for a plan, with the margin that the waiter's owner adds.
-constexpr double kSoonSeconds = 2;
-// Between two looks at the iterations that other servers were told of.
-constexpr double kIterationsSeconds = 1;
-
-}  // namespace
-
-void ManagedJob::Refresh(Refreshed done) {
-  if (!is_shared() || is_gone_) return done({});
-  const Strand::Turn turn(strand_);
-  WhenRead(std::move(done));
-}
-
-// Calls `done` after a reading that begins from now on.
-void ManagedJob::WhenRead(Refreshed done) {
-  of_next_reading_.push_back(std::move(done));
-  if (!is_reading_) StartReading();
-}
-
-void ManagedJob::StartReading() {
-  is_reading_ = true;
-  of_this_reading_ = std::exchange(of_next_reading_, {});
-  ReadOnce(board_.last_ticket(), 1);
-}
-
-void ManagedJob::ReadOnce(std::int64_t last_waiter, int readings) {
-  strand_.Then([self = shared_from_this(), known = KnownOf(life_), last_waiter, readings] {
-    const auto read = [&] {
-      self->context_->store.ReadJob(self->id(), known,
-                                    [self, last_waiter, readings](const Result<Reading>& reading) {
-                                      const Strand::Turn turn(self->strand_);
-                                      self->OnRead(reading, last_waiter, readings);
-                                    });
-    };
-    AskStore("read a job", read, [&](const Error& why) {
-      const Strand::Turn turn(self->strand_);
-      self->Tell(why.message);
-      self->OnRead(tl::unexpected(why), last_waiter, readings);
-    });
-  });
-}
-
-void ManagedJob::OnRead(const Result<Reading>& reading, std::int64_t last_waiter, int readings) {
-  if (!reading) return EndReading(tl::unexpected(reading.error()), last_waiter);
-  constexpr std::string_view kTake = "take what was read";
-  const Result<bool> fits = WithoutThrowing(kTake, [&] {
-    strand_.IsHeld();
-    return TakeReading(*reading);
-  });
-  if (!fits) {
-    NoteThrow({kTake, 0}, fits.error().message, {});
-    life_.marks.rows = 0;  // Half of them may have come.
-    return EndReading(tl::unexpected(fits.error()), last_waiter);
-  }
-  throws_.erase({kTake, 0});
-  if (!*fits && readings < kMostReadings) return ReadOnce(last_waiter, readings + 1);
-  if (!*fits) {
-    return EndReading(
-        MakeError(ErrorCode::kConflict, "other servers change the job faster than it can be read"),
-        last_waiter);
-  }
-  checked_rows_ = reading->stored.marks.rows;
-  EndReading({}, last_waiter);
-}
-
-// False: the reading is of a job that has changed since; see Absorb().
-Result<bool> ManagedJob::TakeReading(const Reading& reading) {
-  TentativeChange change(&life_);
-  const Phase& before = change.before();
-  const std::int64_t revision = life_.marks.revision;
-  const std::int64_t rows = life_.marks.rows;
-  const std::size_t measurements = life_.measurements;
-  const bool fits = Absorb(reading, &life_);
-  const Moment now = context_->now();
-  if (life_.marks.revision != revision || life_.phase.is_gone != before.is_gone) {
-    // The writer of the version looked at the stragglers then; later beginnings and expiries are
-    // news here, too, in case that server is gone.
-    looked_at_day_seconds_ = std::min(now.day_seconds, life_.phase.version.at_seconds);
-    OnPhase(before);
-  }
-  if (life_.marks.rows != rows) {
-    places_.SetAll(life_.ranks);
-    looked_at_day_seconds_.reset();  // A slow node may have one more rank.
-    if (life_.measurements != measurements) last_measured_seconds_ = now.seconds;
-  }
-  SeeMarks();
-  change.Keep();
-  return fits;
-}
-
-void ManagedJob::EndReading(const Result<void>& outcome, std::int64_t last_waiter) {
-  is_reading_ = false;
-  if (outcome) {
-    strand_.Then([self = shared_from_this(), last_waiter] { self->board_.Confirm(last_waiter); });
-  }
-  for (Refreshed& done : of_this_reading_) {
-    strand_.Then([done = std::move(done), outcome] { done(outcome); });
-  }
-  of_this_reading_.clear();
-  if (!of_next_reading_.empty()) StartReading();
-  if (outcome) AdvanceJob();
-}
-
-// Once in a while.
-bool ManagedJob::MayReadIterations() {
-  const double now = context_->now().seconds;
-  const Strand::Turn turn(strand_);
-  if (now - iterations_read_at_seconds_ < kIterationsSeconds) return false;
-  iterations_read_at_seconds_ = now;
-  return true;
-}
-
-void ManagedJob::RefreshAll(Refreshed done) {
-  if (!is_shared() || is_gone_) return done({});
-  Refresh([self = shared_from_this(), done = std::move(done)](const Result<void>& read) {
-    if (!read || !self->MayReadIterations()) return done(read);
-    // Sums that cannot be read now are shown as they were.
-    const auto ask = [&] {
-      self->context_->store.ReadIterations(self->id(), [self, done](const auto& iterations) {
-        if (iterations) {
-          const Strand::Turn turn(self->strand_);
-          self->sums_.SetElsewhere(*iterations);
-        }
-        done({});
-      });
-    };
-    AskStore("read the sums of iterations", ask, [&](const Error&) { done({}); });
-  });
-}
-
-bool ManagedJob::IsBehind(const store::JobMarks& marks) const {
-  return marks.revision != seen_revision_ || marks.rows != seen_rows_;
-}
-
-std::int64_t ManagedJob::AwaitPlan(std::int64_t after, double seconds, PlanBoard::Waiter waiter) {
-  HearRanks();
-  const std::int64_t ticket = board_.Wait(after, seconds, std::move(waiter));
-  if (ticket == 0 || after <= board_.version()) return ticket;
-  if (!is_shared()) {
-    board_.Confirm(ticket);
-  } else if (seconds < kSoonSeconds) {
-    Refresh([](const Result<void>&) {});  // A short wait needs a fast answer.
-  } else {
-    context_->refresh_soon(id());
-  }
-  return ticket;
-}
-
 std::optional<store::RankRecord> ManagedJob::KnownRank(int rank) const {
   const Strand::Turn turn(strand_);
   const auto record = life_.ranks.find(rank);
   if (record == life_.ranks.end()) return std::nullopt;
   return record->second;
-}
-
-void ManagedJob::FindRank(int rank, RankFound found) {
-  if (const auto place = places_.Find(rank)) return found(*place);
-  const auto none = [rank] {
-    return Fail(FailureCode::kNotFound,
-                fmt::format("rank {} is not registered; register it first", rank), "rank");
-  };
-  const bool may_be_elsewhere = is_shared() && rank >= 0 && rank < shape_.world_size();
-  if (!may_be_elsewhere) return found(none());
-  Refresh([self = shared_from_this(), rank, found = std::move(found), none](const auto& read) {
-    if (!read) return found(Unavailable(read.error()));
-    const auto place = self->places_.Find(rank);
-    found(place ? Outcome<RankPlace>(*place) : none());
-  });
 }
 
 // Effects of time: the next state, stragglers that begin or expire, writes that are repeated.
@@ -669,7 +447,9 @@ void ManagedJob::Tick() {
   const Strand::Turn turn(strand_);
   if (life_.phase.is_gone) return;
   const double now = context_->now().seconds;
-  if (now >= flush_at_seconds_) FlushIterations();
+  // One at a time: a later one, whose rows of the history hold the reports of both, must not be
+  // written where the sums of the earlier one were refused.
+  if (now >= flush_at_seconds_ && !is_flushing_) FlushIterations();
   if (is_changing_) return;
   AdvanceJob();
   LookAtWatch();
@@ -684,7 +464,6 @@ void ManagedJob::Tick() {
 
 Advance ManagedJob::AdvanceNow() const {
   return {.has_given_plan = context_->has_given_plan(shape_),
-          .all_rows_known = !is_shared() || checked_rows_ == life_.marks.rows,
           .may_reuse = !has_asked_library_,
           .seconds_since_measured = context_->now().seconds - last_measured_seconds_};
 }
@@ -692,7 +471,7 @@ Advance ManagedJob::AdvanceNow() const {
 void ManagedJob::AdvanceJob() {
   if (life_.phase.is_gone || IsOver(life_.phase) || is_changing_ || is_asking_library_) return;
   // A running job goes by its phase alone: each tick would look through its profile again.
-  if (life_.marks.revision == stays_running_at_) return;
+  if (life_.revision == stays_running_at_) return;
   RunInternal(Advance{});
 }
 
@@ -729,9 +508,10 @@ std::vector<store::Fact> ManagedJob::TakeSums() {
 void ManagedJob::FlushIterations() {
   if (!sums_.has_news() && !history_.has_news()) return;
   flush_at_seconds_ = context_->now().seconds + kFlushSeconds;
+  is_flushing_ = true;
   strand_.Then([self = shared_from_this(), facts = TakeSums()] {
     const auto add = [&] {
-      self->context_->store.Add(facts, std::nullopt, {}, [self, facts](const auto& written) {
+      self->context_->store.Add(facts, {}, [self, facts](const auto& written) {
         self->OnIterationsWritten(facts, written.has_value());
       });
     };
@@ -743,6 +523,7 @@ void ManagedJob::FlushIterations() {
 
 void ManagedJob::OnIterationsWritten(const std::vector<store::Fact>& facts, bool are_written) {
   const Strand::Turn turn(strand_);
+  is_flushing_ = false;
   if (are_written) {
     sums_.Written(facts);
     history_.Written(facts);
@@ -791,41 +572,25 @@ void ManagedJob::LookAtTimeNow() {
   if (is_renumbered || is_due) RunInternal(LookAtTime{});
 }
 
-std::int64_t ManagedJob::ReportsOfAll() const {
-  std::int64_t reports = 0;
-  for (const store::IterationSummary& summary : sums_.All()) reports += summary.reports;
-  return reports;
-}
-
 bool ManagedJob::has_ended_itself() const {
   const Strand::Turn turn(strand_);
   return life_.phase.state == store::JobState::kFinished && !life_.phase.reason.empty();
 }
 
 void ManagedJob::FinishIfSilent(double seconds) {
-  const auto is_silent = [this, seconds] {
+  {
     const Strand::Turn turn(strand_);
     // Zeus' clients say nothing while they train.
-    return record_.origin == store::JobOrigin::kApi && !life_.phase.is_gone &&
-           life_.phase.state != store::JobState::kFinished && !life_.ranks.empty() &&
-           context_->now().seconds - heard_at_seconds_ > seconds;
-  };
-  if (!is_silent()) return;
-  RefreshAll([self = shared_from_this(), is_silent, seconds](const Result<void>& read) {
-    if (!read) return;
-    Caller caller{"--finish-silent", "", 0, {}};
-    {
-      const Strand::Turn turn(self->strand_);
-      const std::int64_t reports = self->ReportsOfAll();
-      if (std::exchange(self->heard_reports_, reports) != reports) self->HearRanks();
-      caller.if_revision = self->life_.marks.revision;
-    }
-    if (!is_silent()) return;
-    self->Do(FinishJob{fmt::format("no rank was heard of for {} (--finish-silent); a run with the "
-                                   "same client key begins anew",
-                                   SpanText(seconds))},
-             caller, [](const auto&) {});
-  });
+    const bool is_silent = record_.origin == store::JobOrigin::kApi && !life_.phase.is_gone &&
+                           life_.phase.state != store::JobState::kFinished &&
+                           !life_.ranks.empty() &&
+                           context_->now().seconds - heard_at_seconds_ > seconds;
+    if (!is_silent) return;
+  }
+  Do(FinishJob{fmt::format("no rank was heard of for {} (--finish-silent); a run with the same "
+                           "client key begins anew",
+                           SpanText(seconds))},
+     {"--finish-silent", "", revision(), {}}, [](const auto&) {});
 }
 
 bool ManagedJob::GiveUpBetterPlans(const PlanningStep& step) {

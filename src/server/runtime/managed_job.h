@@ -118,7 +118,7 @@ class RankPlaces {
  public:
   explicit RankPlaces(std::int64_t world_size) : places_(static_cast<std::size_t>(world_size)) {}
 
-  // Nullopt: this server knows no such rank.
+  // Nullopt: no such rank has registered.
   std::optional<RankPlace> Find(int rank) const {
     if (rank < 0 || static_cast<std::size_t>(rank) >= places_.size()) return std::nullopt;
     const std::uint64_t place = places_[static_cast<std::size_t>(rank)];
@@ -165,10 +165,11 @@ struct JobContext {
   std::function<Moment()> now;
   // Whether the operator's plan for jobs over Zeus' wire fits a job of this shape.
   std::function<bool(const Shape&)> has_given_plan;
-  // Tells the workers that the store has new work.
-  std::function<void()> wake_worker;
-  // Asks for the job to be read from the store again soon.
-  std::function<void(const std::string& id)> refresh_soon;
+  // Asks the planning threads for the plans that the job lacks.
+  std::function<void(const std::string& id, Work work)> want_work;
+  // Versions of plans that a job of before this time of day had may have been lost; see
+  // store::Active::history_seconds().
+  std::int64_t history_seconds = 0;
   std::function<void(const AuditRecord&)> on_change = {};
   std::function<void(std::int64_t change)> on_unwritten = {};  // See ServiceOptions.
   std::function<void(const std::string& sentence)> on_problem = {};
@@ -177,7 +178,7 @@ struct JobContext {
 // A rank, with the words of its client and of the watch.
 struct RankNow {
   store::RankRecord record;
-  std::optional<ClientReport> client;  // None: it did not report to this server.
+  std::optional<ClientReport> client;  // None: it did not report yet.
   std::optional<double> lateness;      // See JobWatch::Lateness().
 };
 
@@ -208,7 +209,7 @@ struct JobView {
   ProfilingSummary profiling = {};
   std::vector<Drift> drifts = {};
   std::optional<ConditionsState> conditions = {};  // None: the job is told them, or has none.
-  MeasuredConditions measured = {};                // By ranks that report to this server.
+  MeasuredConditions measured = {};                // By ranks that report.
   std::vector<double> transfer_seconds = {};       // FixedTimes::comm_delay_seconds of the plans.
   // The last iteration of pipeline 0 that all its ranks timed, as planned. Null: none yet.
   std::shared_ptr<const MeasuredTimeline> timeline = {};
@@ -224,19 +225,13 @@ struct Answer {
   WatchSettings settings = {};
 };
 
-// One job in memory. It runs the rules of domain/ on a strand (strand.h) and never waits for
-// the store.
+// One job in memory. It runs the rules of domain/ on a strand and never waits for the
+// store.
 // - Do() decides a command at once. Its facts are durable before the job publishes a plan, sends an
 //   event or answers. If the store refuses the facts, nothing has happened.
 // - Several writes about ranks and measurements may be under way at once. Other changes are made
 //   one after the other.
 // No call waits. Thread-safe.
-//
-// If several servers share the store, this object is a cache of the job's rows. A change is written
-// only if no other server has changed the job since the rows were read. If one has, the rows are
-// read again and the command is decided again. Before a command is refused because of cached rows,
-// they are read again and the command is decided once more. docs/explanation/server.md has all
-// rules.
 class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
  public:
   ManagedJob(JobContext* context, JobLife life, const StoredSums& sums);
@@ -255,7 +250,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   const std::string& settings_json() const { return record_.settings_json; }
   const Shape& shape() const { return shape_; }
   // Grows with every change of the job's phase.
-  std::int64_t revision() const { return seen_revision_; }
+  std::int64_t revision() const { return revision_; }
   PlanBoard& board() { return board_; }
   bool is_gone() const { return is_gone_; }
   bool is_finished() const { return is_finished_; }
@@ -286,16 +281,18 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   // Whether the client is that of the first rank, which trains while others are missing.
   bool LacksRanksOf(const ClientReport& client) const;
 
-  // As PlanBoard::Wait(). If this server does not know the version `after`, it reads the store:
-  // another server may have published that version, or the store may have lost it.
-  std::int64_t AwaitPlan(std::int64_t after, double seconds, PlanBoard::Waiter waiter);
+  // As PlanBoard::Wait().
+  std::int64_t AwaitPlan(std::int64_t after, double seconds, PlanBoard::Waiter waiter) {
+    HearRanks();
+    return board_.Wait(after, seconds, std::move(waiter));
+  }
 
   // Handles effects of time: stragglers begin and expire, waiting for late ranks ends, failed
   // writes are tried again. To be called every ServiceOptions::tick_seconds.
   void Tick();
 
   // Finishes the job if it has ranks, and none of them was heard of for so long: they are gone
-  // without a word. Other servers may hear them, so the store's sums of iterations count, too.
+  // without a word.
   void FinishIfSilent(double seconds);
 
   // The sums and the history from Report() that are not in the store yet. For the end of the
@@ -303,16 +300,6 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   std::vector<store::Fact> TakeIterations();
   // How writing these sums ended.
   void OnIterationsWritten(const std::vector<store::Fact>& facts, bool are_written);
-
-  // Reads other servers' writes and publishes them. When `done` is called, this object knows all
-  // that any server acknowledged before the call. Calls at the same time share one reading. Does
-  // nothing if no other process uses the store.
-  using Refreshed = std::function<void(const Result<void>&)>;
-  void Refresh(Refreshed done);
-  // The same, and also reads the sums of iterations of other servers, at most once a second.
-  void RefreshAll(Refreshed done);
-  // Whether the store, according to `marks`, differs from the last reading. Takes no lock.
-  bool IsBehind(const store::JobMarks& marks) const;
 
   // The next planning step, or nullopt if no plan is missing.
   std::optional<PlanningStep> NextStep() const;
@@ -334,15 +321,12 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   std::vector<store::RankRecord> Ranks() const;
   // The ranks as they are known now, by number.
   std::vector<RankNow> RanksNow() const;
-  // Calls `visit` for each rank, by number, with the last word of its client (nullptr: none to this
-  // server). It must neither keep its arguments nor ask anything of the job.
+  // Calls `visit` for each rank, by number, with the last word of its client (nullptr: none yet).
+  // It must neither keep its arguments nor ask anything of the job.
   using RankVisitor = std::function<void(const store::RankRecord&, const ClientReport*)>;
   void VisitRanks(const RankVisitor& visit) const;
-  // Finds a rank's place; takes no lock if the rank is known. If it may have registered with
-  // another server, reads the store. kUnavailable: the store does not answer.
-  using RankFound = std::function<void(const Outcome<RankPlace>&)>;
-  void FindRank(int rank, RankFound found);
-  // The rank's record, as far as this server knows it.
+  // A rank's place; nullopt: it has not registered. Takes no lock.
+  std::optional<RankPlace> PlaceOf(int rank) const { return places_.Find(rank); }
   std::optional<store::RankRecord> KnownRank(int rank) const;
   // The rank's reports of its present or last sweep.
   struct ReportedRows {
@@ -357,10 +341,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
     Command command;
     Caller caller;
     Reply reply;
-    double until_seconds = 0;  // Until then it is retried if other servers change the job first.
-    bool has_looked = false;   // The job's rows were read again since the command came.
 
-    // Whether it is written on the revision that it was decided on, and alone.
+    // Whether it is written alone.
     bool is_change() const { return caller.if_revision || !HoldsAtAnyRevision(command); }
   };
   using OperationPointer = std::shared_ptr<Operation>;
@@ -369,31 +351,26 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   using Attempt = std::pair<std::string_view, std::size_t>;
 
   void Begin(const OperationPointer& operation);
-  bool MayReadIterations();
   void Run(const OperationPointer& operation) PERSEUS_REQUIRES(strand_);
   Outcome<Decision> DecideNow(Operation* operation, Moment* now) const PERSEUS_REQUIRES(strand_);
   void RunInternal(Command command, Reply reply = {}) PERSEUS_REQUIRES(strand_);
-  bool MayRetry(const Operation& operation, const Failure& failure) const PERSEUS_REQUIRES(strand_);
-  void RefreshThenRun(const OperationPointer& operation) PERSEUS_REQUIRES(strand_);
   void RunLater(const OperationPointer& operation) PERSEUS_REQUIRES(strand_);
   void Settle(const OperationPointer& operation, Outcome<Answer> outcome) PERSEUS_REQUIRES(strand_);
   void Carry(const OperationPointer& operation, Decision decision, const Moment& now)
       PERSEUS_REQUIRES(strand_);
   void OnWritten(const OperationPointer& operation, const Decision& decision, double looked_at,
-                 const Result<store::JobMarks>& written) PERSEUS_REQUIRES(strand_);
+                 const store::Revision& written) PERSEUS_REQUIRES(strand_);
   void OnRefused(const OperationPointer& operation, const Error& error) PERSEUS_REQUIRES(strand_);
-  void ApplyWritten(const Decision& decision, const store::JobMarks& marks)
-      PERSEUS_REQUIRES(strand_);
+  void ApplyWritten(const Decision& decision, std::int64_t revision) PERSEUS_REQUIRES(strand_);
   void ApplyEnd(const Decision& decision) PERSEUS_REQUIRES(strand_);
-  void ReadAnew() PERSEUS_REQUIRES(strand_);
-  void ApplyRows(const Decision& decision, const store::JobMarks& marks) PERSEUS_REQUIRES(strand_);
+  void ApplyRows(const Decision& decision) PERSEUS_REQUIRES(strand_);
+  void Want(Work work) const PERSEUS_REQUIRES(strand_);
   Answer AnswerWith(std::int64_t straggler) const PERSEUS_REQUIRES(strand_);
   void RunNext() PERSEUS_REQUIRES(strand_);
   void OnPhase(const Phase& before) PERSEUS_REQUIRES(strand_);
   void Publish() PERSEUS_REQUIRES(strand_);
-  void SeeMarks() PERSEUS_REQUIRES(strand_);
+  void SeePhase() PERSEUS_REQUIRES(strand_);
   void HearRanks() { heard_at_seconds_ = context_->now().seconds; }
-  std::int64_t ReportsOfAll() const PERSEUS_REQUIRES(strand_);
   Advance AdvanceNow() const PERSEUS_REQUIRES(strand_);
   void AdvanceJob() PERSEUS_REQUIRES(strand_);
   void AskLibrary(const std::string& layout) PERSEUS_REQUIRES(strand_);
@@ -403,16 +380,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   void LookAtWatch() PERSEUS_REQUIRES(strand_);
   void LookAtConditions() PERSEUS_REQUIRES(strand_);
   void LookAtTimeNow() PERSEUS_REQUIRES(strand_);
-  void WhenRead(Refreshed done) PERSEUS_REQUIRES(strand_);
-  void StartReading() PERSEUS_REQUIRES(strand_);
-  void ReadOnce(std::int64_t last_waiter, int readings) PERSEUS_REQUIRES(strand_);
-  void OnRead(const Result<Reading>& reading, std::int64_t last_waiter, int readings)
-      PERSEUS_REQUIRES(strand_);
-  Result<bool> TakeReading(const Reading& reading) PERSEUS_REQUIRES(strand_);
-  void EndReading(const Result<void>& outcome, std::int64_t last_waiter) PERSEUS_REQUIRES(strand_);
-  struct Reports;
-  void TryReports(const std::shared_ptr<Reports>& reports) PERSEUS_REQUIRES(strand_);
-  void TakeReports(const Reports& reports) PERSEUS_REQUIRES(strand_);
+  void TakeReports(const std::vector<IterationReport>& reports,
+                   const std::vector<ClientReport>& clients) PERSEUS_REQUIRES(strand_);
   void KeepTimeline(const WholeIteration& whole, const IterationReport& last)
       PERSEUS_REQUIRES(strand_);
   void Hear(const ClientReport& client, std::size_t iterations) PERSEUS_REQUIRES(strand_);
@@ -425,7 +394,6 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
       PERSEUS_REQUIRES(strand_);
   void Announce(const Announcement& announcement) PERSEUS_REQUIRES(strand_);
   void Audit(const Operation& operation, const Decision& decision) PERSEUS_REQUIRES(strand_);
-  bool is_shared() const { return context_->store.is_shared(); }
 
   JobContext* const context_;
   const store::JobRecord record_;  // As created, without profile.
@@ -439,22 +407,15 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   std::atomic<double> asked_at_seconds_ = 0;
   std::atomic<double> heard_at_seconds_ = 0;  // When a rank last spoke, or the job changed.
   std::atomic<double> progress_ = 0;
-  std::atomic<std::int64_t> seen_revision_ = 0;  // As life_.marks.
-  std::atomic<std::int64_t> seen_rows_ = 0;
+  std::atomic<std::int64_t> revision_ = 0;  // As life_.revision.
 
   Strand strand_;
   JobLife life_ PERSEUS_GUARDED_BY(strand_);
   Underway underway_ PERSEUS_GUARDED_BY(strand_);
   bool is_changing_ PERSEUS_GUARDED_BY(strand_) = false;  // A change of the phase is under way.
   std::deque<OperationPointer> waiting_ PERSEUS_GUARDED_BY(strand_);  // For that.
-  // Readings: one at a time; callers meanwhile wait for the next.
-  bool is_reading_ PERSEUS_GUARDED_BY(strand_) = false;
-  std::vector<Refreshed> of_this_reading_ PERSEUS_GUARDED_BY(strand_);
-  std::vector<Refreshed> of_next_reading_ PERSEUS_GUARDED_BY(strand_);
-  std::int64_t checked_rows_ PERSEUS_GUARDED_BY(strand_) =
-      -1;  // The store had no others when it was read.
   std::int64_t highest_version_ PERSEUS_GUARDED_BY(strand_) =
-      0;  // That any rank can have been told by this server.
+      0;  // That any rank can have been told.
   bool is_asking_library_ PERSEUS_GUARDED_BY(strand_) = false;
   bool has_asked_library_ PERSEUS_GUARDED_BY(strand_) = false;
   std::int64_t stays_running_at_ PERSEUS_GUARDED_BY(strand_) = -1;  // Revision.
@@ -462,9 +423,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   IterationSums sums_ PERSEUS_GUARDED_BY(strand_);
   IterationHistory history_ PERSEUS_GUARDED_BY(strand_);
   std::int64_t counted_unwritten_ PERSEUS_GUARDED_BY(strand_) = 0;  // As told to on_unwritten.
-  std::int64_t heard_reports_ PERSEUS_GUARDED_BY(strand_) = 0;      // Of all servers.
   double flush_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;
-  double iterations_read_at_seconds_ PERSEUS_GUARDED_BY(strand_);
+  bool is_flushing_ PERSEUS_GUARDED_BY(strand_) = false;
   std::map<int, ClientReport> clients_
       PERSEUS_GUARDED_BY(strand_);  // The last of each rank; not durable.
   RankWatch rank_watch_ PERSEUS_GUARDED_BY(strand_);
@@ -472,7 +432,7 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
   mutable std::optional<std::vector<ComputationCounts>> planned_ PERSEUS_GUARDED_BY(strand_);
   JobWatch watch_ PERSEUS_GUARDED_BY(strand_);
   DriftWatch drift_ PERSEUS_GUARDED_BY(strand_);
-  // Measurements of the ranks that report to this server; not durable.
+  // Measurements of the ranks that report; not durable.
   ConditionsWatch conditions_ PERSEUS_GUARDED_BY(strand_);
   std::shared_ptr<const MeasuredTimeline> timeline_ PERSEUS_GUARDED_BY(strand_);  // See JobView.
   double conditions_at_seconds_ PERSEUS_GUARDED_BY(strand_) = 0;                  // Looked at next.

@@ -19,47 +19,24 @@
 
 namespace perseus::server {
 
-struct ManagedJob::Reports {
-  std::vector<IterationReport> iterations;
-  std::vector<ClientReport> clients;
-  Done done;
-  bool has_looked = false;
-};
-
 void ManagedJob::Report(std::vector<IterationReport> reports, std::vector<ClientReport> clients,
                         Done done) {
   HearRanks();
-  const auto all = std::make_shared<Reports>();
-  all->iterations = std::move(reports);
-  all->clients = std::move(clients);
-  all->done = std::move(done);
   const Strand::Turn turn(strand_);
-  TryReports(all);
+  const Outcome<void> good = CheckReports(life_, highest_version_, reports, clients);
+  if (good) TakeReports(reports, clients);
+  strand_.Then([done = std::move(done), good] { done(good); });
 }
 
-void ManagedJob::TryReports(const std::shared_ptr<Reports>& reports) {
-  const Outcome<void> good =
-      CheckReports(life_, highest_version_, reports->iterations, reports->clients);
-  // Another server may know the rank, or have told it of a version that this one has not heard of.
-  if (!good && is_shared() && !std::exchange(reports->has_looked, true)) {
-    return WhenRead([self = shared_from_this(), reports](const Result<void>& read) {
-      if (!read) return reports->done(Unavailable(read.error()));
-      const Strand::Turn turn(self->strand_);
-      self->TryReports(reports);
-    });
-  }
-  if (good) TakeReports(*reports);
-  strand_.Then([reports, good] { reports->done(good); });
-}
-
-void ManagedJob::TakeReports(const Reports& reports) {
-  for (const ClientReport& client : reports.clients) {
+void ManagedJob::TakeReports(const std::vector<IterationReport>& reports,
+                             const std::vector<ClientReport>& clients) {
+  for (const ClientReport& client : clients) {
     const auto iterations =
-        std::count_if(reports.iterations.begin(), reports.iterations.end(),
+        std::count_if(reports.begin(), reports.end(),
                       [&](const IterationReport& report) { return report.rank == client.rank; });
     Hear(client, static_cast<std::size_t>(iterations));
   }
-  for (const IterationReport& report : reports.iterations) {
+  for (const IterationReport& report : reports) {
     sums_.Add(report);
     WatchDrift(report.kinds);
     const store::RankRecord& rank = life_.ranks.at(report.rank);
@@ -77,7 +54,7 @@ void ManagedJob::TakeReports(const Reports& reports) {
     }
   }
   CountUnwritten();
-  WatchIterations(reports.iterations);
+  WatchIterations(reports);
 }
 
 // Only of the version in force: of an older one the clocks are not known any more.

@@ -38,7 +38,7 @@ JobView ManagedJob::View() const {
   view.record.state = phase.state;
   view.record.reason = ReasonOf(phase);
   view.record.labels = phase.labels;
-  view.revision = life_.marks.revision;
+  view.revision = life_.revision;
   view.has_profile = !phase.profile_source.empty();
   view.target = PlanTargetText(phase.target);
   view.ranks_registered = static_cast<std::int64_t>(life_.ranks.size());
@@ -90,14 +90,13 @@ store::JobHead ManagedJob::head() const {
                         .state = life_.phase.state,
                         .created_at_seconds = record_.created_at_seconds,
                         .finished_at_seconds = life_.phase.finished_at_seconds,
-                        .marks = life_.marks};
+                        .revision = life_.revision};
 }
 
 bool ManagedJob::MayRest(double since_seconds) const {
   if (!is_finished_ || is_gone_ || asked_at_seconds_ >= since_seconds) return false;
   const Strand::Turn turn(strand_);
-  return board_.waiting() == 0 && !is_changing_ && !is_reading_ && !sums_.has_news() &&
-         !history_.has_news();
+  return board_.waiting() == 0 && !is_changing_ && !sums_.has_news() && !history_.has_news();
 }
 
 std::shared_ptr<const MeasuredTimeline> ManagedJob::Timeline() const {

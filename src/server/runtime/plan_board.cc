@@ -54,7 +54,7 @@ std::int64_t PlanBoard::Wait(std::int64_t after, double seconds, Waiter waiter) 
   std::shared_ptr<const PublishedPlan> news;
   {
     const MutexLock lock(mutex_);
-    if (current_ == nullptr || (!current_->gone && current_->version.version <= after)) {
+    if (current_ == nullptr || (!current_->gone && current_->version.version == after)) {
       ForgetExpired();
       const auto wait = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
           std::chrono::duration<double>(seconds));
@@ -66,25 +66,6 @@ std::int64_t PlanBoard::Wait(std::int64_t after, double seconds, Waiter waiter) 
   }
   waiter(news);
   return 0;
-}
-
-std::int64_t PlanBoard::last_ticket() const {
-  const MutexLock lock(mutex_);
-  return last_ticket_;
-}
-
-void PlanBoard::Confirm(std::int64_t ticket) {
-  Entries woken;
-  std::shared_ptr<const PublishedPlan> plan;
-  {
-    const MutexLock lock(mutex_);
-    if (current_ == nullptr) return;
-    plan = current_;
-    woken = Take([&](const auto& entry) {
-      return entry.first <= ticket && entry.second.after > plan->version.version;
-    });
-  }
-  Call(woken, plan);
 }
 
 void PlanBoard::Forget(std::int64_t ticket) {

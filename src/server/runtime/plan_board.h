@@ -58,7 +58,7 @@ class PlanTexts {
 // own, so that no reader waits for the job's lock.
 class PlanBoard {
  public:
-  // Called once: on the thread that publishes, or within Wait() if a later version is there
+  // Called once: on the thread that publishes, or within Wait() if another version is there
   // already.
   using Waiter = std::function<void(const std::shared_ptr<const PublishedPlan>&)>;
 
@@ -76,17 +76,11 @@ class PlanBoard {
   // The current version; 0: none.
   std::int64_t version() const;
 
-  // Calls `waiter` once the current version is later than `after`. Forgets it after `seconds`; the
-  // caller must answer its client then. Returns a ticket for Forget(); 0: `waiter` was called.
+  // Calls `waiter` once the current version is later than `after`, and at once if it is earlier:
+  // `after` then comes from another store, or from commits that the store lost. Forgets it after
+  // `seconds`; the caller must answer its client then. Returns a ticket for Forget(); 0: `waiter`
+  // was called.
   std::int64_t Wait(std::int64_t after, double seconds, Waiter waiter);
-
-  // The last ticket that Wait() returned.
-  std::int64_t last_ticket() const;
-
-  // To be called after a reading of the store that began after `ticket` was given: the store holds
-  // the current plan. Calls all waiters up to `ticket` that wait for a later version. Their version
-  // comes from another store, or from commits that the store lost.
-  void Confirm(std::int64_t ticket);
 
   // Drops the waiter of this ticket if it still waits.
   void Forget(std::int64_t ticket);

@@ -108,13 +108,13 @@ class StoreGate : public JobStore {
   // `store` and `readers` must outlive this object.
   StoreGate(store::Store& store, Readers& readers) : store_(store), readers_(readers) {}
 
-  bool is_shared() const override { return store_.is_shared(); }
-  void Add(std::vector<store::Fact> facts, std::optional<std::int64_t> expected_revision,
-           std::function<bool()> is_wanted, Written written) override;
-  void ReadJob(const std::string& id, Known known, Read read) override;
+  void Add(std::vector<store::Fact> facts, std::function<bool()> is_wanted,
+           Written written) override {
+    store_.Add(std::move(facts), std::move(written), std::move(is_wanted));
+  }
+  void GiveUp(const std::string& why) override { store_.GiveUp(why); }
   void FindProfile(const std::string& layout, const store::JobRecord& record,
                    ProfileFound found) override;
-  void ReadIterations(const std::string& id, IterationsRead read) override;
 
  private:
   store::Store& store_;

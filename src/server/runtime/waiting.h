@@ -27,10 +27,6 @@ inline Outcome<Answer> DoAndWait(ManagedJob& job, Command command, Caller caller
       [&](auto&& reply) { job.Do(std::move(command), std::move(caller), reply); });
 }
 
-inline Result<void> RefreshAndWait(ManagedJob& job) {
-  return Await<Result<void>>([&](auto&& done) { job.Refresh(done); });
-}
-
 }  // namespace perseus::server
 
 #endif  // PERSEUS_SERVER_RUNTIME_WAITING_H_

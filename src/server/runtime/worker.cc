@@ -9,29 +9,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
-#include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 namespace perseus::server {
 namespace {
 
-// Until work that failed is tried again, here or elsewhere.
-constexpr double kRetryLeaseSeconds = 5;
-// For a store that is not shared: a poll finds only work that is tried again.
-constexpr double kOwnPollSeconds = 1;
-// For a store that is not shared: no server waits for the lease, and each renewal is a commit.
-constexpr double kOwnLeaseFactor = 30;
 // Nicer than the threads that answer, but not so nice that the holder of a lock starves.
 constexpr int kNicer = 15;
 constexpr int kNicest = 19;
-
-std::chrono::duration<double> Seconds(double seconds) {
-  return std::chrono::duration<double>(seconds);
-}
 
 int ThreadsOr(int asked, int otherwise, int least) {
   return asked > 0 ? asked : std::max(otherwise, least);
@@ -48,15 +34,11 @@ void LowerPriority() {
 
 }  // namespace
 
-Worker::Worker(store::Store& store, Perform perform, OnProblem on_problem, WorkerOptions options)
-    : store_(store),
-      perform_(std::move(perform)),
-      on_problem_(std::move(on_problem)),
-      options_(options) {
+Worker::Worker(Perform perform, OnProblem on_problem, WorkerOptions options)
+    : perform_(std::move(perform)), on_problem_(std::move(on_problem)), options_(options) {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  Start(&urgent_, ThreadsOr(options_.urgent_threads, cores, 2));
-  Start(&other_, ThreadsOr(options_.other_threads, cores / 2, 1));
-  renewer_ = std::thread([this] { RenewAll(); });
+  Start(/*is_urgent=*/true, ThreadsOr(options_.urgent_threads, cores, 2));
+  Start(/*is_urgent=*/false, ThreadsOr(options_.other_threads, cores / 2, 1));
 }
 
 Worker::~Worker() {
@@ -64,20 +46,23 @@ Worker::~Worker() {
   Wait();
 }
 
-void Worker::Start(Pool* pool, int threads) {
+void Worker::Start(bool is_urgent, int threads) {
   for (int i = 0; i < threads; ++i) {
-    pool->threads.emplace_back([this, pool] {
-      if (pool->kind == store::WorkKind::kOther) LowerPriority();
-      while (const auto work = Next(pool)) RunOne(work.get());
+    threads_.emplace_back([this, is_urgent] {
+      if (!is_urgent) LowerPriority();
+      while (const auto job = Next(is_urgent)) RunOne(*job, is_urgent);
     });
   }
 }
 
-void Worker::Wake() {
+void Worker::Want(const std::string& job, bool is_urgent) {
   {
     const MutexLock lock(mutex_);
-    urgent_.is_woken = true;
-    other_.is_woken = true;
+    auto [wanted, is_new] =
+        wanted_.try_emplace(job, Wanted{.number = last_number_ + 1, .not_before = {}});
+    if (is_new) ++last_number_;
+    wanted->second.is_urgent = is_urgent;
+    wanted->second.not_before = {};
   }
   changed_.NotifyAll();
 }
@@ -91,98 +76,64 @@ void Worker::Stop() {
 }
 
 void Worker::Wait() {
-  for (Pool* const pool : {&urgent_, &other_}) {
-    for (std::thread& thread : pool->threads) {
-      if (thread.joinable()) thread.join();
-    }
+  for (std::thread& thread : threads_) {
+    if (thread.joinable()) thread.join();
   }
-  if (renewer_.joinable()) renewer_.join();
 }
 
-double Worker::Lasting(double seconds) const {
-  return store_.is_shared() ? seconds : kOwnLeaseFactor * seconds;
-}
-
-Result<std::optional<std::string>> Worker::Claim(store::WorkKind kind) {
-  const MutexUnlock open_again(mutex_);
-  return store_.ClaimWork(Lasting(options_.lease_seconds), kind);
-}
-
-Result<bool> Worker::Renew(const std::string& job) {
-  const MutexUnlock open_again(mutex_);
-  return store_.RenewWork(job, Lasting(options_.lease_seconds));
-}
-
-std::shared_ptr<Worker::InHand> Worker::Next(Pool* pool) {
-  const auto poll = Seconds(store_.is_shared() ? options_.poll_seconds : kOwnPollSeconds);
-  const MutexLock turn(pool->turn);
+std::optional<std::string> Worker::Next(bool is_urgent) {
   const MutexLock lock(mutex_);
   while (!stopping_) {
-    pool->is_woken = false;
-    const auto claimed = Claim(pool->kind);
-    if (claimed && claimed->has_value()) {
-      auto [at, is_new] = in_hand_.try_emplace(**claimed, std::make_shared<InHand>());
-      if (is_new) {
-        at->second->job = **claimed;
-        changed_.NotifyAll();
-        return at->second;
+    const Clock::time_point now = Clock::now();
+    Clock::time_point wake = Clock::time_point::max();
+    auto oldest = wanted_.end();
+    for (auto wanted = wanted_.begin(); wanted != wanted_.end(); ++wanted) {
+      const Wanted& work = wanted->second;
+      if (work.is_urgent != is_urgent || in_hand_.contains(wanted->first)) continue;
+      if (work.not_before > now) {
+        wake = std::min(wake, work.not_before);
+      } else if (oldest == wanted_.end() || work.number < oldest->second.number) {
+        oldest = wanted;
       }
-      // Its lease ran out in the hand of another thread, which goes on and then begins again.
-      at->second->is_claimed_again = true;
-      at->second->is_lost = false;
     }
-    // A store that cannot be asked is asked again, too.
-    const auto until = std::chrono::steady_clock::now() + poll;
-    while (!pool->is_woken && !stopping_ && changed_.WaitUntil(mutex_, until)) {
+    if (oldest != wanted_.end()) {
+      std::string job = oldest->first;
+      wanted_.erase(oldest);
+      in_hand_.insert(job);
+      return job;
+    }
+    if (wake == Clock::time_point::max()) {
+      changed_.Wait(mutex_);
+    } else {
+      changed_.WaitUntil(mutex_, wake);
     }
   }
-  return nullptr;
+  return std::nullopt;
 }
 
-void Worker::RunOne(InHand* work) {
-  while (true) {
-    const bool is_settled = PerformOne(*work);
-    // If the store cannot be told, the lease runs out, and the work is done again.
-    if (!work->is_lost && is_settled) {
-      static_cast<void>(store_.FinishWork(work->job));
-    } else if (!work->is_lost) {
-      static_cast<void>(store_.RenewWork(work->job, stopping_ ? 0 : kRetryLeaseSeconds));
-    }
+void Worker::RunOne(const std::string& job, bool is_urgent) {
+  const bool is_settled = PerformOne(job);
+  {
     const MutexLock lock(mutex_);
-    if (std::exchange(work->is_claimed_again, false) && !stopping_) continue;
-    in_hand_.erase(work->job);
-    // Newer work may be of the other kind, whose threads wait for news.
-    urgent_.is_woken = true;
-    other_.is_woken = true;
-    changed_.NotifyAll();
-    return;
+    in_hand_.erase(job);
+    const auto again = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                          std::chrono::duration<double>(options_.retry_seconds));
+    // Unless more was asked for meanwhile.
+    if (!is_settled) {
+      const Wanted retry = {
+          .is_urgent = is_urgent, .number = last_number_ + 1, .not_before = again};
+      if (wanted_.try_emplace(job, retry).second) ++last_number_;
+    }
   }
+  changed_.NotifyAll();
 }
 
-bool Worker::PerformOne(const InHand& work) {
+bool Worker::PerformOne(const std::string& job) {
   try {
-    return perform_(work.job, [&] { return !stopping_ && !work.is_lost; });
+    return perform_(job, [this] { return !stopping_; });
   } catch (const std::exception& exception) {
     if (on_problem_) on_problem_(std::string("A bug: a computation threw: ") + exception.what());
     return false;
-  }
-}
-
-void Worker::RenewAll() {
-  const MutexLock lock(mutex_);
-  while (!stopping_) {
-    while (!stopping_ && in_hand_.empty()) changed_.Wait(mutex_);
-    const auto until = std::chrono::steady_clock::now() + Seconds(Lasting(options_.renew_seconds));
-    while (!stopping_ && changed_.WaitUntil(mutex_, until)) {
-    }
-    std::vector<std::shared_ptr<InHand>> all;
-    for (const auto& [job, work] : in_hand_) all.push_back(work);
-    for (const auto& work : all) {
-      if (stopping_) return;
-      const auto renewed = Renew(work->job);
-      // A store that is away takes no lease back; it names the lease's holder once it is back.
-      if (renewed && !*renewed && in_hand_.contains(work->job)) work->is_lost = true;
-    }
   }
 }
 

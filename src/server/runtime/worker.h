@@ -5,16 +5,17 @@
 #define PERSEUS_SERVER_RUNTIME_WORKER_H_
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "common/mutex.h"
-#include "server/store/store.h"
 
 namespace perseus::server {
 
@@ -23,86 +24,64 @@ struct WorkerOptions {
   int urgent_threads = 0;
   // Threads for better plans. 0: one per two cores, but at least one.
   int other_threads = 0;
-  // How long after a server's death another one takes over its work.
-  double lease_seconds = 2;
-  double renew_seconds = 0.5;
-  // How often to ask the store for work that other servers added.
-  double poll_seconds = 0.25;
+  double retry_seconds = 5;  // Until work that failed is tried again.
 };
 
-// Claims planning work from the store and runs it on threads of its own. Urgent work (a job's first
-// plan) has separate threads, so that it never waits until better plans of another job are ready.
-// Threads for better plans have a lower scheduling priority: first plans preempt them at any
-// moment, and they lose nothing that they found. The kernel still gives them a share of the
-// processor, so that each search ends. The oldest work is claimed first.
-//
-// One thread at a time works on a job. A lease keeps two servers from computing the same. If a
-// server notices late that its lease ran out, both may compute it for a while; `perform` must
-// tolerate that. Thread-safe.
+// Runs planning work on threads of its own. Urgent work (a job's first plan) has separate threads,
+// so that it never waits until better plans of another job are ready. Threads for better plans have
+// a lower scheduling priority: first plans preempt them at any moment, and they lose nothing that
+// they found. The kernel still gives them a share of the processor, so that each search ends. The
+// oldest work comes first. One thread at a time works on a job. Thread-safe.
 class Worker {
  public:
   // Called by several threads, each for another job. Must call `keep_going` now and then and return
-  // when that is false: the server stops, or the lease is lost. Returns whether the work is
-  // settled; false: try again soon.
+  // when that is false: the server stops. Returns whether the work is settled; false: try again
+  // soon.
   using Perform =
       std::function<bool(const std::string& job, const std::function<bool()>& keep_going)>;
   // Called by several threads.
   using OnProblem = std::function<void(const std::string& sentence)>;
 
-  // `store` must outlive this object. `on_problem` gets a sentence about work that throws; the
-  // thread then continues with other work.
-  Worker(store::Store& store, Perform perform, OnProblem on_problem, WorkerOptions options = {});
+  // `on_problem` gets a sentence about work that throws; the thread then continues with other work.
+  Worker(Perform perform, OnProblem on_problem, WorkerOptions options = {});
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   // Calls Stop() and Wait().
   ~Worker();
 
-  // Makes idle threads ask the store for work now.
-  void Wake();
+  // Asks for work on this job. If a thread works on it already, there is more work after that.
+  void Want(const std::string& job, bool is_urgent);
 
-  // Asks running work to end and claims no more. Does not wait.
+  // Asks running work to end and begins no more. Does not wait.
   void Stop();
-  // After Stop(): waits for running work and returns it to the store.
+  // After Stop(): waits for running work.
   void Wait();
 
  private:
-  struct Pool {
-    explicit Pool(store::WorkKind its_kind) : kind(its_kind) {}
-    const store::WorkKind kind;
-    Mutex turn;             // One thread asks for work; the others wait behind it.
-    bool is_woken = false;  // With the worker's mutex_.
-    std::vector<std::thread> threads;
-  };
-  struct InHand {
-    std::string job;
-    std::atomic<bool> is_lost = false;  // Its lease.
-    bool is_claimed_again = false;      // With the worker's mutex_.
+  using Clock = std::chrono::steady_clock;
+  struct Wanted {
+    bool is_urgent = false;
+    std::int64_t number = 0;  // The lowest is the oldest.
+    Clock::time_point not_before;
   };
 
-  void Start(Pool* pool, int threads);
-  // Waits for work; null: the worker stops.
-  std::shared_ptr<InHand> Next(Pool* pool);
-  void RunOne(InHand* work);
-  bool PerformOne(const InHand& work);
-  void RenewAll();
-  // Without the lock meanwhile.
-  Result<std::optional<std::string>> Claim(store::WorkKind kind) PERSEUS_REQUIRES(mutex_);
-  Result<bool> Renew(const std::string& job) PERSEUS_REQUIRES(mutex_);
-  // So many times longer where no other server can take over.
-  double Lasting(double seconds) const;
+  void Start(bool is_urgent, int threads);
+  // Waits for work; nullopt: the worker stops.
+  std::optional<std::string> Next(bool is_urgent);
+  void RunOne(const std::string& job, bool is_urgent);
+  bool PerformOne(const std::string& job);
 
-  store::Store& store_;
   const Perform perform_;
   const OnProblem on_problem_;
   const WorkerOptions options_;
 
   std::atomic<bool> stopping_ = false;
-  Mutex mutex_;  // Taken after Pool::turn.
+  Mutex mutex_;
   ConditionVariable changed_;
-  std::map<std::string, std::shared_ptr<InHand>> in_hand_ PERSEUS_GUARDED_BY(mutex_);
-  Pool urgent_{store::WorkKind::kUrgent};
-  Pool other_{store::WorkKind::kOther};
-  std::thread renewer_;
+  std::map<std::string, Wanted> wanted_ PERSEUS_GUARDED_BY(mutex_);  // By job.
+  std::set<std::string> in_hand_ PERSEUS_GUARDED_BY(mutex_);
+  std::int64_t last_number_ PERSEUS_GUARDED_BY(mutex_) = 0;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace perseus::server

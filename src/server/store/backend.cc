@@ -86,14 +86,10 @@ constexpr std::array<std::string_view, 19> kVersion1 = {
     // SQLite reads a long text to its end to come to the columns behind it: lists of jobs find
     // these here.
     "CREATE INDEX jobs_by_age ON jobs (created_at, id, state, finished_at)",
-    // Apart from the jobs, whose rows are wide: every request with facts bumps one. `instance`: by
-    // which Backend::instance() they were last raised.
-    R"(CREATE TABLE marks (
+    // Apart from the jobs, whose rows are wide: every change raises one.
+    R"(CREATE TABLE revisions (
          job TEXT PRIMARY KEY REFERENCES jobs(id) ON DELETE CASCADE,
-         revision BIGINT NOT NULL,
-         row_revision BIGINT NOT NULL,
-         curve_revision BIGINT NOT NULL,
-         instance BIGINT NOT NULL))",
+         revision BIGINT NOT NULL))",
     R"(CREATE TABLE ranks (
          job TEXT NOT NULL REFERENCES jobs(id) ON DELETE CASCADE,
          rank INTEGER NOT NULL,
@@ -149,11 +145,9 @@ constexpr std::array<std::string_view, 19> kVersion1 = {
          starts_at DOUBLE PRECISION NOT NULL,
          expires_at DOUBLE PRECISION NOT NULL,
          PRIMARY KEY (job, id)))",
-    // By the server that heard of them.
     R"(CREATE TABLE iterations (
          job TEXT NOT NULL REFERENCES jobs(id) ON DELETE CASCADE,
          plan_version BIGINT NOT NULL,
-         server TEXT NOT NULL,
          reports BIGINT NOT NULL,
          total_time DOUBLE PRECISION NOT NULL,
          least_time DOUBLE PRECISION NOT NULL,
@@ -162,17 +156,7 @@ constexpr std::array<std::string_view, 19> kVersion1 = {
          energy_reports BIGINT NOT NULL,
          total_energy DOUBLE PRECISION NOT NULL,
          square_energy DOUBLE PRECISION NOT NULL,
-         PRIMARY KEY (job, plan_version, server)))",
-    // Work for the servers, and the lease of the server that does it.
-    R"(CREATE TABLE work (
-         job TEXT PRIMARY KEY REFERENCES jobs(id) ON DELETE CASCADE,
-         server TEXT NOT NULL,
-         leased_until DOUBLE PRECISION NOT NULL,
-         wanted_at DOUBLE PRECISION NOT NULL,
-         urgent INTEGER NOT NULL,
-         wanted BIGINT NOT NULL,
-         claimed BIGINT NOT NULL))",
-    "CREATE INDEX work_by_age ON work (urgent, wanted_at)",
+         PRIMARY KEY (job, plan_version)))",
     // These outlive their jobs: profiles, the history, and labels where there are any.
     R"(CREATE TABLE profiles (
          id TEXT PRIMARY KEY,
@@ -187,7 +171,6 @@ constexpr std::array<std::string_view, 19> kVersion1 = {
     "CREATE INDEX profiles_by_layout ON profiles (layout, created_at)",
     R"(CREATE TABLE history (
          job TEXT NOT NULL,
-         server TEXT NOT NULL,
          resolution INTEGER NOT NULL,
          start_at BIGINT NOT NULL,
          name TEXT NOT NULL,
@@ -209,9 +192,19 @@ constexpr std::array<std::string_view, 19> kVersion1 = {
          measured_reports BIGINT NOT NULL,
          measured_time DOUBLE PRECISION NOT NULL,
          measured_energy DOUBLE PRECISION NOT NULL,
-         PRIMARY KEY (job, server, resolution, start_at)))",
+         PRIMARY KEY (job, resolution, start_at)))",
     "CREATE INDEX history_by_time ON history (resolution, start_at)",
     "CREATE TABLE labels (job TEXT PRIMARY KEY, labels TEXT NOT NULL)",
+    // See active.h. `instance`: Backend::instance() when the store was last taken.
+    R"(CREATE TABLE active (
+         epoch BIGINT PRIMARY KEY,
+         server TEXT NOT NULL,
+         address TEXT NOT NULL,
+         leased_until DOUBLE PRECISION NOT NULL,
+         instance BIGINT NOT NULL,
+         history BIGINT NOT NULL))",
+    "INSERT INTO active (epoch, server, address, leased_until, instance, history) "
+    "VALUES (0, '', '', 0, 0, 0)",
     "CREATE TABLE schema_version (version INTEGER NOT NULL)",
     "INSERT INTO schema_version (version) VALUES (1)",
 };
@@ -219,7 +212,7 @@ constexpr std::array<std::string_view, 19> kVersion1 = {
 constexpr std::array<SchemaStep, kSchemaVersion> kSteps = {kVersion1};
 
 // Of other programs there may be one of these names, but not all.
-constexpr std::array<std::string_view, 3> kOwnTables = {kVersionTable, "jobs", "curves"};
+constexpr std::array<std::string_view, 3> kOwnTables = {kVersionTable, "jobs", kActiveTable};
 
 }  // namespace
 
@@ -242,7 +235,7 @@ Result<bool> CheckIsStore(soci::session& sql, const Backend& backend) {
   if (is_store) return true;
   return MakeError(ErrorCode::kIo,
                    fmt::format("{}: this is a database, but no store of Perseus; name another {}",
-                               backend.name(), backend.is_shared() ? "one" : "file"));
+                               backend.name(), backend.is_remote() ? "one" : "file"));
 }
 
 std::span<const SchemaStep> SchemaSteps() { return kSteps; }

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,7 +16,6 @@
 #include <vector>
 
 #include "perseus/result.h"
-#include "server/store/facts.h"
 
 namespace perseus::store {
 
@@ -92,15 +90,6 @@ struct Fault {
   Error error;  // Code: kConflict if the tables refused, kIo otherwise.
 };
 
-// Learns of writes by other processes, on a thread of its own, until it is destroyed.
-class Watcher {
- public:
-  Watcher() = default;
-  virtual ~Watcher() = default;
-  Watcher(const Watcher&) = delete;
-  Watcher& operator=(const Watcher&) = delete;
-};
-
 inline constexpr double kStoppedSeconds = 3;
 
 // A kind of database and its location. Immutable, so thread-safe.
@@ -113,8 +102,11 @@ class Backend {
 
   // For messages: the file, or host and database; never a password.
   virtual const std::string& name() const = 0;
-  // Whether other processes may write at the same time.
-  virtual bool is_shared() const = 0;
+  // Whether a database server keeps the store, at the end of a connection that may be lost.
+  virtual bool is_remote() const = 0;
+  // Keeps other servers away as long as this object lives, where a lock can do that; else the lease
+  // of class Active does. Returns nullopt, or who has the lock.
+  virtual Result<std::optional<std::string>> Lock() const { return std::nullopt; }
   // Why commits would not survive a restart now (for example: the file was deleted); nullopt: they
   // would.
   virtual std::optional<Error> WhyLost() const { return std::nullopt; }
@@ -139,39 +131,20 @@ class Backend {
 
   // SQL expression: seconds since 1970 by the database's clock.
   virtual std::string_view now() const = 0;
-  // SQL expression for times of leases. If one process owns the store, this is the time since boot,
-  // which cannot be set.
-  virtual std::string lease_now() const { return std::string(now()); }
   // SQL expression for a whole number that names the database as long as it can lose no commit:
   // another one after a restart, or when a standby took over. (A file is always the same.)
   virtual std::string_view instance() const { return "0"; }
-  // SQL suffix that makes a SELECT lock its rows and skip rows that others have locked.
-  virtual std::string_view lock_or_skip() const = 0;
+  // SQL suffix of a SELECT: until the end of the transaction, nobody changes the keys of its rows.
+  virtual std::string_view share_row() const { return ""; }
   // SQL query for the names of all tables, in the order in which they were made.
   virtual std::string_view tables() const = 0;
   // SQL query for names and types of the columns of the table `:t`, in their order.
   virtual std::string_view columns() const = 0;
-  // SQL query for names of sessions, but this one, in which servers may use the store. Empty: the
-  // lock of this process keeps them away.
-  virtual std::string_view other_users() const { return ""; }
-
   virtual Fault FaultOf(const std::exception& exception) const = 0;
-
-  // Wakes the watchers of other processes, in a transaction of its own. Does nothing if the store
-  // is not shared.
-  virtual std::string BeginToNotify() const = 0;
-  virtual void Notify(soci::session& sql, const std::vector<JobMarks>& marks,
-                      const std::string& server_id) const = 0;
-  // Starts a watcher. It calls `woken` with ids of jobs that other servers than `server_id`
-  // changed, and `look` from time to time, because such messages can be lost. Null: the store is
-  // not shared.
-  virtual std::unique_ptr<Watcher> Watch(const std::string& server_id,
-                                         std::function<void(std::vector<std::string>)> woken,
-                                         std::function<void()> look) const = 0;
 };
 
 // Makes the backend for `spec`: "sqlite:FILE" or a URI "postgresql://...". A SQLite backend creates
-// the file if necessary and holds its lock as long as it lives.
+// the file if necessary.
 Result<std::shared_ptr<const Backend>> OpenBackend(const std::string& spec);
 // The file of a SQLite store; nullopt: `spec` is of another kind.
 std::optional<std::string> SqliteFileOf(const std::string& spec);
@@ -183,6 +156,9 @@ inline constexpr int kSchemaVersion = 1;
 
 // The table of this version, which Migrate() itself fills.
 inline constexpr std::string_view kVersionTable = "schema_version";
+
+// The table that names the active server.
+inline constexpr std::string_view kActiveTable = "active";
 
 // The names of all tables of the database, in the order in which they were made. Throws as SOCI
 // does.
@@ -203,16 +179,16 @@ std::span<const SchemaStep> SchemaSteps();
 Result<void> Migrate(soci::session& sql, const Backend& backend,
                      std::span<const SchemaStep> steps = SchemaSteps());
 
-// A store in one file, which one process owns. kInvalidInput: the name cannot be a file's. kIo: the
-// file is in use, cannot be opened, or belongs to another program; it is then left unchanged.
+// A store in one file. kInvalidInput: the name cannot be a file's. kIo: the file cannot be opened,
+// or belongs to another program; it is then left unchanged.
 Result<std::shared_ptr<const Backend>> OpenSqlite(const std::string& file);
 // The same errors, as far as they show without opening the database or making a file.
 Result<void> CheckSqliteFile(const std::string& file);
 
-// A store in a database of PostgreSQL 12 or later, for any number of processes,
-// directly or through PgBouncer: nothing is kept in a session from one transaction
-// to the next. `uri` is libpq's, "postgresql://USER:PASSWORD@HOST:PORT/DATABASE?...".
-// Does not connect. kInvalidInput: `uri` is not such a URI.
+// A store in a database of PostgreSQL 12 or later, directly or through PgBouncer: nothing is kept
+// in a session from one transaction to the next. `uri` is libpq's,
+// "postgresql://USER:PASSWORD@HOST:PORT/DATABASE?...". Does not connect. kInvalidInput: `uri` is
+// not such a URI.
 Result<std::shared_ptr<const Backend>> OpenPostgresql(const std::string& uri);
 
 }  // namespace perseus::store

@@ -38,22 +38,12 @@ struct Value {
 
 enum class CellType : std::uint8_t { kText, kInteger, kReal };
 
-// How rows of several servers become one.
-enum class Merge : std::uint8_t { kSum, kLeast, kMost };
-
 template <typename Row>
 struct Column {
   std::string_view name;
   CellType type;
   void (*get)(const Row& row, Value* value);
   bool (*set)(const Value& value, Row* row);  // False: it is not what `get` makes.
-  Merge merge = Merge::kSum;
-
-  constexpr Column With(Merge how) const {
-    Column changed = *this;
-    changed.merge = how;
-    return changed;
-  }
 };
 
 namespace internal {
@@ -186,22 +176,6 @@ std::string Joined(Columns<Row> columns, fmt::string_view part) {
 template <typename Row>
 std::string NamesOf(Columns<Row> columns) {
   return Joined(columns, "{0}");
-}
-
-// The columns of rows that are grouped.
-template <typename Row>
-std::string MergedNames(Columns<Row> columns) {
-  std::string text;
-  for (const Column<Row>& column : columns) {
-    const bool is_count = column.merge == Merge::kSum && column.type == CellType::kInteger;
-    text += text.empty() ? "" : ", ";
-    const char* const merged = is_count                        ? "CAST(SUM({}) AS BIGINT)"
-                               : column.merge == Merge::kSum   ? "SUM({})"
-                               : column.merge == Merge::kLeast ? "MIN({})"
-                                                               : "MAX({})";
-    text += fmt::format(fmt::runtime(merged), column.name);
-  }
-  return text;
 }
 
 // Parts of an INSERT beside the columns: their names and places come first.

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/store/active.h"
 #include "server/store/backend.h"
 
 namespace perseus::store {
@@ -32,8 +33,8 @@ namespace {
 constexpr std::size_t kMostValues = 900;
 // Text of one INSERT, after which it is sent.
 constexpr std::size_t kMostBytes = 1 << 20;
-// The session of a server that has just ended is there for a moment.
-constexpr std::chrono::milliseconds kUsersPatience{3000};
+// The lease of a server that was killed ends in this time.
+constexpr std::chrono::milliseconds kUsersPatience{static_cast<int>(1000 * kLeaseSeconds) + 500};
 constexpr std::chrono::milliseconds kUsersPeriod{50};
 
 enum class Kind : std::uint8_t { kText, kInteger, kReal };
@@ -51,6 +52,9 @@ struct Cell {
   soci::indicator indicator = soci::i_ok;
 };
 using Row = std::vector<Cell>;
+
+// Others are of one store alone, and filled with its tables.
+bool HoldsJobs(std::string_view table) { return table != kVersionTable && table != kActiveTable; }
 
 Kind KindOf(const std::string& type, const std::string& column) {
   if (type == "text") return Kind::kText;
@@ -174,6 +178,9 @@ class Side {
   }
 
   Result<void> Connect() {
+    const auto holder = backend_->Lock();
+    if (!holder) return tl::unexpected(holder.error());
+    if (*holder) return InUse(**holder);
     return Try([&] { session_ = backend_->Connect(); });
   }
 
@@ -201,30 +208,18 @@ class Side {
     }
   }
 
-  // No server uses it.
+  // No server has it: waits for the end of a lease.
   Result<void> CheckUnused() {
-    if (backend_->other_users().empty()) return {};
     const auto until = std::chrono::steady_clock::now() + kUsersPatience;
     while (true) {
-      std::vector<std::string> users;
+      std::optional<std::string> user;
       Result<void> asked = Try([&] {
-        // PostgreSQL keeps a transaction's first view of the sessions: without this, one that ends
-        // meanwhile would seem to stay.
-        *session_ << "SELECT pg_stat_clear_snapshot()";
-        std::string user;
-        Query query(*session_, std::string(backend_->other_users()));
-        query.Into(user);
-        while (query.Next()) users.push_back(user);
+        const std::vector<std::string> tables = Tables(*session_, *backend_);
+        const bool is_there = std::find(tables.begin(), tables.end(), kActiveTable) != tables.end();
+        if (is_there && backend_->is_remote()) user = ActiveServer(*session_, *backend_);
       });
-      if (!asked || users.empty()) return asked;
-      if (std::chrono::steady_clock::now() > until) {
-        return MakeError(
-            ErrorCode::kIo,
-            fmt::format("{}: the store is in use by {}; stop the servers, and end what else is "
-                        "connected as this role (a pooler keeps connections: RECONNECT, in the "
-                        "console of PgBouncer, ends them)",
-                        name(), fmt::join(users, ", ")));
-      }
+      if (!asked || !user) return asked;
+      if (std::chrono::steady_clock::now() > until) return InUse(*user);
       std::this_thread::sleep_for(kUsersPeriod);
     }
   }
@@ -234,6 +229,11 @@ class Side {
   soci::session& sql() { return *session_; }
 
  private:
+  tl::unexpected<Error> InUse(const std::string& user) const {
+    return MakeError(ErrorCode::kIo, fmt::format("{}: the store is in use by {}; stop the servers",
+                                                 name(), user.empty() ? "a server" : user));
+  }
+
   const std::shared_ptr<const Backend> backend_;
   std::unique_ptr<soci::session> session_;
   bool is_begun_ = false;
@@ -286,7 +286,7 @@ class Copier {
 
   // Both are one database, which would wait for itself.
   Result<void> CheckApart() {
-    if (!from_.backend().is_shared() || !to_.backend().is_shared()) return {};
+    if (!from_.backend().is_remote() || !to_.backend().is_remote()) return {};
     long long first = 0;
     long long second = 0;
     const auto ask = [](Side* side, long long* instance) {
@@ -326,7 +326,7 @@ class Copier {
 
   Result<void> CheckTargetIsEmpty() {
     for (const std::string& table : tables_) {
-      if (table == kVersionTable) continue;
+      if (!HoldsJobs(table)) continue;
       long long rows = 0;
       auto counted = to_.Try(
           [&] { to_.sql() << fmt::format("SELECT COUNT(*) FROM {}", table), soci::into(rows); });
@@ -371,7 +371,7 @@ class Copier {
     });
     if (!asked) return tl::unexpected(asked.error());
     for (const std::string& table : tables_) {
-      if (table == kVersionTable) continue;
+      if (!HoldsJobs(table)) continue;
       if (on_table) on_table(table);
       Result<CopiedTable> copied = CopyTable(table);
       if (!copied) return tl::unexpected(copied.error());

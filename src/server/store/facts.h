@@ -19,7 +19,7 @@
 #include "perseus/result.h"
 #include "wire/reports.h"
 
-// Facts: the changes of jobs that servers store. They are plain values. Times of day are seconds
+// Facts: the changes of jobs that a server stores. They are plain values. Times of day are seconds
 // since 1970 (UTC). A member `job` is a job's id.
 namespace perseus::store {
 
@@ -28,6 +28,10 @@ namespace perseus::store {
 inline constexpr ErrorCode kDamaged = ErrorCode::kInvalidInput;
 // The deadline of a request has passed and nothing was written; or Open() was told to stop.
 inline constexpr ErrorCode kTooLate = ErrorCode::kCancelled;
+
+// What came of writing facts about a job: its new revision (see StoredJob), or 0 if they do not
+// raise it, or the job is gone.
+using Revision = Result<std::int64_t>;
 
 enum class JobState : std::uint8_t {
   kRegistering,     // Not all ranks have registered.
@@ -208,8 +212,8 @@ struct StragglerGone {
   std::int64_t id = 0;
 };
 
-// Sums of the iterations under one version of the plan that ranks reported to one server. Replaces
-// the same server's earlier sums of this version.
+// Sums of the iterations under one version of the plan that ranks reported. Replaces the earlier
+// sums of this version.
 struct IterationSummary {
   std::string job = {};
   std::int64_t plan_version = 0;
@@ -236,20 +240,23 @@ constexpr std::int64_t KeptOf(Resolution resolution) {
   return kKeptSeconds[static_cast<std::size_t>(resolution)];
 }
 
-// Iterations, each counted once: as long as the slowest of the ranks that reported it to one
-// server.
+// Iterations, each counted once: as long as the slowest of the ranks that reported it.
 struct IterationTimes {
   std::int64_t iterations = 0;
   std::int64_t reports = 0;  // Of ranks, of these iterations.
   double seconds = 0;
 
+  // 0: there is no iteration.
+  double MeanSeconds() const {
+    return iterations == 0 ? 0 : seconds / static_cast<double>(iterations);
+  }
+
   friend bool operator==(const IterationTimes&, const IterationTimes&) = default;
 };
 
-// Sums of the iterations that ranks reported to one server in one span of time. Replaces the same
-// server's earlier sums of this span. From `reports` on they are sums over ranks, so that those of
-// servers add up also where ranks of one job report to several: `reports` / `ranks` is the number
-// of iterations.
+// Sums of the iterations that ranks reported in one span of time. Replaces the earlier sums of this
+// span. From `reports` on they are sums over ranks: `reports` / `ranks` is the number of
+// iterations.
 struct HistoryRow {
   std::string job = {};
   Resolution resolution = Resolution::kMinute;
@@ -277,16 +284,13 @@ struct HistoryRow {
   friend bool operator==(const HistoryRow&, const HistoryRow&) = default;
 };
 
-// A row of all servers together, with name and owner of its job, which may be gone. `labels`: as
-// they are now, or were when it went.
+// A row with name and owner of its job, which may be gone. `labels`: as they are now, or were when
+// it went.
 struct NamedHistoryRow {
   std::string name = {};
   std::string owner = {};
   JobLabels labels = {};
   HistoryRow row = {};
-  // Mean of row.times and of row.measured_times. 0: there is no such iteration.
-  double iteration_seconds = 0;
-  double measured_iteration_seconds = 0;
 };
 
 // Which rows of the history are read: those that start at `since` or later and before `until`.
@@ -318,15 +322,6 @@ struct LabelsChange {
   JobLabels labels = {};
 };
 
-// A frontier or a plan must be computed. Some server should claim that work.
-struct WorkWanted {
-  std::string job = {};
-  bool urgent = false;  // To be claimed before all work that is not urgent.
-};
-
-// Which work a server claims. kAny: urgent work first.
-enum class WorkKind : std::uint8_t { kAny, kUrgent, kOther };
-
 struct JobGone {
   std::string job = {};
 };
@@ -334,28 +329,7 @@ struct JobGone {
 using Fact = std::variant<JobRecord, StateChange, RankRecord, Measurements, CurveRecord,
                           PlanVersion, TargetChange, StragglerRecord, StragglerGone,
                           IterationSummary, HistoryRow, DetectionChange, ConditionsChange,
-                          LabelsChange, WorkWanted, ProfileRecord, ProfileConditions, JobGone>;
-
-// Counters of a job's changes. A server whose marks are older has rows to read. A job that does not
-// exist has revision 0. The counters grow by one, but not where another process has become the
-// database: a standby that took over may lack the last commits. Before it changes a job, it moves
-// revision and rows to a new history: beyond all that was ever counted. So no counter has two
-// meanings, and marks of two histories say nothing of each other.
-struct JobMarks {
-  std::string id = {};
-  std::int64_t revision = 0;  // Counts writes of state, target, detection, conditions, labels,
-                              // stragglers, curve or version: of all that `rows` does not count.
-  std::int64_t rows = 0;      // Counts writes of ranks or measurements.
-  std::int64_t curve = 0;     // The revision that wrote the curve; 0: there is no curve.
-
-  friend bool operator==(const JobMarks&, const JobMarks&) = default;
-};
-
-// The first counter of a history: below it are only counters of earlier ones.
-inline constexpr int kHistoryBits = 20;
-constexpr std::int64_t HistoryOf(std::int64_t counter) {
-  return counter >> kHistoryBits << kHistoryBits;
-}
+                          LabelsChange, ProfileRecord, ProfileConditions, JobGone>;
 
 // A job in a list: without its long texts, so that 10,000 jobs can be read quickly.
 struct JobHead {
@@ -367,43 +341,23 @@ struct JobHead {
   JobState state = JobState::kRegistering;
   double created_at_seconds = 0;
   double finished_at_seconds = 0;  // See JobRecord.
-  JobMarks marks = {};
+  std::int64_t revision = 0;       // See StoredJob.
 };
 
-// Parts of a stored job that can be read.
-enum class Parts : unsigned {
-  kNone = 0,
-  kPhase = 1,  // The record without its profile, the stragglers, and the last version.
-  kRanks = 2,
-  kMeasurements = 4,
-  kCurve = 8,
-  kIterations = 16,
-  kProfile = 32,  // The record's profile. Only together with kPhase.
-  kHistory = 64,
-  kAll = 127,
-};
-constexpr Parts operator|(Parts a, Parts b) {
-  return static_cast<Parts>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
-}
-constexpr bool Has(Parts parts, Parts part) {
-  return (static_cast<unsigned>(parts) & static_cast<unsigned>(part)) != 0;
-}
-
-// One job as the store has it at one moment: the parts that were asked for. Id and marks are always
-// set.
+// One job as the store has it at one moment.
 struct StoredJob {
   JobRecord job;
-  JobMarks marks = {};
+  // Counts the requests that changed state, target, detection, conditions, labels, stragglers,
+  // curve or version: all but ranks, measurements, sums of iterations and the history.
+  std::int64_t revision = 0;
   std::vector<RankRecord> ranks = {};           // By rank.
   std::vector<Measurements> measurements = {};  // In the order in which they came.
   std::optional<CurveRecord> curve = {};
-  std::optional<PlanVersion> version = {};       // The last one.
-  std::vector<StragglerRecord> stragglers = {};  // By id, without those that were cleared.
-  std::int64_t last_straggler = 0;               // The highest id that was ever used.
-  // By version: sums of this process, and sums over all others.
-  std::vector<IterationSummary> iterations_here = {};
-  std::vector<IterationSummary> iterations_elsewhere = {};
-  std::vector<HistoryRow> history_here = {};  // The last of each resolution of this process.
+  std::optional<PlanVersion> version = {};        // The last one.
+  std::vector<StragglerRecord> stragglers = {};   // By id, without those that were cleared.
+  std::int64_t last_straggler = 0;                // The highest id that was ever used.
+  std::vector<IterationSummary> iterations = {};  // By version.
+  std::vector<HistoryRow> history = {};           // The last of each resolution.
 };
 
 }  // namespace perseus::store

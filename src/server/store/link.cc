@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <exception>
 #include <future>
@@ -31,24 +30,12 @@ struct Unconnected {
   Fault fault;
 };
 
-// A flag that is up as long as this lives.
-class Raised {
- public:
-  explicit Raised(std::atomic<bool>* flag) : flag_(*flag) { flag_ = true; }
-  ~Raised() { flag_ = false; }
-  Raised(const Raised&) = delete;
-  Raised& operator=(const Raised&) = delete;
-
- private:
-  std::atomic<bool>& flag_;
-};
-
 }  // namespace
 
 // On a thread of its own, which is left behind where it does not come back. Throws
 // Unconnected.
 std::unique_ptr<soci::session> Link::Connect() {
-  if (!backend_->is_shared()) return backend_->Connect();
+  if (!backend_->is_remote()) return backend_->Connect();
   // One that was begun long ago says nothing of now, unless it came about.
   if (connecting_.valid() && WaitForConnection()) {
     Connection connection = connecting_.get();
@@ -71,13 +58,11 @@ std::unique_ptr<soci::session> Link::Connect() {
       throw Unconnected{std::move(connection.fault)};
     }
   }
-  throw Unconnected{{FaultKind::kLost, NoAnswer()}};
-}
-
-Error Link::NoAnswer() const {
-  return {ErrorCode::kIo, fmt::format("{}: the database, or the pooler before it, does not answer; "
-                                      "nothing was written",
-                                      backend_->name())};
+  throw Unconnected{
+      {FaultKind::kLost,
+       {ErrorCode::kIo, fmt::format("{}: the database, or the pooler before it, does not answer; "
+                                    "nothing was written",
+                                    backend_->name())}}};
 }
 
 bool Link::WaitForConnection() {
@@ -90,22 +75,6 @@ bool Link::WaitForConnection() {
 
 std::optional<Failure> Link::Try(const std::string& begin, double seconds, const Work& work) {
   const MutexLock lock(mutex_);
-  std::optional<Failure> failure;
-  {
-    const Raised raised(&is_trying_);
-    failure = TryOnce(begin, seconds, work);
-  }
-  const bool is_lost = failure && failure->kind == FaultKind::kLost;
-  const MutexLock lost_lock(lost_mutex_);
-  if (!is_lost) {
-    lost_since_.reset();
-  } else if (!lost_since_) {
-    lost_since_ = Clock::now();
-  }
-  return failure;
-}
-
-std::optional<Failure> Link::TryOnce(const std::string& begin, double seconds, const Work& work) {
   bool is_ending = false;
   Failure failure;
   try {
@@ -145,26 +114,20 @@ void Link::RollBack() {
     *session_ << "ROLLBACK";
   } catch (const std::exception&) {
     // SQLite does so by itself, as when the disk is full.
-    if (backend_->is_shared()) session_.reset();
+    if (backend_->is_remote()) session_.reset();
   }
 }
 
-bool Link::IsAway() {
-  const MutexLock lock(lost_mutex_);
-  return lost_since_ && Clock::now() - *lost_since_ > std::chrono::duration<double>(kWaitSeconds);
-}
-
-Result<void> Link::Run(const std::string& begin, double seconds, const Work& work) {
-  if (IsAway() && is_trying_) return tl::unexpected(NoAnswer());
+std::optional<Failure> Link::Run(const std::string& begin, double seconds, const Work& work) {
   const auto until = Clock::now() + std::chrono::duration<double>(kWaitSeconds);
   Backoff backoff;
   while (true) {
-    const std::optional<Failure> failure = Try(begin, seconds, work);
-    if (!failure) return {};
-    const bool helps =
-        (failure->kind == FaultKind::kLost && !IsAway()) || failure->kind == FaultKind::kInTheWay;
+    std::optional<Failure> failure = Try(begin, seconds, work);
+    if (!failure) return failure;
+    const bool helps = (failure->kind == FaultKind::kLost && !failure->is_unknown) ||
+                       failure->kind == FaultKind::kInTheWay;
     const auto pause = backoff.Next();
-    if (!helps || Clock::now() + pause > until) return tl::unexpected(failure->error);
+    if (!helps || Clock::now() + pause > until) return failure;
     std::this_thread::sleep_for(pause);
   }
 }

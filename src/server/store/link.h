@@ -7,7 +7,6 @@
 #include <soci/soci.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -59,7 +58,7 @@ class Watchdog {
   std::thread thread_ PERSEUS_GUARDED_BY(mutex_);
 };
 
-// While the database is away, calls wait this long for it and then fail.
+// While there is no connection, calls wait this long for one and then fail.
 inline constexpr double kWaitSeconds = 5;
 
 // Why a transaction failed.
@@ -86,17 +85,13 @@ class Link {
   // this takes no longer than about `seconds`. Returns nullopt on success.
   std::optional<Failure> Try(const std::string& begin, double seconds, const Work& work);
 
-  // The same, but tries again for kWaitSeconds while the connection is lost or another transaction
-  // is in the way. So `work` may run several times, even after a COMMIT whose result is unknown.
-  // While IsAway(), one caller at a time waits for a connection, and the others fail at once.
-  Result<void> Run(const std::string& begin, double seconds, const Work& work);
+  // The same, but tries again for kWaitSeconds while there is no connection or another transaction
+  // is in the way.
+  std::optional<Failure> Run(const std::string& begin, double seconds, const Work& work);
 
   // Sets a function that is called during a wait for a connection; false ends the wait. Call this
   // while no other thread uses the link.
   void SetKeepGoing(std::function<bool()> keep_going) { keep_going_ = std::move(keep_going); }
-
-  // Whether there has been no connection for longer than kWaitSeconds. Calls then fail at once.
-  bool IsAway();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -106,11 +101,8 @@ class Link {
     Fault fault = {};  // Why session is null.
   };
 
-  std::optional<Failure> TryOnce(const std::string& begin, double seconds, const Work& work)
-      PERSEUS_REQUIRES(mutex_);
   std::unique_ptr<soci::session> Connect() PERSEUS_REQUIRES(mutex_);
   bool WaitForConnection() PERSEUS_REQUIRES(mutex_);
-  Error NoAnswer() const;
   void RollBack() PERSEUS_REQUIRES(mutex_);
 
   const std::shared_ptr<const Backend> backend_;
@@ -120,9 +112,6 @@ class Link {
   std::unique_ptr<soci::session> session_ PERSEUS_GUARDED_BY(mutex_);
   // A connection that took too long; it may come yet.
   std::future<Connection> connecting_ PERSEUS_GUARDED_BY(mutex_);
-  std::atomic<bool> is_trying_ = false;  // The holder of `mutex_` is at the database.
-  Mutex lost_mutex_;                     // Never held for long.
-  std::optional<Clock::time_point> lost_since_ PERSEUS_GUARDED_BY(lost_mutex_);
 };
 
 // How long to wait before the next try: doubles up to a limit.

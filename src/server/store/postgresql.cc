@@ -3,32 +3,22 @@
 
 #include <fmt/format.h>
 #include <libpq-fe.h>
-#include <poll.h>
 #include <soci/postgresql/soci-postgresql.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <map>
 #include <memory>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
-#include <vector>
 
-#include "common/file_descriptor.h"
 #include "perseus/result.h"
 #include "server/store/backend.h"
-#include "server/store/link.h"
 
 namespace perseus::store {
 namespace {
@@ -261,184 +251,6 @@ Fault PostgresqlFault(const PostgresqlAddress& address, const std::exception& ex
   return fault(kWords.back());
 }
 
-// LISTENs on the channel "perseus" on a connection of its own. Messages are "JOB REVISION SERVER".
-// This does not work behind a pooler, which gives the connection to other clients between two
-// transactions. There, and while there is no connection, only `look` is called from time to time.
-class PostgresqlListener : public Watcher {
- public:
-  // `uri` is that of PostgresqlAddress. The functions are called on one thread.
-  PostgresqlListener(std::string uri, std::string server_id,
-                     std::function<void(std::vector<std::string>)> woken,
-                     std::function<void()> look);
-  ~PostgresqlListener() override;
-
- private:
-  using Clock = std::chrono::steady_clock;
-  struct CloseConnection {
-    void operator()(PGconn* connection) const { PQfinish(connection); }
-  };
-  enum class Woken : std::uint8_t { kStop, kSocket, kTime };
-
-  void ListenAndLook();
-  void Connect();
-  bool ConnectWithin(Clock::time_point until);
-  bool Listen(Clock::time_point until);
-  std::string Ask(const std::string& query, Clock::time_point until);
-  void TakeMessages();
-  void Drop();
-  Woken Wait(short events, Clock::time_point until) const;
-
-  const std::string uri_;
-  const std::string server_id_;
-  const std::function<void(std::vector<std::string>)> woken_;
-  const std::function<void()> look_;
-  const FileDescriptor stop_;  // An eventfd.
-
-  // The members below are used by the thread only.
-  std::unique_ptr<PGconn, CloseConnection> connection_;
-  bool is_pooled_ = false;
-  Backoff backoff_;
-  Clock::time_point connect_at_ = {};
-
-  std::thread thread_;
-};
-
-// Between two looks: with messages, which can be lost, and without.
-constexpr std::chrono::milliseconds kLookSeldom{1000};
-constexpr std::chrono::milliseconds kLookOften{250};
-constexpr std::chrono::seconds kListenPatience{3};
-
-struct FreeResult {
-  void operator()(PGresult* result) const { PQclear(result); }
-};
-struct FreeMessage {
-  void operator()(PGnotify* message) const { PQfreemem(message); }
-};
-
-PostgresqlListener::PostgresqlListener(std::string uri, std::string server_id,
-                                       std::function<void(std::vector<std::string>)> woken,
-                                       std::function<void()> look)
-    : uri_(std::move(uri)),
-      server_id_(std::move(server_id)),
-      woken_(std::move(woken)),
-      look_(std::move(look)),
-      stop_(::eventfd(0, EFD_CLOEXEC)) {
-  thread_ = std::thread([this] { ListenAndLook(); });
-}
-
-PostgresqlListener::~PostgresqlListener() {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(stop_.get(), &one, sizeof one);
-  thread_.join();
-}
-
-void PostgresqlListener::ListenAndLook() {
-  Clock::time_point look_at = Clock::now();
-  while (true) {
-    if (connection_ == nullptr && !is_pooled_ && Clock::now() >= connect_at_) {
-      Connect();
-      look_at = Clock::now();  // Earlier notices are not told again.
-    }
-    if (Clock::now() >= look_at) {
-      look_();
-      look_at = Clock::now() + (connection_ == nullptr ? kLookOften : kLookSeldom);
-    }
-    const bool is_away = connection_ == nullptr && !is_pooled_;
-    switch (Wait(POLLIN, is_away ? std::min(look_at, connect_at_) : look_at)) {
-      case Woken::kStop:
-        return;
-      case Woken::kSocket:
-        TakeMessages();
-        break;
-      case Woken::kTime:
-        break;
-    }
-  }
-}
-
-// Until the time, the socket, or the end.
-PostgresqlListener::Woken PostgresqlListener::Wait(short events, Clock::time_point until) const {
-  const int socket = connection_ == nullptr ? -1 : PQsocket(connection_.get());
-  std::array<pollfd, 2> sources = {{{stop_.get(), POLLIN, 0}, {socket, events, 0}}};
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
-  // One more: not to be back just before the time.
-  ::poll(sources.data(), sources.size(), std::max(0, static_cast<int>(left.count()) + 1));
-  if (sources[0].revents != 0) return Woken::kStop;
-  return sources[1].revents != 0 ? Woken::kSocket : Woken::kTime;
-}
-
-void PostgresqlListener::Drop() {
-  connection_.reset();
-  connect_at_ = Clock::now() + backoff_.Next();
-}
-
-void PostgresqlListener::Connect() {
-  const Clock::time_point until = Clock::now() + kListenPatience;
-  connection_.reset(PQconnectStart(uri_.c_str()));
-  if (connection_ == nullptr || !ConnectWithin(until) || !Listen(until)) return Drop();
-  backoff_ = {};
-  if (is_pooled_) connection_.reset();
-}
-
-bool PostgresqlListener::ConnectWithin(Clock::time_point until) {
-  PostgresPollingStatusType status = PGRES_POLLING_WRITING;
-  if (PQstatus(connection_.get()) == CONNECTION_BAD) return false;
-  PQsetNoticeProcessor(
-      connection_.get(), [](void*, const char*) {}, nullptr);
-  while (status == PGRES_POLLING_READING || status == PGRES_POLLING_WRITING) {
-    const short events = status == PGRES_POLLING_READING ? POLLIN : POLLOUT;
-    if (Wait(events, until) != Woken::kSocket) return false;
-    status = PQconnectPoll(connection_.get());
-  }
-  return status == PGRES_POLLING_OK;
-}
-
-// The process that answers is another one than that which was connected to: a
-// pooler is in between.
-bool PostgresqlListener::Listen(Clock::time_point until) {
-  const std::string process = Ask("SELECT pg_backend_pid()", until);
-  if (process.empty()) return false;
-  is_pooled_ = process != std::to_string(PQbackendPID(connection_.get()));
-  return is_pooled_ || Ask("LISTEN perseus", until) == "done";
-}
-
-// The one cell of the answer, or "done"; empty: there was no answer.
-std::string PostgresqlListener::Ask(const std::string& query, Clock::time_point until) {
-  if (PQsendQuery(connection_.get(), query.c_str()) == 0) return "";
-  std::string answer;
-  while (true) {
-    while (PQisBusy(connection_.get()) != 0) {
-      if (Wait(POLLIN, until) != Woken::kSocket) return "";
-      if (PQconsumeInput(connection_.get()) == 0) return "";
-    }
-    const std::unique_ptr<PGresult, FreeResult> result(PQgetResult(connection_.get()));
-    if (result == nullptr) return answer;
-    const ExecStatusType status = PQresultStatus(result.get());
-    if (status == PGRES_COMMAND_OK) answer = "done";
-    if (status == PGRES_TUPLES_OK && PQntuples(result.get()) == 1) {
-      answer = PQgetvalue(result.get(), 0, 0);
-    }
-  }
-}
-
-void PostgresqlListener::TakeMessages() {
-  if (PQconsumeInput(connection_.get()) == 0) return Drop();
-  std::vector<std::string> ids;
-  while (true) {
-    const std::unique_ptr<PGnotify, FreeMessage> message(PQnotifies(connection_.get()));
-    if (message == nullptr) break;
-    std::istringstream words(message->extra);
-    std::string id;
-    std::string revision;
-    std::string server;
-    words >> id >> revision >> server;
-    if (server != server_id_ && std::find(ids.begin(), ids.end(), id) == ids.end()) {
-      ids.push_back(id);
-    }
-  }
-  if (!ids.empty()) woken_(std::move(ids));
-}
-
 constexpr int kOldestVersion = 120000;
 // "perseus" in ASCII: the lock that migrations of one database share.
 constexpr long long kMigrationLock = 0x70657273657573;
@@ -455,7 +267,7 @@ class Postgresql : public Backend {
   explicit Postgresql(PostgresqlAddress address) : address_(std::move(address)) {}
 
   const std::string& name() const override { return address_.name; }
-  bool is_shared() const override { return true; }
+  bool is_remote() const override { return true; }
 
   std::unique_ptr<soci::session> Connect() const override {
     auto session = std::make_unique<soci::session>(soci::postgresql, address_.uri);
@@ -506,7 +318,8 @@ class Postgresql : public Backend {
     return "(SELECT CAST(EXTRACT(EPOCH FROM pg_postmaster_start_time()) * 1000000 AS BIGINT) + "
            "CAST(oid AS BIGINT) FROM pg_database WHERE datname = current_database())";
   }
-  std::string_view lock_or_skip() const override { return "FOR UPDATE SKIP LOCKED"; }
+  // Renewals of the lease, which change no key, need not wait for it.
+  std::string_view share_row() const override { return "FOR KEY SHARE"; }
   std::string_view tables() const override {
     return "SELECT CAST(relname AS TEXT) FROM pg_class WHERE relkind IN ('r', 'p') AND "
            "relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema()) "
@@ -517,35 +330,8 @@ class Postgresql : public Backend {
            "information_schema.columns WHERE table_schema = current_schema() AND table_name = :t "
            "ORDER BY ordinal_position";
   }
-  // By their role or name: both are this session's own, unless an address says otherwise.
-  std::string_view other_users() const override {
-    return "SELECT CAST(COALESCE(NULLIF(application_name, ''), 'a client') || ' (process ' || pid "
-           "|| ')' AS TEXT) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
-           "pg_backend_pid() AND (usename = session_user OR application_name = 'perseus' OR "
-           "application_name = current_setting('application_name')) ORDER BY pid";
-  }
-
   Fault FaultOf(const std::exception& exception) const override {
     return PostgresqlFault(address_, exception);
-  }
-
-  // A commit with NOTIFY takes a lock of the whole instance: so it is one that
-  // writes nothing else and does not wait for the disk.
-  std::string BeginToNotify() const override {
-    return BeginToWrite(1) + "; SET LOCAL synchronous_commit = off";
-  }
-  void Notify(soci::session& sql, const std::vector<JobMarks>& marks,
-              const std::string& server_id) const override {
-    for (const JobMarks& mark : marks) {
-      const std::string payload = fmt::format("{} {} {}", mark.id, mark.revision, server_id);
-      sql << "SELECT pg_notify('perseus', :p)", soci::use(payload);
-    }
-  }
-  std::unique_ptr<Watcher> Watch(const std::string& server_id,
-                                 std::function<void(std::vector<std::string>)> woken,
-                                 std::function<void()> look) const override {
-    return std::make_unique<PostgresqlListener>(address_.uri, server_id, std::move(woken),
-                                                std::move(look));
   }
 
  private:

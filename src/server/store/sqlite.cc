@@ -10,23 +10,20 @@
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
-#include <vector>
 
-#include "common/clocks.h"
 #include "common/file_descriptor.h"
 #include "common/mutex.h"
+#include "server/store/active.h"
 #include "server/store/backend.h"
 
 namespace perseus::store {
@@ -84,26 +81,15 @@ Result<FileDescriptor> OpenLock(const std::string& path) {
   return lock;
 }
 
-tl::unexpected<Error> InUse(const std::string& file, const FileDescriptor& lock) {
-  const std::string owner = LockOwner(lock).value_or("");
-  return MakeError(ErrorCode::kIo,
-                   fmt::format("{}: the store is in use by another process{}; stop that one, or "
-                               "name another file",
-                               file, owner.empty() ? "" : fmt::format(" (id {})", owner)));
-}
-
-// One process keeps its knowledge of jobs in memory, so that a second one must not write behind its
-// back.
+// Invalid: another process has it.
 Result<FileDescriptor> TakeLock(const std::string& file) {
   const std::string path = file + ".lock";
   Result<FileDescriptor> lock = OpenLock(path);
   if (!lock) return lock;
   if (::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) {
-      return MakeError(ErrorCode::kIo,
-                       fmt::format("{}: cannot be locked: {}", path, SystemMessage(errno)));
-    }
-    return InUse(file, *lock);
+    if (errno == EWOULDBLOCK) return FileDescriptor();
+    return MakeError(ErrorCode::kIo,
+                     fmt::format("{}: cannot be locked: {}", path, SystemMessage(errno)));
   }
   const std::string own = fmt::format("{:<16}\n", ::getpid());
   // The id is a courtesy: the lock holds without it.
@@ -197,13 +183,24 @@ int CodeOfText(std::string_view text) {
 
 class Sqlite : public Backend {
  public:
-  Sqlite(std::string file, FileDescriptor lock) : file_(std::move(file)), lock_(std::move(lock)) {
+  explicit Sqlite(std::string file) : file_(std::move(file)) {
     const std::string real = RealPath(file_);
     watched_ = {real, real + "-wal", file_ + ".lock"};
   }
 
   const std::string& name() const override { return file_; }
-  bool is_shared() const override { return false; }
+  bool is_remote() const override { return false; }
+
+  Result<std::optional<std::string>> Lock() const override {
+    const MutexLock lock(mutex_);
+    Result<FileDescriptor> taken = TakeLock(file_);
+    if (!taken) return tl::unexpected(taken.error());
+    if (taken->valid()) {
+      lock_ = *std::move(taken);
+      return std::nullopt;
+    }
+    return Holder();
+  }
 
   std::optional<Error> WhyLost() const override {
     const MutexLock lock(mutex_);
@@ -255,26 +252,12 @@ class Sqlite : public Backend {
   std::string BeginToMigrate() const override { return "BEGIN IMMEDIATE"; }
 
   std::string_view now() const override { return "((julianday('now') - 2440587.5) * 86400.0)"; }
-  std::string lease_now() const override {
-    const std::chrono::duration<double> since = BootClock::now().time_since_epoch();
-    return fmt::format("{:.6f}", since.count());
-  }
-  std::string_view lock_or_skip() const override { return ""; }
   std::string_view tables() const override {
     return "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*' "
            "ORDER BY rowid";
   }
   std::string_view columns() const override {
     return "SELECT name, LOWER(type) FROM pragma_table_info(:t) ORDER BY cid";
-  }
-
-  std::string BeginToNotify() const override { return BeginToRead(0); }
-  void Notify(soci::session& /*sql*/, const std::vector<JobMarks>& /*marks*/,
-              const std::string& /*server_id*/) const override {}
-  std::unique_ptr<Watcher> Watch(const std::string& /*server_id*/,
-                                 std::function<void(std::vector<std::string>)> /*woken*/,
-                                 std::function<void()> /*look*/) const override {
-    return nullptr;
   }
 
   Fault FaultOf(const std::exception& exception) const override {
@@ -292,6 +275,21 @@ class Sqlite : public Backend {
   }
 
  private:
+  // The address of the server that has the lock; else its process.
+  std::string Holder() const {
+    try {
+      soci::session session(soci::sqlite3, fmt::format("dbname=\"{}\" readonly=true timeout={}",
+                                                       file_, kBusySeconds));
+      if (const auto address = ActiveServer(session, *this); address && !address->empty()) {
+        return *address;
+      }
+    } catch (const std::exception&) {
+      // It may be making its tables.
+    }
+    const FileDescriptor lock = OpenFile(file_ + ".lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    return "process " + (lock.valid() ? LockOwner(lock).value_or("") : "");
+  }
+
   // As the first connection finds them.
   void RememberFiles() const {
     const MutexLock lock(mutex_);
@@ -301,11 +299,12 @@ class Sqlite : public Backend {
   }
 
   const std::string file_;
-  const FileDescriptor lock_;  // Of FILE.lock; given back by the kernel, however we end.
   // Files whose loss loses the store: the database, its log and the lock.
   std::array<std::string, 3> watched_;
   mutable Mutex mutex_;
   mutable std::array<std::optional<FileId>, 3> ids_ PERSEUS_GUARDED_BY(mutex_);
+  // Of FILE.lock; given back by the kernel, however we end.
+  mutable FileDescriptor lock_ PERSEUS_GUARDED_BY(mutex_);
 };
 
 // A file that another program made must stay as it is, without even a lock beside it. Connect()
@@ -356,34 +355,23 @@ Result<void> CheckKind(const std::string& file) {
                    SqliteSentence(file, SQLITE_NOTADB, "the file is not a database"));
 }
 
-Result<void> CheckNotInUse(const std::string& file) {
-  const FileDescriptor lock = OpenFile(file + ".lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  if (!lock.valid() || ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0) return {};
-  if (errno != EWOULDBLOCK) return {};
-  return InUse(file, lock);
-}
-
 }  // namespace
 
 Result<void> CheckSqliteFile(const std::string& file) {
   if (file.empty() || file.find_first_of(std::string_view("\"\0", 2)) != std::string::npos) {
     return InvalidInput("the store's file has no name, or one with a quote; write sqlite:FILE");
   }
-  if (auto good = CheckKind(file); !good) return good;
-  return CheckNotInUse(file);
+  return CheckKind(file);
 }
 
 Result<std::shared_ptr<const Backend>> OpenSqlite(const std::string& file) {
   if (auto good = CheckSqliteFile(file); !good) return tl::unexpected(good.error());
-  if (auto own = CheckNotAStranger(Sqlite(file, FileDescriptor())); !own) {
-    return tl::unexpected(own.error());
-  }
+  auto backend = std::make_shared<const Sqlite>(file);
+  if (auto own = CheckNotAStranger(*backend); !own) return tl::unexpected(own.error());
   for (const std::string& path : {file, RealPath(file)}) {
     if (auto ours = CheckOwners(path); !ours) return tl::unexpected(ours.error());
   }
-  Result<FileDescriptor> lock = TakeLock(file);
-  if (!lock) return tl::unexpected(lock.error());
-  return std::make_shared<const Sqlite>(file, *std::move(lock));
+  return backend;
 }
 
 }  // namespace perseus::store

@@ -65,16 +65,7 @@ constexpr std::array kHeadColumns = {
     Of<&JobHead::state>("state"),
     Of<&JobHead::created_at_seconds>("created_at"),
     Of<&JobHead::finished_at_seconds>("finished_at"),
-    Of<&JobHead::marks, &JobMarks::id>("j.id"),
-    Of<&JobHead::marks, &JobMarks::revision>("revision"),
-    Of<&JobHead::marks, &JobMarks::rows>("row_revision"),
-    Of<&JobHead::marks, &JobMarks::curve>("curve_revision"),
-};
-constexpr std::array kMarkColumns = {
-    Of<&JobMarks::id>("job"),
-    Of<&JobMarks::revision>("revision"),
-    Of<&JobMarks::rows>("row_revision"),
-    Of<&JobMarks::curve>("curve_revision"),
+    Of<&JobHead::revision>("revision"),
 };
 constexpr std::array kRankColumns = {
     Of<&RankRecord::job>("job"),           Of<&RankRecord::rank>("rank"),
@@ -123,24 +114,24 @@ constexpr std::array kStragglerColumns = {
     Of<&StragglerRecord::expires_at_seconds>("expires_at"),
 };
 constexpr std::array kIterationColumns = {
-    Of<&IterationSummary::job>("job").With(Merge::kMost),
-    Of<&IterationSummary::plan_version>("plan_version").With(Merge::kMost),
+    Of<&IterationSummary::job>("job"),
+    Of<&IterationSummary::plan_version>("plan_version"),
     Of<&IterationSummary::reports>("reports"),
     Of<&IterationSummary::total_seconds>("total_time"),
-    Of<&IterationSummary::least_seconds>("least_time").With(Merge::kLeast),
-    Of<&IterationSummary::most_seconds>("most_time").With(Merge::kMost),
+    Of<&IterationSummary::least_seconds>("least_time"),
+    Of<&IterationSummary::most_seconds>("most_time"),
     Of<&IterationSummary::square_seconds2>("square_time"),
     Of<&IterationSummary::energy_reports>("energy_reports"),
     Of<&IterationSummary::total_joules>("total_energy"),
     Of<&IterationSummary::square_joules2>("square_energy"),
 };
 constexpr std::array kHistoryColumns = {
-    Of<&HistoryRow::job>("job").With(Merge::kMost),
-    Of<&HistoryRow::resolution>("resolution").With(Merge::kMost),
-    Of<&HistoryRow::start>("start_at").With(Merge::kMost),
-    Of<&HistoryRow::ranks>("ranks").With(Merge::kMost),
-    Of<&HistoryRow::first_seconds>("first_at").With(Merge::kLeast),
-    Of<&HistoryRow::last_seconds>("last_at").With(Merge::kMost),
+    Of<&HistoryRow::job>("job"),
+    Of<&HistoryRow::resolution>("resolution"),
+    Of<&HistoryRow::start>("start_at"),
+    Of<&HistoryRow::ranks>("ranks"),
+    Of<&HistoryRow::first_seconds>("first_at"),
+    Of<&HistoryRow::last_seconds>("last_at"),
     Of<&HistoryRow::reports>("reports"),
     Of<&HistoryRow::total_seconds>("total_time"),
     Of<&HistoryRow::energy_reports>("energy_reports"),
@@ -194,16 +185,11 @@ bool Is(const Fact& fact) {
 // Writes one fact.
 class FactWriter {
  public:
-  FactWriter(soci::session& sql, const Backend& backend, std::string_view server_id)
-      : sql_(sql), backend_(backend), server_id_(server_id) {}
+  explicit FactWriter(soci::session& sql) : sql_(sql) {}
 
   void operator()(const JobRecord& job) const {
     Insert(sql_, "jobs", All(kJobColumns), job);
-    sql_ << fmt::format(
-        "INSERT INTO marks (job, revision, row_revision, curve_revision, instance) VALUES (:j, 1, "
-        "1, 0, {})",
-        backend_.instance()),
-        use(job.id);
+    sql_ << "INSERT INTO revisions (job, revision) VALUES (:j, 1)", use(job.id);
     if (!job.labels.empty()) (*this)(LabelsChange{.job = job.id, .labels = job.labels});
   }
 
@@ -239,8 +225,7 @@ class FactWriter {
   void operator()(const RankRecord& rank) const { WriteRanks(sql_, {&rank}); }
 
   void operator()(const Measurements& measured) const {
-    // Rows of a sweep that is over are refused: that NULL breaks a constraint. The server that
-    // still believed in it reads again.
+    // Rows of a sweep that is over are refused: that NULL breaks a constraint.
     Insert(sql_, "measurements", All(kMeasurementColumns).first(kMeasurementColumns.size() - 1),
            measured,
            {.names = "number, sweep_round, ",
@@ -256,7 +241,6 @@ class FactWriter {
     Insert(sql_, "curves", All(kCurveColumns), curve,
            {.rest = "ON CONFLICT (job) DO UPDATE SET revision = excluded.revision, frontier = "
                     "excluded.frontier"});
-    sql_ << "UPDATE marks SET curve_revision = revision WHERE job = :j", use(curve.job);
     sql_ << "DELETE FROM plans WHERE job = :j", use(curve.job);
     for (const PlanRecord& plan : curve.plans) {
       Insert(sql_, "plans", All(kPlanColumns), plan,
@@ -296,10 +280,7 @@ class FactWriter {
 
   void operator()(const IterationSummary& summary) const {
     Insert(sql_, "iterations", All(kIterationColumns), summary,
-           {.names = "server, ",
-            .places = ":s, ",
-            .use = [this](Query* query) { query->Use(server_id_); },
-            .rest = "ON CONFLICT (job, plan_version, server) DO UPDATE SET " +
+           {.rest = "ON CONFLICT (job, plan_version) DO UPDATE SET " +
                     Joined(All(kIterationColumns).subspan(2), "{0} = excluded.{0}")});
   }
 
@@ -309,18 +290,18 @@ class FactWriter {
     Cells<HistoryRow> figures(columns.subspan(kHistoryKeys));
     Big one = 0;
     Query update(sql_, fmt::format("UPDATE history SET {} WHERE job = :j AND resolution = :r AND "
-                                   "start_at = :a AND server = :s RETURNING 1",
+                                   "start_at = :a RETURNING 1",
                                    Joined(columns.subspan(kHistoryKeys), "{0} = :c{1}")));
     figures.Use(row, &update);
     keys.Use(row, &update);
-    update.Use(server_id_).Into(one);
+    update.Into(one);
     if (update.Next()) return;
     // Name and owner stay when the job goes. Only here: they lie beside the job's long texts.
     Insert(sql_, "history", columns, row,
-           {.names = "server, name, owner, ",
-            .places = ":s, (SELECT name FROM jobs WHERE id = :i), (SELECT owner FROM jobs WHERE id "
-                      "= :o), ",
-            .use = [&](Query* query) { query->Use(server_id_).Use(row.job).Use(row.job); }});
+           {.names = "name, owner, ",
+            .places = "(SELECT name FROM jobs WHERE id = :i), (SELECT owner FROM jobs WHERE id = "
+                      ":o), ",
+            .use = [&](Query* query) { query->Use(row.job).Use(row.job); }});
   }
 
   void operator()(const LabelsChange& change) const {
@@ -332,16 +313,6 @@ class FactWriter {
     sql_ << "INSERT INTO labels (job, labels) VALUES (:i, :l) "
             "ON CONFLICT (job) DO UPDATE SET labels = excluded.labels",
         use(change.job), use(labels);
-  }
-
-  void operator()(const WorkWanted& wanted) const {
-    const int urgent = wanted.urgent ? 1 : 0;
-    sql_ << fmt::format(
-        "INSERT INTO work (job, server, leased_until, wanted_at, urgent, wanted, claimed) "
-        "VALUES (:j, '', 0, {}, :u, 1, 0) ON CONFLICT (job) DO UPDATE SET wanted = work.wanted + "
-        "1, urgent = excluded.urgent",
-        backend_.lease_now()),
-        use(wanted.job), use(urgent);
   }
 
   void operator()(const ProfileRecord& profile) const {
@@ -382,8 +353,7 @@ class FactWriter {
                             Joined(All(kRankColumns), fmt::format(":r{}c{{1}}", cells.size())));
         cells.emplace_back(All(kRankColumns));
       }
-      // A rank that another server has let in at another position is refused: that NULL
-      // breaks a constraint.
+      // A rank does not move: that NULL breaks a constraint.
       text +=
           " ON CONFLICT (job, rank) DO UPDATE SET dp_rank = CASE WHEN ranks.dp_rank = "
           "excluded.dp_rank AND ranks.pp_rank = excluded.pp_rank AND ranks.tp_rank = "
@@ -402,81 +372,23 @@ class FactWriter {
   }
 
   soci::session& sql_;
-  const Backend& backend_;
-  const std::string server_id_;
 };
 
-// Which marks go on. The row of them is locked until the end of the transaction,
-// so that servers take turns with a job.
-struct Step {
-  int revision = 0;
-  int rows = 0;
-};
-
-Step StepOf(std::span<const Request* const> requests) {
-  Step step;
-  for (const Request* const request : requests) {
-    for (const Fact& fact : request->facts) {
-      if (IsRow(fact)) {
-        step.rows = 1;
-      } else if (!IsUnmarked(fact)) {
-        step.revision = 1;
-      }
-    }
-    if (request->expected_revision) step.revision = 1;
-  }
-  return step;
+bool IsThere(soci::session& sql, const std::string& job) {
+  int one = 0;
+  Query query(sql, "SELECT 1 FROM revisions WHERE job = :j");
+  query.Use(job).Into(one);
+  return query.Next();
 }
 
-Result<JobMarks> Conflict(const std::string& name, const std::string& job, bool is_expected) {
-  if (!is_expected) {
-    return MakeError(ErrorCode::kConflict, fmt::format("{}: there is no job {}", name, job));
-  }
-  return MakeError(ErrorCode::kConflict,
-                   fmt::format("{}: job {} has changed meanwhile, or is gone", name, job));
-}
-
-// Takes the step and returns the new marks; nullopt: there is no such row, or it was last raised by
-// another instance of the database.
-std::optional<JobMarks> BumpMarks(soci::session& sql, const Backend& backend,
-                                  const std::string& job, const Step& step,
-                                  std::optional<std::int64_t> expected) {
-  JobMarks marks;
-  Cells<JobMarks> cells{All(kMarkColumns)};
-  const std::string names = NamesOf(All(kMarkColumns));
-  const Big expected_revision = expected.value_or(0);
-  const std::string condition = expected ? " AND revision = :e" : "";
-  const bool is_bumped = step.revision != 0 || step.rows != 0;
-  // Held, too, where nothing goes on: the job must not go before the end.
-  Query query(sql, is_bumped
-                       ? fmt::format("UPDATE marks SET revision = revision + :a, row_revision = "
-                                     "row_revision + :b WHERE job = :j AND instance = {}{} "
-                                     "RETURNING {}",
-                                     backend.instance(), condition, names)
-                       : fmt::format("SELECT {} FROM marks WHERE job = :j{}", names, condition));
-  if (is_bumped) query.Use(step.revision).Use(step.rows);
-  query.Use(job);
-  if (expected) query.Use(expected_revision);
-  cells.Into(&query);
-  if (!query.Next()) return std::nullopt;
-  cells.Complete(&marks, "marks");
-  return marks;
-}
-
-// Moves the marks to a new history where another instance of the database raised them last; see
-// JobMarks. Its number is the time, which none of a history that was lost had. False: no need.
-bool BeginHistory(soci::session& sql, const Backend& backend, const std::string& job) {
-  const std::string next = fmt::format(
-      "((CASE WHEN revision >> {0} < CAST({1} AS BIGINT) THEN CAST({1} AS BIGINT) "
-      "ELSE revision >> {0} END) + 1) << {0}",
-      kHistoryBits, backend.now());
+// Nullopt: there is no such job.
+std::optional<std::int64_t> RaiseRevision(soci::session& sql, const std::string& job) {
   Big revision = 0;
   Query query(sql,
-              fmt::format("UPDATE marks SET revision = {0}, row_revision = {0}, instance = {1} "
-                          "WHERE job = :j AND instance <> {1} RETURNING revision",
-                          next, backend.instance()));
+              "UPDATE revisions SET revision = revision + 1 WHERE job = :j RETURNING revision");
   query.Use(job).Into(revision);
-  return query.Next();
+  if (!query.Next()) return std::nullopt;
+  return revision;
 }
 
 // Whether a text of the fact, of those that come from outside, has a character of code 0.
@@ -517,16 +429,13 @@ Error DamageOf(const std::string& name, const std::string& job, std::string_view
                                 name, job, table)};
 }
 
-// The record, without its long texts unless they are wanted. Throws OddCell, as the next functions
-// do.
-void ReadRecord(soci::session& sql, bool has_profile, StoredJob* stored) {
-  std::string names = NamesOf(All(kJobColumns));
-  if (!has_profile) names = Without(Without(std::move(names), "profile"), "next_profile");
+// Throws OddCell, as the next function does.
+void ReadRecord(soci::session& sql, StoredJob* stored) {
   Cells<JobRecord> cells{All(kJobColumns)};
   Big last_straggler = 0;
   std::string labels;
-  Query query(sql, fmt::format("SELECT {}, last_straggler, {} FROM jobs WHERE id = :i", names,
-                               LabelsOf("jobs.id")));
+  Query query(sql, fmt::format("SELECT {}, last_straggler, {} FROM jobs WHERE id = :i",
+                               NamesOf(All(kJobColumns)), LabelsOf("jobs.id")));
   const std::string id = stored->job.id;
   query.Use(id);
   cells.Into(&query);
@@ -540,81 +449,26 @@ void ReadRecord(soci::session& sql, bool has_profile, StoredJob* stored) {
   stored->last_straggler = last_straggler;
 }
 
-// Summed over the servers that are (=) or are not (<>) this one.
-std::vector<IterationSummary> ReadIterations(soci::session& sql, const std::string& job,
-                                             const std::string& server_id,
-                                             std::string_view comparison) {
-  std::vector<IterationSummary> summaries;
-  IterationSummary summary;
-  Cells<IterationSummary> cells{All(kIterationColumns)};
-  Query query(sql, fmt::format("SELECT {} FROM iterations WHERE job = :j AND server {} :s GROUP BY "
-                               "plan_version ORDER BY plan_version",
-                               MergedNames(All(kIterationColumns)), comparison));
-  query.Use(job).Use(server_id);
-  cells.Into(&query);
-  while (query.Next()) {
-    cells.Complete(&summary, "iterations");
-    summaries.push_back(summary);
-  }
-  return summaries;
-}
-
-// Of each resolution the last row that this process wrote.
-std::vector<HistoryRow> ReadLastHistory(soci::session& sql, const std::string& server_id,
-                                        const std::string& job) {
-  std::vector<HistoryRow> rows;
-  HistoryRow row;
-  Cells<HistoryRow> cells{All(kHistoryColumns)};
-  Query query(sql,
-              fmt::format("SELECT {} FROM history h WHERE job = :j AND server = :s AND start_at = "
-                          "(SELECT MAX(start_at) FROM history WHERE job = h.job AND server = "
-                          "h.server AND resolution = h.resolution)",
-                          NamesOf(All(kHistoryColumns))));
-  query.Use(job).Use(server_id);
-  cells.Into(&query);
-  while (query.Next()) {
-    cells.Complete(&row, "history");
-    rows.push_back(row);
-  }
-  return rows;
-}
-
-void ReadParts(soci::session& sql, const std::string& server_id, Parts parts, StoredJob* stored) {
+void ReadAll(soci::session& sql, StoredJob* stored) {
   const std::string id = stored->job.id;
-  if (Has(parts, Parts::kPhase)) {
-    ReadRecord(sql, Has(parts, Parts::kProfile), stored);
-    auto versions =
-        SelectOf(sql, "versions", All(kVersionColumns), id, "ORDER BY version DESC LIMIT 1");
-    if (!versions.empty()) stored->version = std::move(versions.front());
-    stored->stragglers = SelectOf(sql, "stragglers", All(kStragglerColumns), id, "ORDER BY id");
+  ReadRecord(sql, stored);
+  auto versions =
+      SelectOf(sql, "versions", All(kVersionColumns), id, "ORDER BY version DESC LIMIT 1");
+  if (!versions.empty()) stored->version = std::move(versions.front());
+  stored->stragglers = SelectOf(sql, "stragglers", All(kStragglerColumns), id, "ORDER BY id");
+  stored->ranks = SelectOf(sql, "ranks", All(kRankColumns), id, "ORDER BY rank");
+  stored->measurements =
+      SelectOf(sql, "measurements", All(kMeasurementColumns), id, "ORDER BY number");
+  auto curves = SelectOf(sql, "curves", All(kCurveColumns), id, "");
+  if (!curves.empty()) {
+    stored->curve = std::move(curves.front());
+    stored->curve->plans = SelectOf(sql, "plans", All(kPlanColumns), id, "ORDER BY id");
   }
-  if (Has(parts, Parts::kRanks)) {
-    stored->ranks = SelectOf(sql, "ranks", All(kRankColumns), id, "ORDER BY rank");
-  }
-  if (Has(parts, Parts::kMeasurements)) {
-    stored->measurements =
-        SelectOf(sql, "measurements", All(kMeasurementColumns), id, "ORDER BY number");
-  }
-  if (Has(parts, Parts::kCurve)) {
-    auto curves = SelectOf(sql, "curves", All(kCurveColumns), id, "");
-    if (!curves.empty()) {
-      stored->curve = std::move(curves.front());
-      stored->curve->plans = SelectOf(sql, "plans", All(kPlanColumns), id, "ORDER BY id");
-    }
-  }
-  if (Has(parts, Parts::kIterations)) {
-    stored->iterations_here = ReadIterations(sql, id, server_id, "=");
-    stored->iterations_elsewhere = ReadIterations(sql, id, server_id, "<>");
-  }
-  if (Has(parts, Parts::kHistory)) stored->history_here = ReadLastHistory(sql, server_id, id);
-}
-
-// Of all servers. Where each heard of some ranks only, all heard of the same iterations: these are
-// as long as at the server with the slowest rank, `longest`. Where one followed another, they heard
-// of different ones: then each counts once.
-double MeanSeconds(const IterationTimes& times, double longest, int ranks) {
-  if (times.reports == 0) return 0;
-  return std::min(longest, times.seconds * ranks / static_cast<double>(times.reports));
+  stored->iterations =
+      SelectOf(sql, "iterations", All(kIterationColumns), id, "ORDER BY plan_version");
+  stored->history = SelectOf(sql, "history", All(kHistoryColumns), id,
+                             "AND start_at = (SELECT MAX(start_at) FROM history h WHERE h.job = "
+                             "history.job AND h.resolution = history.resolution)");
 }
 
 }  // namespace
@@ -633,9 +487,9 @@ const std::string& JobOf(const Fact& fact) {
 
 bool IsRow(const Fact& fact) { return Is<RankRecord>(fact) || Is<Measurements>(fact); }
 
-bool IsUnmarked(const Fact& fact) {
-  return Is<IterationSummary>(fact) || Is<HistoryRow>(fact) || Is<WorkWanted>(fact) ||
-         Is<JobRecord>(fact);
+bool IsChange(const Fact& fact) {
+  return !IsRow(fact) && !Is<IterationSummary>(fact) && !Is<HistoryRow>(fact) &&
+         !Is<JobRecord>(fact);
 }
 
 Result<void> CheckRequest(const Backend& backend, const Request& request) {
@@ -646,11 +500,8 @@ Result<void> CheckRequest(const Backend& backend, const Request& request) {
                    [&](const Fact& fact) { return JobOf(fact) == job; })) {
     return InvalidInput("a request with facts about more than one job");
   }
-  if (request.expected_revision && Is<JobRecord>(facts.front())) {
-    return InvalidInput("a job that begins has no revision to expect");
-  }
   // SOCI would cut the text there without a word.
-  if (backend.is_shared() && std::any_of(facts.begin(), facts.end(), [](const Fact& fact) {
+  if (backend.is_remote() && std::any_of(facts.begin(), facts.end(), [](const Fact& fact) {
         return std::visit(NulFinder(), fact);
       })) {
     return InvalidInput(
@@ -661,126 +512,77 @@ Result<void> CheckRequest(const Backend& backend, const Request& request) {
   return {};
 }
 
-Result<JobMarks> WriteRequests(soci::session& sql, const Backend& backend,
-                               std::string_view server_id, std::span<const Request* const> requests,
-                               std::set<const Request*>* late) {
-  const FactWriter writer(sql, backend, server_id);
-  const std::vector<Fact>& first = requests.front()->facts;
-  const std::string& job = JobOf(first.front());
-  const std::optional<std::int64_t> expected = requests.front()->expected_revision;
-  // Only then there are marks.
-  const bool is_new = Is<JobRecord>(first.front());
-  if (is_new) std::visit(writer, first.front());
-  const Step step = StepOf(requests);
-  std::optional<JobMarks> marks = BumpMarks(sql, backend, job, step, expected);
-  if (!marks && BeginHistory(sql, backend, job)) {
-    // A decision on a revision of another history is made again.
-    if (expected) return Conflict(backend.name(), job, true);
-    marks = BumpMarks(sql, backend, job, step, {});
+Revision WriteRequests(soci::session& sql, const std::string& name,
+                       std::span<const Request* const> requests) {
+  const FactWriter writer(sql);
+  const Fact& first = requests.front()->facts.front();
+  const std::string& job = JobOf(first);
+  bool is_change = false;
+  for (const Request* const request : requests) {
+    is_change |= std::any_of(request->facts.begin(), request->facts.end(), IsChange);
   }
-  if (!marks) {
+  std::optional<std::int64_t> revision = 0;
+  if (Is<JobRecord>(first)) {
+    std::visit(writer, first);
+    revision = 1;
+  }
+  if (is_change) revision = RaiseRevision(sql, job);
+  if (!is_change && !Is<JobRecord>(first) && !IsThere(sql, job)) revision.reset();
+  if (!revision) {
     // One that is not there is as gone as it should be.
-    if (Is<JobGone>(first.back()) && !expected) return JobMarks{.id = job};
-    return Conflict(backend.name(), job, expected.has_value());
+    if (Is<JobGone>(first)) return 0;
+    return MakeError(ErrorCode::kConflict, fmt::format("{}: there is no job {}", name, job));
   }
   std::vector<const RankRecord*> ranks;
-  std::vector<const Request*> in_time;
   for (const Request* const request : requests) {
-    // The job's row is locked now, so no other server can write anything newer before this
-    // transaction ends, even if this process is stopped here for a while.
-    if (!request->IsInTime()) {
-      if (is_new) writer(JobGone{job});
-      late->insert(request);
-      continue;
-    }
-    in_time.push_back(request);
     for (const Fact& fact : request->facts) {
-      if (is_new && &fact == &first.front()) continue;
       if (const auto* const rank = std::get_if<RankRecord>(&fact)) {
         ranks.push_back(rank);
-        continue;
+      } else if (!Is<JobRecord>(fact)) {
+        std::visit(writer, fact);
       }
-      std::visit(writer, fact);
-      if (Is<CurveRecord>(fact)) marks->curve = marks->revision;
-      if (Is<JobGone>(fact)) marks = JobMarks{.id = job};
     }
   }
   FactWriter::WriteRanks(sql, ranks);
-  // The marks went on for the late ones, too, which changed nothing. No server has seen that yet.
-  const Step taken = StepOf(in_time);
-  if (taken.revision < step.revision || taken.rows < step.rows) {
-    marks =
-        BumpMarks(sql, backend, job,
-                  {.revision = taken.revision - step.revision, .rows = taken.rows - step.rows}, {});
-  }
-  return marks.value_or(JobMarks{.id = job});
+  return *revision;
 }
 
 Result<std::optional<StoredJob>> ReadJob(soci::session& sql, const std::string& name,
-                                         const std::string& server_id, const std::string& id,
-                                         Parts parts) {
-  std::vector<JobMarks> marks = ReadMarks(sql, {id});
-  if (marks.empty()) return std::nullopt;
+                                         const std::string& id) {
   StoredJob stored;
   stored.job.id = id;
-  stored.marks = std::move(marks.front());
+  Big revision = 0;
+  sql << "SELECT revision FROM revisions WHERE job = :j", use(id), soci::into(revision);
+  if (!sql.got_data()) return std::nullopt;
+  stored.revision = revision;
   try {
-    ReadParts(sql, server_id, parts, &stored);
+    ReadAll(sql, &stored);
   } catch (const OddCell& odd) {
     return tl::unexpected(DamageOf(name, id, odd.table));
   }
   return stored;
 }
 
-std::vector<JobHead> ReadHeads(soci::session& sql, const std::string& name,
-                               std::vector<Error>* damaged) {
+std::vector<JobHead> ReadHeads(soci::session& sql) {
   std::vector<JobHead> heads;
   Cells<JobHead> cells{All(kHeadColumns)};
   std::string labels;
   // CROSS: SQLite begins with the jobs then, whose index has them in order.
-  Query query(sql, fmt::format("SELECT {}, {} FROM jobs j CROSS JOIN marks m WHERE m.job = j.id "
-                               "ORDER BY j.created_at, j.id",
+  Query query(sql, fmt::format("SELECT {}, {} FROM jobs j CROSS JOIN revisions r WHERE r.job = "
+                               "j.id ORDER BY j.created_at, j.id",
                                NamesOf(All(kHeadColumns)), LabelsOf("j.id")));
   cells.Into(&query);
   query.Into(labels);
   while (query.Next()) {
-    JobHead head;
+    JobHead& head = heads.emplace_back();
     try {
       cells.Complete(&head, "jobs");
       if (!ReadCell(labels, &head.labels)) throw OddCell{"labels"};
-      heads.push_back(std::move(head));
-    } catch (const OddCell& odd) {
-      damaged->push_back(DamageOf(name, head.id, odd.table));
+    } catch (const OddCell&) {
+      head.state = JobState::kRegistering;  // Its id and key are read: whoever loads it is told.
     }
   }
   return heads;
-}
-
-std::vector<JobMarks> ReadMarks(soci::session& sql, const std::vector<std::string>& ids) {
-  std::vector<JobMarks> all;
-  JobMarks marks;
-  Cells<JobMarks> cells{All(kMarkColumns)};
-  std::string text = fmt::format("SELECT {} FROM jobs j CROSS JOIN marks m WHERE m.job = j.id",
-                                 NamesOf(All(kMarkColumns)));
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    text += fmt::format("{}:i{}", i == 0 ? " AND j.id IN (" : ", ", i);
-  }
-  text += ids.empty() ? "" : ")";
-  Query query(sql, text + " ORDER BY j.created_at, j.id");
-  for (const std::string& id : ids) query.Use(id);
-  cells.Into(&query);
-  while (query.Next()) {
-    cells.Complete(&marks, "marks");
-    all.push_back(marks);
-  }
-  return all;
-}
-
-std::optional<std::string> ReadIdOfKey(soci::session& sql, const std::string& client_key) {
-  std::string id;
-  sql << "SELECT id FROM jobs WHERE client_key = :k", use(client_key), soci::into(id);
-  if (!sql.got_data()) return std::nullopt;
-  return id;
 }
 
 std::vector<ProfileRecord> ReadProfiles(soci::session& sql, const ProfileQuery& wanted) {
@@ -816,26 +618,17 @@ std::vector<NamedHistoryRow> ReadHistory(soci::session& sql, const HistoryQuery&
   const int resolution = static_cast<int>(wanted.resolution);
   const Big since = wanted.since;
   const Big until = wanted.until;
-  double longest = 0;
-  double longest_measured = 0;
   Cells<HistoryRow> cells{All(kHistoryColumns)};
-  Query query(
-      sql, fmt::format("SELECT MAX(name), MAX(owner), {}, "
-                       "COALESCE(MAX(iteration_time / NULLIF(iterations, 0)), 0), "
-                       "COALESCE(MAX(measured_time / NULLIF(measured_iterations, 0)), 0), {} "
-                       "FROM history WHERE resolution = :r AND start_at >= :s AND start_at < :u{} "
-                       "GROUP BY job, resolution, start_at ORDER BY job, start_at LIMIT {}",
-                       LabelsOf("history.job"), MergedNames(All(kHistoryColumns)),
-                       wanted.job.empty() ? "" : " AND job = :j", wanted.most + 1));
+  Query query(sql, fmt::format("SELECT name, owner, {}, {} FROM history WHERE resolution = :r AND "
+                               "start_at >= :s AND start_at < :u{} ORDER BY job, start_at LIMIT {}",
+                               LabelsOf("history.job"), NamesOf(All(kHistoryColumns)),
+                               wanted.job.empty() ? "" : " AND job = :j", wanted.most + 1));
   query.Use(resolution).Use(since).Use(until);
   if (!wanted.job.empty()) query.Use(wanted.job);
-  query.Into(named.name).Into(named.owner).Into(labels).Into(longest).Into(longest_measured);
+  query.Into(named.name).Into(named.owner).Into(labels);
   cells.Into(&query);
   while (query.Next()) {
     cells.Complete(&named.row, "history");
-    named.iteration_seconds = MeanSeconds(named.row.times, longest, named.row.ranks);
-    named.measured_iteration_seconds =
-        MeanSeconds(named.row.measured_times, longest_measured, named.row.ranks);
     // Labels that cannot be read are as good as none: an account lacks no job.
     if (!ReadCell(labels, &named.labels)) named.labels.clear();
     rows.push_back(named);
@@ -851,9 +644,9 @@ std::int64_t DeleteHistory(soci::session& sql, Resolution resolution, std::int64
   Big deleted = 0;
   Big one = 0;
   Query query(sql,
-              "DELETE FROM history WHERE (job, server, resolution, start_at) IN (SELECT job, "
-              "server, resolution, start_at FROM history WHERE resolution = :r AND start_at < :b "
-              "ORDER BY start_at LIMIT :l) RETURNING 1");
+              "DELETE FROM history WHERE (job, resolution, start_at) IN (SELECT job, resolution, "
+              "start_at FROM history WHERE resolution = :r AND start_at < :b ORDER BY start_at "
+              "LIMIT :l) RETURNING 1");
   query.Use(number).Use(before).Use(limit).Into(one);
   while (query.Next()) ++deleted;
   return deleted;

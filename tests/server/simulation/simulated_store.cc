@@ -18,27 +18,18 @@ namespace perseus::server {
 namespace {
 
 using store::Fact;
-using store::Parts;
 
 bool CountsAsRevision(const Fact& fact) {
   return !std::holds_alternative<store::RankRecord>(fact) &&
          !std::holds_alternative<store::Measurements>(fact) &&
-         !std::holds_alternative<store::WorkWanted>(fact) &&
-         !std::holds_alternative<store::ProfileRecord>(fact) &&
-         !std::holds_alternative<store::ProfileConditions>(fact) &&
          !std::holds_alternative<store::IterationSummary>(fact) &&
          !std::holds_alternative<store::HistoryRow>(fact);
-}
-
-bool CountsAsRow(const Fact& fact) {
-  return std::holds_alternative<store::RankRecord>(fact) ||
-         std::holds_alternative<store::Measurements>(fact);
 }
 
 // What the real tables do with a fact, said once more and apart from Apply().
 class RowWriter {
  public:
-  RowWriter(int writer, SimulatedRows* rows) : writer_(writer), rows_(*rows), stored_(rows->job) {}
+  explicit RowWriter(SimulatedRows* rows) : rows_(*rows), stored_(rows->job) {}
 
   bool operator()(const store::JobRecord& job) const {
     stored_.job = job;
@@ -118,11 +109,11 @@ class RowWriter {
     return true;
   }
   bool operator()(const store::IterationSummary& sum) const {
-    rows_.iterations[{writer_, sum.plan_version}] = sum;
+    rows_.iterations[sum.plan_version] = sum;
     return true;
   }
   bool operator()(const store::HistoryRow& row) const {
-    rows_.history[{writer_, row.resolution, row.start}] = row;
+    rows_.history[{row.resolution, row.start}] = row;
     return true;
   }
   bool operator()(const store::JobGone& /*gone*/) const {
@@ -135,65 +126,30 @@ class RowWriter {
   }
 
  private:
-  const int writer_;
   SimulatedRows& rows_;
   store::StoredJob& stored_;
 };
 
 }  // namespace
 
-bool SimulatedRows::Commit(int writer, const std::vector<Fact>& facts,
-                           std::optional<std::int64_t> expected_revision) {
+bool SimulatedRows::Commit(const std::vector<Fact>& facts) {
   const bool begins = std::holds_alternative<store::JobRecord>(facts.front());
   if (is_there == begins) return false;
-  const bool raises = std::any_of(facts.begin(), facts.end(), CountsAsRevision) ||
-                      std::any_of(facts.begin(), facts.end(), CountsAsRow);
-  if (begins) raised_by = instance;
-  if (raises && std::exchange(raised_by, instance) != instance) {
-    job.marks.revision = job.marks.rows = std::int64_t{instance} << store::kHistoryBits;
-    if (expected_revision) return false;
-  }
-  if (expected_revision && *expected_revision != job.marks.revision) return false;
   SimulatedRows next = *this;
   next.is_there = true;
   for (const Fact& fact : facts) {
-    if (!std::visit(RowWriter(writer, &next), fact)) return false;
+    if (!std::visit(RowWriter(&next), fact)) return false;
   }
-  store::JobMarks& marks = next.job.marks;
-  marks.id = next.job.job.id;
-  if (begins) {
-    marks.revision = marks.rows = 1;
-  } else {
-    marks.revision += std::any_of(facts.begin(), facts.end(), CountsAsRevision) ? 1 : 0;
-    marks.rows += std::any_of(facts.begin(), facts.end(), CountsAsRow) ? 1 : 0;
-  }
-  if (std::any_of(facts.begin(), facts.end(), [](const Fact& fact) {
-        return std::holds_alternative<store::CurveRecord>(fact);
-      })) {
-    marks.curve = marks.revision;
-  }
+  next.job.revision += std::any_of(facts.begin(), facts.end(), CountsAsRevision) ? 1 : 0;
   *this = std::move(next);
   return true;
 }
 
-StoredSums SimulatedRows::SumsFor(int writer) const {
+StoredSums SimulatedRows::Sums() const {
   StoredSums stored;
-  std::map<std::int64_t, store::IterationSummary> sums;
-  for (const auto& [key, sum] : iterations) {
-    if (key.first == writer) {
-      stored.own.push_back(sum);
-      continue;
-    }
-    store::IterationSummary& all = sums[key.second];
-    all.plan_version = key.second;
-    all.reports += sum.reports;
-    all.total_seconds += sum.total_seconds;
-  }
-  for (const auto& [version, sum] : sums) stored.elsewhere.push_back(sum);
+  for (const auto& [version, sum] : iterations) stored.iterations.push_back(sum);
   std::map<store::Resolution, store::HistoryRow> last;
-  for (const auto& [key, row] : history) {
-    if (std::get<0>(key) == writer) last[row.resolution] = row;
-  }
+  for (const auto& [key, row] : history) last[row.resolution] = row;
   for (const auto& [resolution, row] : last) stored.history.push_back(row);
   return stored;
 }
@@ -259,23 +215,6 @@ JobLife PlanMaker::LifeOf(const SimulatedRows& rows) {
     stored.curve = *rows.curve;
   }
   return Replay(stored, built);
-}
-
-Reading SimulatedGate::Find(const SimulatedRows& rows, const Known& known, Parts parts) const {
-  Reading reading;
-  reading.known = known;
-  reading.parts = parts;
-  reading.is_gone = !rows.is_there;
-  if (reading.is_gone) return reading;
-  reading.stored = rows.job;
-  if (Has(reading.parts, Parts::kCurve) && rows.curve != nullptr) {
-    reading.has_new_job = HasNewJob(rows.job, known);
-    reading.stored.curve = *rows.curve;
-    reading.built.job =
-        reading.has_new_job ? maker_->JobOf(rows.job.job.profile_csv) : known.built.job;
-    reading.built.curve = maker_->CurveOf(reading.built.job, *rows.curve);
-  }
-  return reading;
 }
 
 }  // namespace perseus::server

@@ -19,7 +19,7 @@
 #include "server/runtime/job_store.h"
 #include "server/store/facts.h"
 
-// One job's rows as a database would hold them, and what servers have asked of it and not heard
+// One job's rows as a database would hold them, and what a server has asked of it and not heard
 // of yet. Nothing happens by itself: the simulation decides when, and what fails.
 namespace perseus::server {
 
@@ -28,18 +28,14 @@ struct SimulatedRows {
   store::StoredJob job;  // Without its curve, which is long: all copies share it.
   std::shared_ptr<const store::CurveRecord> curve;
   bool is_there = false;
-  int instance = 0;   // Of the database that has them.
-  int raised_by = 0;  // The instance that last raised the marks.
-  // By who wrote them, and by version. Whoever starts anew is another writer.
-  std::map<std::pair<int, std::int64_t>, store::IterationSummary> iterations;
-  // By who wrote them, and by span.
-  std::map<std::tuple<int, store::Resolution, std::int64_t>, store::HistoryRow> history;
+  int epoch = 0;                                               // Of the active server.
+  std::map<std::int64_t, store::IterationSummary> iterations;  // By version.
+  // By span.
+  std::map<std::pair<store::Resolution, std::int64_t>, store::HistoryRow> history;
 
   // Writes all of `facts` or none: false where the tables refuse them.
-  bool Commit(int writer, const std::vector<store::Fact>& facts,
-              std::optional<std::int64_t> expected_revision);
-  // The sums of this writer, and those over all others.
-  StoredSums SumsFor(int writer) const;
+  bool Commit(const std::vector<store::Fact>& facts);
+  StoredSums Sums() const;
 };
 
 // Makes plans and builds jobs and curves, each once for all runs: they cost milliseconds.
@@ -72,52 +68,25 @@ class SimulatedGate : public JobStore {
  public:
   struct Write {
     std::vector<store::Fact> facts;
-    std::optional<std::int64_t> expected_revision;
     std::function<bool()> is_wanted;
     Written written;
     bool was_wanted = true;  // When the server asked for it.
   };
 
-  // A reading looks at the marks first, and then reads what has changed: in between, another
-  // server's commit may change it again.
-  struct PendingRead {
-    Known known;
-    Read read;
-    std::optional<store::Parts> parts;  // None: the marks were not looked at yet.
-  };
-
-  SimulatedGate(PlanMaker* maker, bool is_shared) : is_shared_(is_shared), maker_(maker) {}
-
-  bool is_shared() const override { return is_shared_; }
-  void Add(std::vector<store::Fact> facts, std::optional<std::int64_t> expected_revision,
-           std::function<bool()> is_wanted, Written written) override {
+  void Add(std::vector<store::Fact> facts, std::function<bool()> is_wanted,
+           Written written) override {
     const bool was_wanted = !is_wanted || is_wanted();
-    writes.push_back({std::move(facts), expected_revision, std::move(is_wanted), std::move(written),
-                      was_wanted});
+    writes.push_back({std::move(facts), std::move(is_wanted), std::move(written), was_wanted});
   }
-  void ReadJob(const std::string& /*id*/, Known known, Read read) override {
-    reads.push_back({std::move(known), std::move(read), std::nullopt});
-  }
+  void GiveUp(const std::string& /*why*/) override { has_given_up = true; }
   void FindProfile(const std::string& /*layout*/, const store::JobRecord& /*record*/,
                    ProfileFound found) override {
     answers.emplace_back([found = std::move(found)] { found(std::nullopt); });
   }
-  void ReadIterations(const std::string& /*id*/, IterationsRead read) override {
-    sums.push_back(std::move(read));
-  }
 
-  // What a reading of these parts of the rows finds, as they are.
-  Reading Find(const SimulatedRows& rows, const Known& known, store::Parts parts) const;
-
-  std::deque<Write> writes;                     // Not committed yet.
-  std::deque<std::function<void()>> answers;    // Of commits, in their order.
-  std::vector<PendingRead> reads;               // Not done yet.
-  std::deque<IterationsRead> sums;              // Likewise.
-  std::vector<std::function<void()>> readings;  // Done, and not told of; in any order.
-
- private:
-  const bool is_shared_;
-  PlanMaker* const maker_;
+  std::deque<Write> writes;                   // Not committed yet.
+  std::deque<std::function<void()>> answers;  // Of commits, in their order.
+  bool has_given_up = false;
 };
 
 }  // namespace perseus::server

@@ -23,8 +23,8 @@ std::string TextOf(const store::PlanVersion& version) {
 World::World(PlanMaker* maker, std::uint64_t seed)
     : maker_(maker),
       random_(seed),
-      is_shared_(!Chance(15)),
-      loses_commits_(is_shared_ && Chance(15)),
+      is_remote_(!Chance(15)),
+      loses_commits_(is_remote_ && Chance(15)),
       measures_often_(Chance(15)) {
   store::JobRecord record = maker->record();
   if (Chance(30)) {  // The ranks measure.
@@ -33,32 +33,39 @@ World::World(PlanMaker* maker, std::uint64_t seed)
     record.settings_json = MakeJobSpec(kUnmeasured, "")->settings_json;
   }
   record.created_at_seconds = day_seconds_;
-  synced_.Commit(last_writer_, {record}, std::nullopt);
+  synced_.Commit({record});
   standby_ = synced_;
   for (int rank = 0; rank < 4; ++rank) {
     ranks_.push_back({.record = SmallRank(rank), .poll = nullptr});
     ranks_.back().record.job = record.id;
   }
-  for (int number = 0; number < (is_shared_ ? 2 : 1); ++number) {
-    servers_.push_back(std::make_unique<Server>(maker, is_shared_));
+  for (int number = 0; number < 2; ++number) {
+    servers_.push_back(std::make_unique<Server>());
     servers_.back()->number = number;
-    StartServer(servers_.back().get());
   }
+  StartServer(servers_.front().get());
 }
 
 World::~World() = default;
 
-World::Server& World::AnyServer() { return *servers_[Below(servers_.size())]; }
+World::Server* World::ActiveServer() const {
+  for (const std::unique_ptr<Server>& server : servers_) {
+    if (server->is_up && server->epoch == synced_.epoch) return server.get();
+  }
+  return nullptr;
+}
 
 void World::Break(const std::string& rule) {
   if (broken_.empty()) broken_ = rule + (losses_ > 0 ? " (after the store lost commits)" : "");
 }
 
+// It takes the store.
 void World::StartServer(Server* server) {
-  server->writer = ++last_writer_;
+  server->epoch = ++synced_.epoch;
   server->is_up = true;
-  server->is_stopped = false;
-  server->marks = {};
+  server->is_asleep = false;
+  server->revision = 0;
+  server->sums = synced_.iterations;
   server->context = std::make_unique<JobContext>(JobContext{
       .store = server->gate,
       .events = server->events,
@@ -68,16 +75,23 @@ void World::StartServer(Server* server) {
                           .seconds = steady_seconds_};
           },
       .has_given_plan = [](const Shape&) { return false; },
-      .wake_worker = [] {},
-      .refresh_soon = [server](const std::string&) { server->is_asked_to_refresh = true; },
+      .want_work = [](const std::string&, Work) {},
+      .history_seconds = history_seconds_,
       .on_problem = [this](const std::string& sentence) { Break("an exception: " + sentence); }});
   LoadJob(server, /*ask_for_work=*/true);
 }
 
+// Of a server that is dead, or that sleeps for longer than its lease. That one wakes some time.
+void World::TakeOver(Server* server) {
+  const Server* const active = ActiveServer();
+  if (server->is_up || (active != nullptr && !(is_remote_ && active->is_asleep))) return;
+  StartServer(server);
+}
+
 void World::LoadJob(Server* server, bool ask_for_work) {
   if (!synced_.is_there) return;
-  server->job = std::make_shared<ManagedJob>(server->context.get(), maker_->LifeOf(synced_),
-                                             synced_.SumsFor(server->writer));
+  server->job =
+      std::make_shared<ManagedJob>(server->context.get(), maker_->LifeOf(synced_), synced_.Sums());
   server->job->Resume(ask_for_work);
 }
 
@@ -92,14 +106,12 @@ void World::RestAndLoad(Server* server) {
 // What it had not committed, and whom it had not answered, is lost.
 void World::CrashServer(Server* server) {
   server->is_up = false;
-  server->gate.writes.clear();
-  server->gate.answers.clear();
-  server->gate.reads.clear();
-  server->gate.sums.clear();
-  server->gate.readings.clear();
+  server->is_asleep = false;
   server->step.reset();
   server->job.reset();
-  server->is_asked_to_refresh = false;
+  server->gate.writes.clear();
+  server->gate.answers.clear();
+  server->gate.has_given_up = false;
 }
 
 // A commit takes what is waiting, and may fail in each way that a real one does.
@@ -114,9 +126,14 @@ bool World::CommitSome(Server* server, bool may_fail) {
         [write, code, sentence] { write.written(MakeError(code, sentence)); });
     return true;
   };
+  // The check of each transaction: a server that slept writes nothing over its successor.
+  if (gate.has_given_up || server->epoch != synced_.epoch) {
+    gate.has_given_up = true;
+    return refuse(ErrorCode::kIo, "this server is not active any more");
+  }
   const bool is_refused = may_fail && Chance(4);  // A full disk, a database that is away.
-  // The connection ended within the commit.
-  const bool is_unknown = is_shared_ && may_fail && Chance(4);
+  // The connection ended within the commit: what the store holds is not known any more.
+  const bool is_unknown = is_remote_ && may_fail && Chance(2);
   if (is_refused) return refuse(ErrorCode::kIo, "the disk is full");
   if (write.is_wanted && !write.is_wanted()) {
     return refuse(store::kTooLate, "nobody waits for it any more");
@@ -126,41 +143,15 @@ bool World::CommitSome(Server* server, bool may_fail) {
     CrashServer(server);
     return true;
   }
-  if (!synced_.Commit(server->writer, write.facts, write.expected_revision)) {
+  gate.has_given_up = is_unknown;
+  if (!synced_.Commit(write.facts)) {
     return refuse(is_unknown ? ErrorCode::kIo : ErrorCode::kConflict, "the tables refuse it");
   }
-  const store::JobMarks marks = synced_.job.marks;
-  for (const store::Fact& fact : write.facts) log_.push_back({fact, marks.revision});
+  const std::int64_t revision = synced_.job.revision;
+  for (const store::Fact& fact : write.facts) log_.push_back({fact, revision});
   if (loses_commits_ && Chance(60)) standby_ = synced_;
   if (is_unknown) return refuse(ErrorCode::kIo, "it is not known whether it was written");
-  gate.answers.emplace_back([write, marks] { write.written(marks); });
-  return true;
-}
-
-// A reading looks at the marks first, and then at what has changed.
-bool World::ReadSome(Server* server, bool may_fail) {
-  SimulatedGate& gate = server->gate;
-  if (gate.reads.empty()) {
-    if (gate.sums.empty()) return false;
-    gate.readings.emplace_back([read = std::move(gate.sums.front()),
-                                sums = synced_.SumsFor(server->writer).elsewhere] { read(sums); });
-    gate.sums.pop_front();
-    return true;
-  }
-  SimulatedGate::PendingRead pending = std::move(gate.reads.back());
-  gate.reads.pop_back();
-  if (may_fail && Chance(5)) {
-    gate.readings.emplace_back([read = std::move(pending.read)] {
-      read(MakeError(ErrorCode::kIo, "the database is away"));
-    });
-  } else if (!pending.parts) {
-    pending.parts = PartsToRead(synced_.job.marks, pending.known);
-    gate.reads.insert(gate.reads.begin(), std::move(pending));
-  } else {
-    gate.readings.emplace_back(
-        [read = std::move(pending.read),
-         reading = gate.Find(synced_, pending.known, *pending.parts)] { read(reading); });
-  }
+  gate.answers.emplace_back([write, revision] { write.written(revision); });
   return true;
 }
 
@@ -171,7 +162,7 @@ bool World::PlanSome(Server* server, bool may_fail) {
     return server->step.has_value();
   }
   const PlanningStep step = *std::exchange(server->step, std::nullopt);
-  if (may_fail && Chance(3)) return true;  // Its lease ran out.
+  if (may_fail && Chance(3)) return true;  // It threw.
   if (!may_fail || !Chance(2)) {
     server->job->Do(maker_->Make(step, synced_.job.job), {}, none);
   } else if (!server->job->GiveUpBetterPlans(step)) {
@@ -189,60 +180,43 @@ bool World::TellAnswer(Server* server) {
   return true;
 }
 
-bool World::TellReading(Server* server) {
-  auto& readings = server->gate.readings;
-  if (readings.empty()) return false;
-  const std::size_t which = Below(readings.size());
-  const auto reading = std::move(readings[which]);
-  readings.erase(readings.begin() + static_cast<std::ptrdiff_t>(which));
-  reading();
-  return true;
-}
-
 bool World::StepServer(Server* server, bool may_fail) {
+  const bool is_over = server->gate.has_given_up || server->epoch != synced_.epoch;
+  if (is_over && Chance(20)) {
+    CrashServer(server);
+    return true;
+  }
   if (server->job == nullptr) return false;
-  switch (Below(7)) {
+  switch (Below(5)) {
     case 0:
       return CommitSome(server, may_fail);
     case 1:
-      return TellAnswer(server);
     case 2:
-      return ReadSome(server, may_fail);
+      return TellAnswer(server);
     case 3:
-      return TellReading(server);
-    case 4:
       server->job->Tick();
       if (may_fail) RestAndLoad(server);
       return false;
-    case 5: {
-      const bool is_asked = std::exchange(server->is_asked_to_refresh, false);
-      if (!is_asked && !(may_fail && Chance(10))) return false;
-      server->job->RefreshAll([](const Result<void>&) {});
-      return true;
-    }
     default:
       return PlanSome(server, may_fail);
   }
 }
 
-// A standby takes over, which lacks the last commits. All connections end.
+// A replica of the database takes over, which lacks the last commits. All connections end; what was
+// answered still arrives.
 void World::LoseCommits() {
   if (!synced_.is_there) return;
-  for (const std::unique_ptr<Server>& server : servers_) EndConnections(server.get());
+  for (const std::unique_ptr<Server>& server : servers_) {
+    for (auto& write : std::exchange(server->gate.writes, {})) {
+      server->gate.answers.emplace_back(
+          [write] { write.written(MakeError(ErrorCode::kIo, "the connection ended")); });
+    }
+  }
+  const int epoch = synced_.epoch;
   synced_ = standby_;
-  synced_.instance = ++losses_;
-}
-
-// What was answered still arrives; what was not is not known.
-void World::EndConnections(Server* server) {
-  SimulatedGate& gate = server->gate;
-  const tl::unexpected<Error> ended = MakeError(ErrorCode::kIo, "the connection ended");
-  for (auto& write : std::exchange(gate.writes, {})) {
-    gate.answers.emplace_back([write, ended] { write.written(ended); });
-  }
-  for (auto& pending : std::exchange(gate.reads, {})) {
-    gate.readings.emplace_back([pending, ended] { pending.read(ended); });
-  }
+  synced_.epoch = epoch + 1;  // No server has this database.
+  ++losses_;
+  history_seconds_ = std::max(history_seconds_ + 1, static_cast<std::int64_t>(day_seconds_) + 1);
 }
 
 void World::StepTime() {
@@ -257,24 +231,22 @@ void World::StepTime() {
 void World::CheckProfile(const Server& server) {
   const JobLife life = server.job->Life();
   const Curve* const curve = life.phase.built.curve.get();
-  if (curve == nullptr || life.marks.curve != synced_.job.marks.curve) return;
+  if (curve == nullptr || life.revision != synced_.job.revision) return;
   if (&curve->job() == maker_->JobOf(synced_.job.job.profile_csv).get()) return;
   Break(fmt::format("server {} has plans of a profile that was replaced", server.number));
 }
 
-// No number means two plans, whichever server says it, and no server goes back to older rows.
+// No number means two plans, whichever server says it, and no server goes back.
 void World::SeePublished() {
   for (const std::unique_ptr<Server>& server : servers_) {
     if (server->job == nullptr) continue;
-    const store::JobMarks marks = server->job->head().marks;
-    const bool goes_back =
-        marks.revision < server->marks.revision || marks.rows < server->marks.rows;
-    if (goes_back && losses_ == 0) {
-      Break(fmt::format("server {} goes back from revision {}, rows {} to {}, {}", server->number,
-                        server->marks.revision, server->marks.rows, marks.revision, marks.rows));
+    const std::int64_t revision = server->job->revision();
+    if (revision < server->revision) {
+      Break(fmt::format("server {} goes back from revision {} to {}", server->number,
+                        server->revision, revision));
     }
-    if (marks.curve != server->marks.curve) CheckProfile(*server);
-    server->marks = marks;
+    if (revision != server->revision) CheckProfile(*server);
+    server->revision = revision;
     const auto plan = server->job->board().Current();
     if (plan == nullptr || plan->gone || plan->version.version == 0) continue;
     const auto [seen, is_new] =
@@ -289,6 +261,7 @@ void World::SeePublished() {
 std::string World::Run(int steps) {
   for (int i = 0; i < steps && broken_.empty(); ++i) {
     Server& server = AnyServer();
+    const bool is_awake = server.is_up && !server.is_asleep;
     const std::size_t what = Below(100);
     if (what < 22) {
       StepClient();
@@ -296,16 +269,18 @@ std::string World::Run(int steps) {
       const std::size_t which = Below(messages_.size());
       Message message = std::move(messages_[which]);
       messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(which));
-      if (server.is_up && !server.is_stopped) message.deliver(server);
-    } else if (what < 90) {
-      if (server.is_up && !server.is_stopped) StepServer(&server, /*may_fail=*/true);
-    } else if (what < 96) {
+      // One whose lease is over sends its clients away.
+      const bool is_active = server.epoch == synced_.epoch && !server.gate.has_given_up;
+      if (is_awake && is_active) message.deliver(server);
+    } else if (what < 88) {
+      if (is_awake) StepServer(&server, /*may_fail=*/true);
+    } else if (what < 93) {
       StepTime();
+    } else if (what < 96) {
+      if (server.is_up) server.is_asleep = !server.is_asleep;
     } else if (what < 98) {
-      server.is_stopped = !server.is_stopped;
-    } else if (!server.is_up) {
-      StartServer(&server);
-    } else if (Chance(30)) {
+      TakeOver(&server);
+    } else if (server.is_up && Chance(30)) {
       CrashServer(&server);
     } else if (loses_commits_ && Chance(30)) {
       LoseCommits();

@@ -18,8 +18,9 @@
 #include "server/runtime/managed_job.h"
 #include "server/simulation/simulated_store.h"
 
-// One or two servers, one store, the ranks of one job and its operators, in one thread and without
-// time: a random number decides what happens next. The same seed makes the same run.
+// Two servers of which one is active, one store, the ranks of one job and its operators, in one
+// thread and without time: a random number decides what happens next. The same seed makes the same
+// run.
 namespace perseus::server {
 
 std::string TextOf(const store::PlanVersion& version);
@@ -68,21 +69,22 @@ class World {
 
   std::size_t Below(std::size_t limit) { return random_() % limit; }
   bool Chance(int percent) { return static_cast<int>(random_() % 100) < percent; }
-  Server& AnyServer();
+  Server& AnyServer() { return *servers_[Below(servers_.size())]; }
+  // The one that has the store; null: it is dead.
+  Server* ActiveServer() const;
   void Break(const std::string& rule);
 
   // world.cc: servers and their store.
   void StartServer(Server* server);
+  void TakeOver(Server* server);
   void LoadJob(Server* server, bool ask_for_work);
   void RestAndLoad(Server* server);
   void CrashServer(Server* server);
   // One thing that a server does by itself; false: it has nothing to do.
   bool StepServer(Server* server, bool may_fail);
   bool CommitSome(Server* server, bool may_fail);
-  bool ReadSome(Server* server, bool may_fail);
   bool PlanSome(Server* server, bool may_fail);
   bool TellAnswer(Server* server);
-  bool TellReading(Server* server);
   void LoseCommits();
   void EndConnections(Server* server);
   void StepTime();
@@ -117,7 +119,7 @@ class World {
 
   PlanMaker* const maker_;
   std::mt19937_64 random_;
-  const bool is_shared_;       // Two servers on one store; else one server has it alone.
+  const bool is_remote_;       // A lease keeps the store, which ends while a server sleeps.
   const bool loses_commits_;   // Once in a while a standby of the store takes over.
   const bool measures_often_;  // So that profiles are replaced, and plans are late for one.
   std::string broken_;
@@ -127,30 +129,28 @@ class World {
   std::vector<Logged> log_;
   double day_seconds_ = 1'000'000;
   double steady_seconds_ = 0;
-  int last_writer_ = 0;
+  std::int64_t history_seconds_ = 0;
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<Rank> ranks_;
   std::vector<Message> messages_;  // On their way to any server.
   std::vector<RequestPointer> requests_;
   int last_number_ = 0;              // Of what clients send, to tell it apart.
   std::vector<std::int64_t> added_;  // Stragglers that were acknowledged.
-  // Seconds of the reports that were acknowledged, by writer and version.
+  // Seconds of the reports that were acknowledged, by epoch and version.
   std::map<std::pair<int, std::int64_t>, std::vector<double>> reported_;
   // By version: the plans that ranks could see.
   std::map<std::int64_t, std::string> published_;
 };
 
 struct World::Server {
-  Server(PlanMaker* maker, bool is_shared) : gate(maker, is_shared) {}
-
   int number = 0;
-  int writer = 0;  // Another one after each start.
+  int epoch = 0;  // At which it took the store.
   bool is_up = false;
-  bool is_stopped = false;  // As by SIGSTOP: it is there, and does nothing.
+  bool is_asleep = false;  // As by SIGSTOP: it is there, and does nothing.
   double skew_seconds = 0;
-  bool is_asked_to_refresh = false;
   std::optional<PlanningStep> step;  // That its planner is at.
-  store::JobMarks marks;             // The last ones of the job that were seen here.
+  std::int64_t revision = 0;         // The last one of the job that was seen here.
+  std::map<std::int64_t, store::IterationSummary> sums;  // That were stored when it began.
   SimulatedGate gate;
   EventHub events;
   std::unique_ptr<JobContext> context;

@@ -123,7 +123,7 @@ void World::ReportSome() {
   const auto request = std::make_shared<Request>();
   const auto deliver = [=, this](Server& server) {
     if (server.job == nullptr) return;
-    const std::pair key(server.writer, report.plan_version);
+    const std::pair key(server.epoch, report.plan_version);
     server.job->Report({report}, {}, [=, this](const Outcome<void>& outcome) {
       request->is_answered = true;
       if (outcome) reported_[key].push_back(report.time_seconds);

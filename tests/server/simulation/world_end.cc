@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <map>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "server/domain/published_plan.h"
@@ -26,12 +25,11 @@ constexpr int kStepsAtRest = 200;  // In which nothing happens.
 std::string DurableText(const JobLife& life) {
   const Phase& phase = life.phase;
   std::string text = fmt::format(
-      "state {} reason '{}' target {} watch {} sweep {} settled {} source {} version {} ({}) marks "
-      "{}/{}/{} last straggler {}",
+      "state {} reason '{}' target {} watch {} sweep {} settled {} source {} version {} ({}) "
+      "revision {} last straggler {}",
       store::JobStateName(phase.state), ReasonOf(phase), PlanTargetText(phase.target),
       phase.watch_json, phase.sweep_round, phase.settled_round, phase.profile_source,
-      phase.version.version, TextOf(phase.version), life.marks.revision, life.marks.rows,
-      life.marks.curve, phase.last_straggler);
+      phase.version.version, TextOf(phase.version), life.revision, phase.last_straggler);
   for (const store::StragglerRecord& straggler : phase.stragglers) {
     text += fmt::format("; straggler {} x{} until {}", straggler.id, straggler.factor,
                         straggler.expires_at_seconds.value_or(-1));
@@ -54,16 +52,14 @@ std::string DurableText(const JobLife& life) {
 // ranks, which never cease.
 void World::Settle() {
   for (const std::unique_ptr<Server>& server : servers_) {
-    server->is_stopped = false;
+    server->is_asleep = false;
     server->skew_seconds = 0;
-    if (!server->is_up) StartServer(server.get());
-    if (server->job == nullptr) continue;
-    // What is lost is known within a second, and its ranks come again then.
-    server->job->Refresh([](const Result<void>&) {});
-    while (ReadSome(server.get(), /*may_fail=*/false) || TellReading(server.get())) {
-    }
+    const bool is_over = server->gate.has_given_up || server->epoch != synced_.epoch;
+    if (is_over) CrashServer(server.get());
   }
-  for (Message& message : std::exchange(messages_, {})) message.deliver(AnyServer());
+  if (ActiveServer() == nullptr) StartServer(servers_.front().get());
+  Server& active = *ActiveServer();
+  for (Message& message : std::exchange(messages_, {})) message.deliver(active);
   // Ranks that are not there yet come.
   for (Rank& rank : ranks_) {
     Ask("a registration", RegisterRank{rank.record}, {},
@@ -71,13 +67,13 @@ void World::Settle() {
   }
   for (int round = 0; round < 4; ++round) {
     if (round > 0) PassHours();
-    for (Message& message : std::exchange(messages_, {})) message.deliver(AnyServer());
+    for (Message& message : std::exchange(messages_, {})) message.deliver(active);
     int idle = 0;
     for (int i = 0; i < kMostSettlingSteps && idle < kStepsAtRest; ++i) {
-      idle = StepServer(&AnyServer(), /*may_fail=*/false) ? 0 : idle + 1;
+      idle = StepServer(&active, /*may_fail=*/false) ? 0 : idle + 1;
       SeePublished();
     }
-    if (idle < kStepsAtRest) return Break("the servers never come to rest");
+    if (idle < kStepsAtRest) return Break("the server never comes to rest");
   }
 }
 
@@ -85,15 +81,13 @@ void World::Settle() {
 void World::PassHours() {
   steady_seconds_ += 4000;
   day_seconds_ += 4000;
-  for (const std::unique_ptr<Server>& server : servers_) {
-    server->is_asked_to_refresh = true;
-    if (server->job != nullptr) server->job->Tick();
-  }
+  Server& active = *ActiveServer();
+  if (active.job != nullptr) active.job->Tick();
 }
 
 void World::CheckEnd() {
   const JobLife facts = maker_->LifeOf(synced_);
-  for (const std::unique_ptr<Server>& server : servers_) CheckServer(*server, facts);
+  CheckServer(*ActiveServer(), facts);
   CheckWaiting();
   if (!synced_.is_there) return;
   const store::JobState state = synced_.job.job.state;
@@ -117,8 +111,7 @@ void World::CheckServer(const Server& server, const JobLife& facts) {
     return Break(fmt::format("server {} has a job that was deleted", server.number));
   }
   const std::string durable = DurableText(facts);
-  JobLife life = server.job->Life();
-  if (!is_shared_) life.marks.rows = facts.marks.rows;  // Not kept: nobody else writes rows.
+  const JobLife life = server.job->Life();
   if (DurableText(life) != durable) {
     return Break(fmt::format("server {} has\n  {}\nand the facts are\n  {}", server.number,
                              DurableText(life), durable));
@@ -133,49 +126,60 @@ void World::CheckServer(const Server& server, const JobLife& facts) {
   CheckHistory();
 }
 
-// Each report that a server acknowledged is in its sums once, and in what it shows of all servers.
+// Each report that the server acknowledged is in the sums once, above those that it found there. Of
+// a server that was killed the last ones may lack.
 void World::CheckSums(const Server& server) {
+  std::map<std::int64_t, std::pair<std::int64_t, double>> expected;
+  for (const auto& [version, sum] : server.sums) {
+    expected[version] = {sum.reports, sum.total_seconds};
+  }
+  std::map<std::int64_t, std::size_t> most;
   for (const auto& [key, seconds] : reported_) {
-    const auto stored = synced_.iterations.find(key);
-    const std::int64_t reports = stored == synced_.iterations.end() ? 0 : stored->second.reports;
-    const double total = stored == synced_.iterations.end() ? 0 : stored->second.total_seconds;
-    const bool is_exact = static_cast<std::size_t>(reports) == seconds.size() &&
-                          total == std::accumulate(seconds.begin(), seconds.end(), 0.0);
-    const bool may_lack = key.first != server.writer || losses_ > 0;  // Of one that was killed.
-    if (!is_exact && !(may_lack && static_cast<std::size_t>(reports) < seconds.size())) {
-      return Break(fmt::format("of {} reports on version {} to server {} {} are stored",
-                               seconds.size(), key.second, server.number, reports));
+    most[key.second] += seconds.size();
+    if (key.first != server.epoch) continue;
+    auto& [reports, total] = expected[key.second];
+    reports += static_cast<std::int64_t>(seconds.size());
+    total = std::accumulate(seconds.begin(), seconds.end(), total);
+  }
+  std::map<std::int64_t, std::pair<std::int64_t, double>> stored;
+  for (const auto& [version, sum] : synced_.iterations) {
+    stored[version] = {sum.reports, sum.total_seconds};
+    if (static_cast<std::size_t>(sum.reports) > most[version]) {
+      return Break(fmt::format("reports on version {} count twice", version));
     }
   }
-  if (losses_ > 0) return;
-  std::map<std::int64_t, std::int64_t> all;
-  for (const auto& [key, sum] : synced_.iterations) all[key.second] += sum.reports;
-  std::map<std::int64_t, std::int64_t> shown;
-  for (const store::IterationSummary& sum : server.job->View().iterations) {
-    shown[sum.plan_version] = sum.reports;
+  if (stored != expected) {
+    return Break(fmt::format("not all reports to server {} are stored", server.number));
   }
-  if (shown != all) Break(fmt::format("server {} shows other sums than are stored", server.number));
+  std::map<std::int64_t, std::pair<std::int64_t, double>> shown;
+  for (const store::IterationSummary& sum : server.job->View().iterations) {
+    shown[sum.plan_version] = {sum.reports, sum.total_seconds};
+  }
+  if (shown != stored) {
+    Break(fmt::format("server {} shows other sums than are stored", server.number));
+  }
 }
 
-// Whoever wrote them: minutes, hours and days hold the reports of the sums, each once.
+// Minutes, hours and days hold the reports of the sums, each once.
 void World::CheckHistory() {
-  if (losses_ > 0) return;
-  std::map<int, std::pair<std::int64_t, double>> sums;
-  for (const auto& [key, sum] : synced_.iterations) {
-    sums[key.first].first += sum.reports;
-    sums[key.first].second += sum.total_seconds;
+  std::pair<std::int64_t, double> sums;
+  for (const auto& [version, sum] : synced_.iterations) {
+    sums.first += sum.reports;
+    sums.second += sum.total_seconds;
   }
   for (const store::Resolution resolution :
        {store::Resolution::kMinute, store::Resolution::kHour, store::Resolution::kDay}) {
-    std::map<int, std::pair<std::int64_t, double>> rows;
+    std::pair<std::int64_t, double> rows;
     for (const auto& [key, row] : synced_.history) {
       if (row.resolution != resolution) continue;
-      rows[std::get<0>(key)].first += row.reports;
-      rows[std::get<0>(key)].second += row.total_seconds;
+      rows.first += row.reports;
+      rows.second += row.total_seconds;
     }
     if (rows != sums) {
-      return Break(fmt::format("the history by {} has other sums than the iterations",
-                               store::kResolutionNames[static_cast<std::size_t>(resolution)]));
+      return Break(
+          fmt::format("the history by {} has {} reports in {} s, the iterations {} in {} s",
+                      store::kResolutionNames[static_cast<std::size_t>(resolution)], rows.first,
+                      rows.second, sums.first, sums.second));
     }
   }
 }
@@ -207,7 +211,7 @@ void World::CheckRanks() {
     }
     if (rank.version == last || needs_ranks) continue;
     const auto request = std::make_shared<Request>();
-    PollAt(AnyServer(), &rank, request);
+    PollAt(*ActiveServer(), &rank, request);
     if (!request->is_answered) {
       return Break(fmt::format("rank {} waits for version {} for ever", rank.record.rank, last));
     }

@@ -11,10 +11,6 @@ export class ApiError extends Error {
   }
 }
 
-// The reason why answers may be out of date; empty: they are not.
-let stale = '';
-export const staleSentence = (): string => stale;
-
 let token = sessionStorage.getItem(storageKey) ?? '';
 
 export const hasToken = (): boolean => token !== '';
@@ -47,7 +43,6 @@ export async function send(method: string, path: string, options: {
     throw new ApiError(0, 'The server does not answer.');
   }
   if (!response.ok) throw new ApiError(response.status, await sentenceOf(response));
-  stale = response.headers.get('Perseus-Stale') ?? '';
   return response;
 }
 

@@ -3,7 +3,7 @@
 
 // The line that says whether the page is up to date, and how old it is.
 
-import { ApiError, staleSentence } from './api';
+import { ApiError } from './api';
 import { setText } from './dom';
 import { age } from 'charts/format';
 
@@ -35,9 +35,8 @@ export function forget(): void {
 function show(): void {
   const line = document.getElementById('connection');
   if (line === null) return;
-  const stale = staleSentence();
-  line.classList.toggle('lost', lostAt.size > 0 || stale !== '');
-  if (lostAt.size === 0) return setText(line, heardAt === 0 ? '' : stale === '' ? 'Live' : stale);
+  line.classList.toggle('lost', lostAt.size > 0);
+  if (lostAt.size === 0) return setText(line, heardAt === 0 ? '' : 'Live');
   const old = heardAt === 0 ? '' : ` What you see is ${age((Date.now() - heardAt) / 1000)} old.`;
   const since = age((Date.now() - Math.min(...lostAt.values())) / 1000);
   const what = lostAt.has('answers') ? 'connection' : 'events';
