@@ -14,7 +14,7 @@
 namespace perseus::plan {
 
 // By how much more than the relaxation every discrete plan costs, proven block
-// by block (docs/explanation/planning.md, "Tighter bound"): the network is cut into
+// by block (docs/explanation/planning.md, "Optimality gap"): the network is cut into
 // disjoint blocks of activities, the arcs between them are replaced by their
 // prices at the relaxation's optimum, and each block is searched to the end
 // with discrete options. See block_bound.cc for the proof.
