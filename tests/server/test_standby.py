@@ -56,7 +56,7 @@ def _wait_until_active(server: Server) -> float:
 def _listed(*servers: Server) -> str:
     """Return what the command line lists, which knows the addresses of all."""
     urls = ",".join(server.url for server in servers)
-    command = [BINARY, "job", "list", "--server", urls]
+    command = [str(BINARY), "job", "list", "--server", urls]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 

@@ -73,7 +73,8 @@ RULES: list[tuple[str, str, str, str]] = [
     (
         "a job that is loaded again goes on with the sums that its server has stored",
         "detect/iteration_sums.cc",
-        "  for (const store::IterationSummary& sum : stored.iterations) sums_[sum.plan_version] = sum;\n",
+        "  for (const store::IterationSummary& sum : stored.iterations) "
+        "sums_[sum.plan_version] = sum;\n",
         "",
     ),
     (
@@ -110,7 +111,8 @@ RULES: list[tuple[str, str, str, str]] = [
     (
         "a version of the plan is above each that was lost unseen",
         "runtime/managed_job.cc",
-        "    highest_version_ = std::max(highest_version_, context_->history_seconds << kHistoryBits);\n",
+        "    highest_version_ = "
+        "std::max(highest_version_, context_->history_seconds << kHistoryBits);\n",
         "",
     ),
     (
@@ -206,7 +208,11 @@ def simulate(test: Path, runs: int) -> tuple[str, str]:
 def test_that_fails(test: Path) -> str:
     """Return the test of such a rule that fails; empty: none does."""
     ran = subprocess.run(
-        [str(test), "--gtest_filter=ManagedJobTest*:ProfileLifeTest.AStepIsPast*", "--gtest_brief=1"],
+        [
+            str(test),
+            "--gtest_filter=ManagedJobTest*:ProfileLifeTest.AStepIsPast*",
+            "--gtest_brief=1",
+        ],
         capture_output=True,
         text=True,
         check=False,
