@@ -134,7 +134,7 @@ TEST(ValueParsersTest, WholeNumbersOf64Bits) {
 
 TEST(ValueParsersTest, TargetsAreReadAsTheTableShowsThem) {
   using Kind = PlanTarget::Kind;
-  for (const char* text : {"min-energy", "Economic", "min energy", "t_min_energy"}) {
+  for (const char* text : {"min-energy", "Min-Energy", "min energy", "t_min_energy"}) {
     EXPECT_EQ(ParseTarget(text).value().kind, Kind::kMinEnergy) << text;
   }
   for (const char* text : {"fastest", "FASTEST", "T_min"}) {
