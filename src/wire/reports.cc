@@ -291,12 +291,18 @@ constexpr Field kRanFields[] = {
 constexpr Message<Ran> kRan = {"Ran", kRanFields};
 std::vector<Ran> RanOf(const ClientReport& client) {
   std::vector<Ran> list;
-  if (!client.ran) return list;
   for (const auto& [kind, count] : *client.ran) list.push_back({kind.second, kind.first, count});
   return list;
 }
 constexpr Field RanField() {
   Field field = Object<RanOf>("ran", kRan).List(kMostReportedKinds, "kinds of computations");
+  // An empty list says that nothing ran; where it is not known, there is none.
+  field.with = [](const void* object, void* context, internal::UseValue use) {
+    const auto& client = *static_cast<const ClientReport*>(object);
+    if (!client.ran) return;
+    const std::vector<Ran> list = RanOf(client);
+    use(context, &list);
+  };
   field.into = internal::Into<ClientReport, &ClientReport::ran>;
   field.read = [](const Field& field, const TreeCursor& at, void* member) {
     if (at.Size() > kMostReportedKinds) {
@@ -453,8 +459,7 @@ constexpr Field kClientFields[] = {
         .Optional()
         .LeftOut()
         .Says("None: no agent answers."),
-    RanField().Optional().LeftOut().Says(
-        "What its iterations run, where it has no plan and knows."),
+    RanField().Optional().Says("What its iterations run, where it has no plan and knows."),
     Object<&ClientReport::conditions>("conditions", kRankConditions)
         .Optional()
         .LeftOut()
