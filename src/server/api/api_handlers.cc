@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "common/numbers.h"
+#include "http/client.h"
 #include "server/api/messages.h"
 
 namespace perseus::server {
@@ -203,7 +204,10 @@ void RouteMaker::On(const RouteRow& row, Handler handler) {
       return;
     }
     if (!service.is_active()) {
-      responder.Send(FailureResponse({FailureCode::kUnavailable, kNotActive}));
+      // With the header, clients ask the next address: nothing was done here.
+      http::Response refused = FailureResponse({FailureCode::kUnavailable, kNotActive});
+      refused.headers.emplace_back(http::kActiveHeader, "");
+      responder.Send(std::move(refused));
       return;
     }
     Caller caller{request.token_name, request.peer, *condition,

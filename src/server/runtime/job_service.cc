@@ -237,10 +237,8 @@ Result<void> JobService::Restore() {
   // up is tried again.
   for (const store::JobHead& head : *heads) {
     if (head.state == store::JobState::kFinished) continue;
-    Load(head.id, /*ask_for_work=*/true, [this](const Outcome<JobPointer>& job) {
-      const bool is_away = !job && job.error().code == FailureCode::kUnavailable;
-      if (is_away) store_.GiveUp(job.error().message);
-    });
+    // A job that cannot be read is no reason to leave the others: the next request for it reads it.
+    Load(head.id, /*ask_for_work=*/true, [](const Outcome<JobPointer>& /*job*/) {});
   }
   return {};
 }

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <random>
+#include <stdexcept>
 #include <utility>
 
 namespace perseus::store {
@@ -14,6 +15,8 @@ namespace {
 
 // Between two renewals of the lease.
 constexpr std::chrono::milliseconds kRenewPeriod{500};
+// The clock of a database may be set back a little while a lease lasts.
+constexpr double kLeaseSlackSeconds = 1;
 // Of a renewal, and of giving the store back.
 constexpr double kLeaseCallSeconds = 1;
 
@@ -39,8 +42,12 @@ double SystemSeconds() {
 
 std::optional<std::string> ActiveServer(soci::session& sql, const Backend& backend) {
   std::string address;
+  // A lease of another database, or one that lasts longer than any (its clock was set), is none.
   const std::string leased =
-      backend.is_remote() ? fmt::format(" AND leased_until > {}", backend.now()) : "";
+      backend.is_remote()
+          ? fmt::format(" AND instance = {0} AND leased_until > {1} AND leased_until <= {1} + {2}",
+                        backend.instance(), backend.now(), kLeaseSeconds + kLeaseSlackSeconds)
+          : "";
   Query query(sql, "SELECT address FROM active WHERE server <> ''" + leased);
   query.Into(address);
   if (!query.Next()) return std::nullopt;
@@ -81,7 +88,10 @@ void Active::Take(soci::session& sql) {
                           "epoch, history, {2}",
                           LeaseEnd(*backend_), backend_->instance(), backend_->now()));
   query.Use(server_id_).Use(address_).Into(epoch_).Into(history).Into(now);
-  query.Next();
+  if (!query.Next()) {
+    throw std::runtime_error(
+        "the row that names the active server is missing; restore a copy of the store");
+  }
   history_seconds_ = history;
   skew_seconds_ = backend_->is_remote() ? now - (before + SystemSeconds()) / 2 : 0;
   const MutexLock lock(mutex_);

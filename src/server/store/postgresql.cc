@@ -305,9 +305,9 @@ class Postgresql : public Backend {
   std::string Commit() const override { return "SET LOCAL statement_timeout = 0; COMMIT"; }
   std::string BeginToMigrate() const override {
     return fmt::format(
-        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL statement_timeout = {}; "
-        "SELECT pg_advisory_xact_lock({})",
-        Milliseconds(kMigrationSeconds), kMigrationLock);
+        "{}; SELECT pg_advisory_xact_lock({})",
+        Begin("ISOLATION LEVEL READ COMMITTED READ WRITE", kMigrationSeconds, kStoppedSeconds),
+        kMigrationLock);
   }
 
   std::string_view now() const override {

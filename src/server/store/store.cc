@@ -351,7 +351,14 @@ void Store::Impl::CommitBatch(std::vector<Entry>* batch) {
     return JobOf(a->request.facts.front()) < JobOf(b->request.facts.front());
   });
   CommitOrAnswer(entries);
-  for (Entry& entry : *batch) Acknowledge(&entry);
+  // One that lost to another one of the batch is answered after that one is known.
+  const auto is_written = [](const Entry& entry) { return entry.result->has_value(); };
+  for (Entry& entry : *batch) {
+    if (is_written(entry)) Acknowledge(&entry);
+  }
+  for (Entry& entry : *batch) {
+    if (!is_written(entry)) Acknowledge(&entry);
+  }
 }
 
 // All together; where the tables refuse that, in halves, so that one request that
