@@ -54,7 +54,7 @@ TEST_F(BinaryPlanTest, SaysWhatWasReadAndWritesNothing) {
   // Slowest clocks everywhere: 1.25 times as long, and no reason to wait.
   EXPECT_THAT(
       run.out,
-      HasSubstr("   T_energy, T*  5.6250  +25.00 %   1,406.2  20.69 %    250.0  0.000 %\n"));
+      HasSubstr("   min energy, T*  5.6250  +25.00 %   1,406.2  20.69 %    250.0  0.000 %\n"));
   EXPECT_THAT(run.out, Mentions("Next"));
   EXPECT_THAT(folder_.List(), ElementsAre("profile.csv"));
 }
@@ -184,7 +184,7 @@ TEST_F(BinaryPlanTest, ASplitBackwardIsSaid) {
 
 TEST_F(BinaryPlanTest, FrontierAsTableCsvAndJson) {
   const RunResult text = Run(Arguments("frontier"));
-  EXPECT_THAT(text.out, Mentions("min energy"));
+  EXPECT_THAT(text.out, testing::HasSubstr("min energy"));
   EXPECT_THAT(folder_.List(), ElementsAre("profile.csv"));
   const RunResult csv = Run(Arguments("frontier", {"--csv"}));
   EXPECT_THAT(csv.out, testing::StartsWith("iteration_time_s,energy_j,slope_w\n"));

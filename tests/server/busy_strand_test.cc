@@ -50,7 +50,7 @@ TEST_F(BusyStrandTest, ABusyStrandDelaysNoPlan) {
   ASSERT_TRUE(client);
 
   std::thread holder([&] {
-    looks_until_held = 2;  // The first look is that of Do(), the next one that of the decision.
+    looks_until_held = 1;  // That of the decision.
     DoAndWait(*job, SetTarget{"1.2x"});
   });
   is_held.get_future().wait();

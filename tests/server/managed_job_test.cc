@@ -194,7 +194,7 @@ TEST_F(ManagedJobTest, AfterALossVersionsBeginAboveAllThatThereWere) {
 }
 
 TEST_F(ManagedJobTest, WhatThrowsWhileItIsDecidedIsAnsweredAndHoldsUpNothing) {
-  throws_at_ = 2;  // The first look is that of Do().
+  throws_at_ = 1;
   const Answered thrown = Do(SetTarget{"1.1x"});
   ASSERT_TRUE(*thrown);
   ASSERT_FALSE((*thrown)->has_value());
@@ -237,7 +237,7 @@ TEST_F(ManagedJobTest, AJobWhosePlansCannotBeTakenIsSetAside) {
   const AdoptPlans made = maker().Make(*job_->NextStep(), rows_.job.job);
   for (int i = 0; i < 5; ++i) {
     EXPECT_FALSE(job_->is_aside());
-    throws_at_ = 2;  // The first look is that of Do().
+    throws_at_ = 1;
     EXPECT_FALSE((*Do(made))->has_value());
   }
   EXPECT_TRUE(job_->is_aside());
@@ -246,7 +246,7 @@ TEST_F(ManagedJobTest, AJobWhosePlansCannotBeTakenIsSetAside) {
 // One that works in between is no reason.
 TEST_F(ManagedJobTest, AJobWhoseRulesThrowNowAndThenGoesOn) {
   for (int i = 0; i < 20; ++i) {
-    throws_at_ = 2;
+    throws_at_ = 1;
     Do(SetTarget{"1.1x"});
     Do(SetTarget{i % 2 == 0 ? "1.2x" : "1.1x"});
     FinishAll();
