@@ -287,7 +287,7 @@ void TakeResult(const JobPointer& job, const CallPointer& call) {
   if (const auto plan = job->board().Current()) {
     for (IterationReport& report : reports) report.plan_version = plan->version.version;
   }
-  job->Report(std::move(reports), {}, [call](const Outcome<void>& reported) {
+  job->Report(reports, {}, [call](const Outcome<void>& reported) {
     call->responder.Send(reported ? http::JsonResponse(200, "null")
                                   : FailureResponse(reported.error()));
   });

@@ -274,7 +274,8 @@ class ManagedJob : public std::enable_shared_from_this<ManagedJob> {
 
   // Takes reports of iterations and of clients. Their sums become durable within a second or two.
   using Done = std::function<void(const Outcome<void>&)>;
-  void Report(std::vector<IterationReport> reports, std::vector<ClientReport> clients, Done done);
+  void Report(const std::vector<IterationReport>& reports, const std::vector<ClientReport>& clients,
+              Done done);
 
   // The trouble of this client's rank, by the clients' reports; "": none.
   std::string TroubleOf(const ClientReport& client) const;

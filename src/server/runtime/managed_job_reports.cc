@@ -19,8 +19,8 @@
 
 namespace perseus::server {
 
-void ManagedJob::Report(std::vector<IterationReport> reports, std::vector<ClientReport> clients,
-                        Done done) {
+void ManagedJob::Report(const std::vector<IterationReport>& reports,
+                        const std::vector<ClientReport>& clients, Done done) {
   HearRanks();
   const Strand::Turn turn(strand_);
   const Outcome<void> good = CheckReports(life_, highest_version_, reports, clients);
