@@ -62,8 +62,8 @@ void AddManCommand(CommandParser* parser, Invocation* invocation);
 // Options of all clients of a server. `server_help`: the help of --server.
 void AddServerOptions(CommandParser* parser, ServerFlags* flags,
                       const std::string& server_help =
-                          "The server: http://HOST:PORT, https://HOST:PORT or "
-                          "unix:PATH.");
+                          "The server: http://HOST:PORT, https://HOST:PORT or unix:PATH; several, "
+                          "of which one is active, with commas.");
 
 // --driver and --socket: where to look at a node.
 void AddNodeOptions(CommandParser* parser, std::string* driver, std::string* agent_socket);
