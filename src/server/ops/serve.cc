@@ -143,7 +143,10 @@ http::Route HealthRoute(std::string path, std::function<http::Response()> answer
 }
 
 http::Response Readiness(const JobService& service) {
-  if (!service.store_counters().is_failing) return JsonAnswer(200, kHealth, {"ready"});
+  const store::StoreCounters counters = service.store_counters();
+  // A server that was stopped may have lost the store a moment ago.
+  if (counters.why_not_active) return JsonAnswer(503, kHealth, {"standby"});
+  if (!counters.is_failing) return JsonAnswer(200, kHealth, {"ready"});
   // Without the reason: it names files, and the client has shown no token.
   return JsonAnswer(503, kHealth,
                     {"store",
