@@ -113,6 +113,29 @@ TEST_P(ActiveTest, WhoLostTheStoreWritesNothingMore) {
   EXPECT_EQ(JobOrThrow(*store, "a").job.target, SampleJob("a").target);
 }
 
+TEST_P(ActiveTest, ALeaseThatNoServerCanHaveKeepsNobodyOut) {
+  if (GetParam() == Kind::kSqlite) return;  // There the lock of a file says who has it.
+  const std::string lease =
+      "UPDATE active SET server = 'another', leased_until = EXTRACT(EPOCH FROM clock_timestamp()) ";
+  Open();
+  for (const char* const unlikely : {"+ 1000", "+ 4, instance = instance + 1"}) {
+    RunSql(lease + unlikely);
+    // Before that lease would end.
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    const auto store = Store::Open(
+        spec_, {}, {.keep_going = [&] { return std::chrono::steady_clock::now() < until; }});
+    EXPECT_TRUE(store) << unlikely << ": " << store.error().message;
+  }
+}
+
+TEST_P(ActiveTest, AMissingRowIsSaid) {
+  Open();
+  RunSql("DELETE FROM active");
+  const auto store = Store::Open(spec_);
+  ASSERT_FALSE(store);
+  EXPECT_THAT(store.error().message, HasSubstr("names the active server is missing"));
+}
+
 TEST_P(PostgresqlTest, SentencesForWhatLacks) {
   PostgresServer& server = SharedPostgres();
   EXPECT_THAT(OpenError(server.Uri("nowhere")), Mentions("database", "role;"));
