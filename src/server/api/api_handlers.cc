@@ -130,6 +130,12 @@ http::Response FailureResponse(const Failure& failure) {
   return response;
 }
 
+std::int64_t RefusedCalls(const ClientReport* client) {
+  if (client == nullptr) return 0;
+  const auto found = client->counts.find("refused");
+  return found == client->counts.end() ? 0 : static_cast<std::int64_t>(found->second);
+}
+
 http::Response NoContent() {
   http::Response response;
   response.status = 204;

@@ -146,6 +146,9 @@ void Change(const JobPointer& job, const CallPointer& call, Command command,
 // The same, but answers with the changed job.
 void ChangeAndShow(const JobPointer& job, const CallPointer& call, Command command);
 
+// Clock calls that were refused, since the client began. Null: no client was heard.
+std::int64_t RefusedCalls(const ClientReport* client);
+
 // The rank's place. Nullopt: there is no such rank, and that is answered.
 std::optional<RankPlace> PlaceOf(const ManagedJob& job, const Call& call, std::int64_t rank);
 

@@ -25,12 +25,6 @@ constexpr std::size_t kUsualNodes = 100;
 constexpr std::size_t kMostGpusOfNode = 64;
 constexpr std::size_t kMostGpus = 1024;  // Of an answer: under 1 MiB, unless agents say much.
 
-std::int64_t RefusedCalls(const ClientReport* client) {
-  if (client == nullptr) return 0;
-  const auto found = client->counts.find("refused");
-  return found == client->counts.end() ? 0 : static_cast<std::int64_t>(found->second);
-}
-
 bool HasConflicts(const ClientReport* client) {
   return client != nullptr && client->agent && !client->agent->clock_conflicts.empty();
 }

@@ -121,12 +121,6 @@ void ShowMeasurements(const JobPointer& job, const CallPointer& call) {
   Send(*call, JsonAnswer(200, kReported, reported));
 }
 
-std::int64_t RefusedBy(const std::optional<ClientReport>& client) {
-  if (!client) return 0;
-  const auto found = client->counts.find("refused");
-  return found == client->counts.end() ? 0 : static_cast<std::int64_t>(found->second);
-}
-
 constexpr Field kGpuShownFields[] = {Value<&store::RankRecord::gpu_uuid>("uuid").Sometimes(),
                                      Value<&store::RankRecord::gpu_name>("name").Sometimes()};
 constexpr Message<store::RankRecord> kGpuShown = {"Gpu", kGpuShownFields};
@@ -182,7 +176,7 @@ struct GridCell {
     ++ranks;
     if (!latest || (rank.lateness && rank.lateness > lateness)) latest = rank.record.rank;
     if (rank.lateness && (!lateness || *rank.lateness > *lateness)) lateness = rank.lateness;
-    refused += RefusedBy(rank.client);
+    refused += RefusedCalls(rank.client ? &*rank.client : nullptr);
     complaining += rank.client && !rank.client->error.empty() ? 1 : 0;
   }
 };

@@ -189,8 +189,9 @@ constexpr Field kSlowRankFields[] = {
         .Says("An operator cleared its straggler; left alone until it has recovered"),
     Value<&ShownSlowRank::cause>("cause").Sometimes()};
 constexpr Message<ShownSlowRank> kSlowRank = {"SlowRank", kSlowRankFields};
-constexpr std::string_view kFindingKinds[] = {"straggler",  "factor", "recovered", "drift",
-                                              "drift_over", "slow",   "slow_over", "compared"};
+constexpr std::string_view kFindingKinds[] = {"straggler", "factor",     "recovered",
+                                              "drift",     "drift_over", "slow",
+                                              "slow_over", "compared",   "lengthened"};
 constexpr Field kFindingFields[] = {
     Choice<&WatchEvent::kind>("kind", kFindingKinds),
     Value<&WatchEvent::finding, &Finding::iteration>("iteration").Sometimes(),
