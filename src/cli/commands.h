@@ -15,7 +15,7 @@
 
 namespace perseus::cli {
 
-// What each command's file has, in the table of command_line.cc: what runs it,
+// Functions of the files of commands, for the table of command_line.cc. These run a command:
 Result<Printout> RunPlan(const Invocation& invocation, const Style& style);
 Result<Printout> RunFrontier(const Invocation& invocation, const Style& style);
 Result<Printout> RunSchedule(const ScheduleFlags& flags);
@@ -37,7 +37,7 @@ Result<Printout> RunReport(const ReportFlags& flags, const Style& style);
 Result<Printout> RunCompletion(const std::string& shell);
 Result<Printout> RunMan(const ManFlags& flags);
 
-// and what adds it with its options, which are kept in `invocation`.
+// These add a command with its options, which are kept in `invocation`:
 void AddPlanCommand(CommandParser* parser, Invocation* invocation);
 void AddFrontierCommand(CommandParser* parser, Invocation* invocation);
 void AddScheduleCommand(CommandParser* parser, Invocation* invocation);

@@ -284,7 +284,7 @@ Result<GpuClaim> GpuClaim::Take(const std::string& folder, const std::string& uu
       if (errno == EWOULDBLOCK) return HasAnother(path, uuid, file);
       return NoClaim(path, SystemMessage(errno));
     }
-    // Who had it before may have removed it.
+    // The process that had it before may have removed it.
     if (!LeadsTo(path, file.get())) continue;
     if (const std::string fault = WhyNotOurs(file); !fault.empty()) return NoClaim(path, fault);
     GpuClaim claim(path, std::move(file));

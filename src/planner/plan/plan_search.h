@@ -68,8 +68,8 @@ class ChosenOptions {
 // Above so many computations the exact walk takes too long.
 inline constexpr int kCoarseComputations = 20000;
 
-// What searches round slopes to, where the frontier's are rounded to `quantum`: only where the walk
-// would take too long, so that their bounds are else exact.
+// The quantum to which searches round slopes, where the frontier's are rounded to `quantum`. Only
+// long walks are rounded, so that the bounds of all others are exact.
 inline double SearchQuantum(const CostedPipeline& costs, double quantum) {
   return costs.dag.size() > kCoarseComputations ? quantum : 0;
 }

@@ -77,7 +77,7 @@ class Opening {
     });
   }
 
-  // What the server does before it can answer.
+  // A step of the server before it can answer.
   struct Step {
     std::string sentence;
     std::optional<std::string> active = {};  // The server that this one stands by for.
@@ -385,7 +385,7 @@ class Process {
   }
 
  private:
-  // What this process knows of the jobs is not what the store holds.
+  // The jobs in memory may differ from those of the store.
   std::optional<std::string> StandBy(const std::string& why) {
     log_.Write(LogLevel::kWarning, "not_active",
                {{"message", why}, {"unwritten_reports", ending_->unwritten_reports.load()}});

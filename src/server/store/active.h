@@ -26,7 +26,7 @@ namespace perseus::store {
 // another after this time.
 inline constexpr double kLeaseSeconds = 4;
 
-// Who has the store: the address of the active server, as it gave it. Nullopt: no server, or one
+// The address of the active server, as it gave it. Nullopt: no server has the store, or one
 // whose lease has run out. Throws as SOCI does.
 std::optional<std::string> ActiveServer(soci::session& sql, const Backend& backend);
 
@@ -52,7 +52,7 @@ class Active {
   // end of the transaction. Throws as SOCI does.
   bool Check(soci::session& sql) const;
 
-  // What Check() found where it was false.
+  // The reason for a false Check().
   std::string TakenSentence() const;
   // Why this server is not active any more; nullopt: it is, and its lease runs.
   std::optional<std::string> WhyNot() const;

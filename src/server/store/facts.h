@@ -29,7 +29,7 @@ inline constexpr ErrorCode kDamaged = ErrorCode::kInvalidInput;
 // The deadline of a request has passed and nothing was written; or Open() was told to stop.
 inline constexpr ErrorCode kTooLate = ErrorCode::kCancelled;
 
-// What came of writing facts about a job: its new revision (see StoredJob), or 0 if they do not
+// The result of writing facts about a job: its new revision (see StoredJob), or 0 if they do not
 // raise it, or the job is gone.
 using Revision = Result<std::int64_t>;
 

@@ -16,15 +16,13 @@
 namespace perseus::report {
 namespace {
 
-// T_min and T_energy with a real subscript.
+// T_min with a real subscript.
 std::string InlineHtml(std::string_view text) {
+  constexpr std::string_view kFrom = "T_min";
+  constexpr std::string_view kTo = "T<sub>min</sub>";
   std::string html = EscapeHtml(text);
-  for (const std::string_view name : {"min", "energy"}) {
-    const std::string from = fmt::format("T_{}", name);
-    const std::string to = fmt::format("T<sub>{}</sub>", name);
-    for (std::size_t at = 0; (at = html.find(from, at)) != std::string::npos; at += to.size()) {
-      html.replace(at, from.size(), to);
-    }
+  for (std::size_t at = 0; (at = html.find(kFrom, at)) != std::string::npos; at += kTo.size()) {
+    html.replace(at, kFrom.size(), kTo);
   }
   return html;
 }
